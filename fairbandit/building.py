@@ -41,8 +41,8 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     ...                 "estimator": {"name": "ridge", "regularization": 1.0}})
     >>> policy.describe()["estimator"]
     {'name': 'ridge', 'regularization': 1.0, 'noise': 1e-08}
-    >>> build({"name": "oful"}).estimator.part_name
-    'optimistic_ridge'
+    >>> print(build({"name": "oful"}).estimator)
+    estimator 'optimistic_ridge'
     >>> build({"name": "simulation", "noise": 0.5}).places
     4
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -40,13 +40,12 @@ class Candidates:
         problem: what is played.
         contexts: (B, N, K, d).
         groups: (B, N, K) int64, −1 an empty place.
-        model: one reward model for each round.
     """
 
     problem: Problem
     contexts: Tensor
     groups: Tensor
-    model: RewardModel
+    _model: RewardModel  # one for each round
     _rank: Ranking
     _informed: Tensor | None  # which rounds' models have learned from a reward; None if all have
     _shared: tuple[RewardModel, Tensor]  # U models, and which of them each round uses
@@ -85,7 +84,7 @@ class Candidates:
     @cached_property
     def top(self) -> Tensor:
         """The largest past score that ties with each candidate's, (B, N, K)."""
-        contexts, model, groups = self._past.contexts, self.model, self.groups
+        contexts, model, groups = self._past.contexts, self._model, self.groups
         if contexts is None or not model.is_off:
             return self.scores + 2 * self.errors
         largest = contexts.largest_before(self._first, groups.shape[1])[:, :, None]
@@ -93,21 +92,25 @@ class Candidates:
         past_errors = model.error(largest, groups, model.score(largest, groups))
         return self.scores + self.errors + past_errors
 
-    @property
-    def apart(self) -> bool:
-        """Whether the index is the score, and rounding can have parted no two of a pool."""
-        return self.index is self.scores and not self._scored[1]
-
-    def bounds(self) -> tuple[Tensor, Tensor]:
-        """Lower and upper confidence bounds of the candidates' true rewards, (B, N, K) each.
+    def bounds(self, of: Literal["score", "index"] = "score") -> tuple[Tensor, Tensor]:
+        """Lower and upper confidence bounds of the true rewards, or of the index, (B, N, K) each.
 
         They are −∞ and ∞ while the policy has learned from no reward.
 
+        Args:
+            of: "score", or "index" for bounds of the index that the true rewards give.
+
         Raises:
-            NoBounds: the reward model has no confidence bounds.
+            NoBounds: the reward model has no confidence bounds, or the rank none on its index.
+            FairbanditError: no such `of`.
         """
-        ends, twins = self.model.bounds(self.contexts, self.groups), self._scored[2]
-        low, high = (_alike(end, twins) for end in ends)
+        if of == "index":
+            low, high = self._rank.bounds(self)
+        elif of == "score":
+            ends, twins = self._model.bounds(self.contexts, self.groups), self._scored[2]
+            low, high = (_alike(end, twins) for end in ends)
+        else:
+            raise FairbanditError(f"of: expected score or index; got {of!r}")
         return self._if_informed(low, -torch.inf), self._if_informed(high, torch.inf)
 
     @cached_property
@@ -134,18 +137,6 @@ class Candidates:
         ceiling = self._rank.tie_ceiling(self, self.index)
         return ceiling if ceiling is self.index else self._if_informed(ceiling, 0.0)
 
-    @cached_property
-    def index_bounds(self) -> tuple[Tensor, Tensor]:
-        """Lower and upper bounds of the index under the true rewards, (B, N, K) each.
-
-        They are −∞ and ∞ while the policy has learned from no reward.
-
-        Raises:
-            NoBounds: the rank has no bounds on its index, or the reward model none.
-        """
-        low, high = self._rank.bounds(self)
-        return self._if_informed(low, -torch.inf), self._if_informed(high, torch.inf)
-
     @property
     def outcomes(self) -> Outcomes:
         """The known picks with their rewards, as far as parts declare to need them.
@@ -159,7 +150,8 @@ class Candidates:
         """How often each group was picked, (B, N, G) int64.
 
         The picks of rounds 1 … l count at round t, whether or not their rewards are known, l being
-        the largest `_last_pick_read(t)` of the policy's parts.
+        the largest `_last_pick_read(t)` of the policy's parts; in the first guess of a block, those
+        that are not played yet are missing.
 
         Raises:
             FairbanditError: no part of the policy declares that it reads picks.
@@ -169,28 +161,15 @@ class Candidates:
                 "this part reads past picks: let its `_last_pick_read(t)` return the last round "
                 "whose pick it reads, such as t - 1"
             )
-        return self._past.pick_counts(self._picks_read.clamp(max=self._past.picks.stop - 1))
-
-    @property
-    def rounds_guessed(self) -> Tensor:
-        """How many of the rounds that `pick_counts` should count have no picks yet, (N,) int64.
-
-        There are some in the first guess of a block alone.
-        """
-        played = 0 if self._past.picks is None else self._past.picks.stop - 1
-        return (self._picks_read - played).clamp(min=0)
-
-    @cached_property
-    def _picks_read(self) -> Tensor:
-        """The last round whose pick each round reads, (N,)."""
-        read = [self._last_pick(t) for t in self.rounds.tolist()]
-        return torch.tensor(read, device=self.groups.device)
+        read, played = map(self._last_pick, self.rounds.tolist()), self._past.picks.stop - 1
+        last = torch.tensor([min(t, played) for t in read], device=self.groups.device)
+        return self._past.pick_counts(last)
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
         """Shares, with ranks drawn from U(0, 1) for the candidates that have none.
 
         The paper leaves the rank of a candidate undefined whose group was not seen. Each such
-        candidate gets a draw of its own; see `draws`.
+        candidate gets a draw of its own.
 
         Args:
             unseen: which candidates have no share, (B, N, K) bool.
@@ -201,9 +180,9 @@ class Candidates:
         """
         if not bool(unseen.any()):
             return share
-        return torch.where(unseen, self.draws(Purpose.RANK), share)
+        return torch.where(unseen, self._draws(Purpose.RANK), share)
 
-    def draws(self, purpose: Purpose) -> Tensor:
+    def _draws(self, purpose: Purpose) -> Tensor:
         """A uniform draw of its own for each candidate, (B, N, K); 0 at empty places.
 
         It is the one that belongs to its number among the candidates of all rounds.
@@ -215,6 +194,11 @@ class Candidates:
         drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
         return drawn
 
+    @property
+    def _apart(self) -> bool:
+        """Whether the index is the score, and rounding can have parted no two of a pool."""
+        return self.index is self.scores and not self._scored[1]
+
     def _if_informed(self, values: Tensor, otherwise: float) -> Tensor:
         """Values (B, N, K), and another one in rounds whose model has learned from no reward."""
         if self._informed is None:
@@ -224,17 +208,17 @@ class Candidates:
     @cached_property
     def _raw(self) -> Tensor:
         """Scores as the model gives them, (B, N, K); those of equal candidates may differ."""
-        return self.model.score(self.contexts, self.groups)
+        return self._model.score(self.contexts, self.groups)
 
     @cached_property
     def _errors(self) -> Tensor:
         """The errors of these."""
-        return self.model.error(self.contexts, self.groups, self._raw)
+        return self._model.error(self.contexts, self.groups, self._raw)
 
     @cached_property
     def _scored(self) -> tuple[Tensor, bool, Tensor | None]:
         """Scores, the same for equal candidates; whether others are near; and who is equal."""
-        scores, model = self._raw, self.model
+        scores, model = self._raw, self._model
         if model.is_off:  # the limit is then much cheaper
             limit = model.error_limit(self.contexts, self.groups, scores)
         else:

@@ -136,7 +136,7 @@ class BlockSize:
 
     def next(self, played: int, n_ready: int = 1) -> int:
         """How many rounds to decide after `played`; the next `n_ready` of them need no guess."""
-        if self._policy.sums_ahead or self._policy.estimator.needs_refresh:
+        if self._policy.sums_ahead or "refresh" in self._policy.estimator.needs:
             return n_ready  # models fitted to a guess would be thrown away
         places, features, work = self._places, self._features, WORK
         most = min(CHUNK_ROUNDS, math.isqrt(work // places), work // (places * features))

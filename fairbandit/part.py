@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,15 +11,17 @@ from torch import Tensor
 
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.registry import Registered
 from fairbandit.streams import Streams
 
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
 
-NEEDS = frozenset({"contexts", "rewards"})
-"""What a part may declare to need of the past.
+NEEDS = frozenset({"contexts", "rewards", "truth", "refresh"})
+"""What a part may declare to need.
 
 contexts: those of the rank window, as `candidates.past`. rewards: all past picks with their
-rewards, as `candidates.outcomes`, and as the outcomes that an estimator is given.
+rewards, as `candidates.outcomes`, and as the outcomes that an estimator is given. truth: the
+problem's, which is then never None. refresh: the policy must set `refresh`, since a fit takes long.
 """
 
 
@@ -69,7 +70,7 @@ class Problem:
             ) from error
 
 
-class Part(ABC):
+class Part(Registered, ABC):
     """A split, an estimator, a rank or a selector: a function and its hyperparameters.
 
     A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
@@ -77,39 +78,10 @@ class Part(ABC):
     part writes begins with an underscore; the public method of that name checks it.
     """
 
-    part_kind: ClassVar[str]
-    part_name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
-    """What to keep of the past for the part: a subset of `NEEDS`."""
-    needs_truth: ClassVar[bool] = False
-    """Whether the part reads the problem's truth."""
+    """What the part cannot do without: a subset of `NEEDS`."""
     reference: ClassVar[str] = ""
     """Where the part comes from."""
-    checked_with: ClassVar[Mapping[str, str]] = {}
-    """The parts by kind beside which the conformance suite plays this one, where the reference
-    parts do not do, such as an estimator with confidence bounds for a rank that reads them."""
-
-    @classmethod
-    def reads_past(cls) -> bool:
-        """Whether what the part returns at a round depends on earlier rounds."""
-        readers = cls._last_reward_read, cls._last_pick_read
-        return bool(cls.needs) or readers != (Part._last_reward_read, Part._last_pick_read)
-
-    def check(self, problem: Problem) -> None:
-        """Refuses a problem that the part cannot play.
-
-        Raises:
-            FairbanditError: the part needs a truth and the problem has none, or whatever else the
-                part refuses.
-        """
-        if self.needs_truth and problem.truth is None:
-            raise FairbanditError(
-                f"{self.part_kind} {self.part_name!r} needs a truth (the true rewards and their "
-                "CDFs), and this problem has none"
-            )
-        if unknown := self.needs - NEEDS:
-            raise FairbanditError(f"a part can need {sorted(NEEDS)}; got {sorted(unknown)}")
-        self._check(problem)
 
     def last_reward_read(self, t: int) -> int:
         """The last round whose reward the part reads at round t, beside those that train."""
@@ -118,9 +90,6 @@ class Part(ABC):
     def last_pick_read(self, t: int) -> int:
         """The last round whose pick the part reads at round t."""
         return self._last_pick_read(t)
-
-    def _check(self, problem: Problem) -> None:  # noqa: B027 - most parts play every problem
-        """Raises a `FairbanditError` for a problem that the part cannot play."""
 
     def _last_reward_read(self, t: int) -> int:
         """See `last_reward_read`; it is below t and never falls as t grows."""

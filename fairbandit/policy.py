@@ -13,7 +13,8 @@ from fairbandit import registry
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator, State
-from fairbandit.part import Part, Problem
+from fairbandit.estimators.base import learns
+from fairbandit.part import NEEDS, Part, Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.ranks import Rank
 from fairbandit.selectors import Selection, Selector
@@ -53,11 +54,12 @@ class Policy:
         name: what results call it.
 
     Raises:
-        FairbanditError: a refresh out of range, or none where the estimator needs one.
+        FairbanditError: a refresh out of range, or none where the estimator needs one; a need that
+            does not exist.
 
     Attributes:
-        needs: what to keep of the past for the parts; a subset of `part.NEEDS`.
-        reads_picks: whether a part reads how often groups were picked.
+        needs: what the parts need; a subset of `part.NEEDS`.
+        learns: whether the reward models depend on rewards.
         sums_ahead: whether outcomes are summed as they come, and none are kept: where reward models
             change rarely, outcomes would have to wait for long.
     """
@@ -74,49 +76,64 @@ class Policy:
         self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
         self.refresh, self.name = refresh, name
         self.schedule = Schedule(split, refresh)
-        if estimator.needs_refresh and refresh is None:
-            raise FairbanditError(
-                f"estimator {estimator.part_name!r} is fitted anew each time the reward model "
-                "changes, and needs policy.refresh, a number above 1 such as 1.2; got none"
-            )
         parts = self.parts.values()
         self.needs = frozenset[str]().union(*(part.needs for part in parts))
+        for part in parts:
+            if unknown := part.needs - NEEDS:
+                raise FairbanditError(
+                    f"{part} needs {sorted(unknown)}; expected some of {sorted(NEEDS)}"
+                )
+        if "refresh" in estimator.needs and refresh is None:
+            raise FairbanditError(
+                f"{estimator} is fitted anew each time the reward model changes, and "
+                "needs policy.refresh, a number above 1 such as 1.2; got none"
+            )
         self._reward_readers, self._pick_readers = (
             [part for part in parts if getattr(type(part), method) is not getattr(Part, method)]
             for method in ("_last_reward_read", "_last_pick_read")
         )  # asked for each round
-        self.reads_picks = bool(self._pick_readers)
-        self.sums_ahead = refresh is not None and estimator.learns and "rewards" not in self.needs
+        self.learns = learns(type(estimator))
+        self.sums_ahead = refresh is not None and self.learns and "rewards" not in self.needs
 
     @property
     def parts(self) -> dict[str, Part]:
         """The parts by kind."""
         return {kind: getattr(self, kind) for kind in registry.PART_KINDS}
 
+    @property
+    def reads_past(self) -> bool:
+        """Whether a pick may depend on earlier rounds."""
+        readers = self._reward_readers, self._pick_readers
+        return self.learns or "contexts" in self.needs or any(readers)
+
     def init(self, problem: Problem) -> Knowledge:
         """What is known before the first round of a problem.
 
         Raises:
-            FairbanditError: a problem that a part cannot play.
+            FairbanditError: a part needs a truth and the problem has none, or the rank keeps no
+                contexts.
         """
         for part in self.parts.values():
-            part.check(problem)
+            if "truth" in part.needs and problem.truth is None:
+                raise FairbanditError(
+                    f"{part} needs a truth (the true rewards and their CDFs), and this problem has "
+                    "none"
+                )
+        kept = self.rank.max_contexts
+        if kept is not None and kept < 1:
+            raise FairbanditError(
+                f"{self.rank}: max_contexts must be at least 1, or None; got {kept}"
+            )
         past = Past.empty(
             problem,
             contexts="contexts" in self.needs,
-            picks=self.reads_picks,
-            max_contexts=self.rank.max_contexts,
+            picks=bool(self._pick_readers),
+            max_contexts=kept,
         )
         return Knowledge(problem, ((0, self.estimator.init(problem)),), past)
 
     def grow(self, known: Knowledge, problem: Problem) -> Knowledge:
-        """The same knowledge in a problem with more groups.
-
-        Raises:
-            FairbanditError: a problem that a part cannot play.
-        """
-        for part in self.parts.values():
-            part.check(problem)
+        """The same knowledge in a problem with more groups."""
         states = tuple((n, self.estimator.grow(state, problem)) for n, state in known.states)
         return Knowledge(problem, states, known.past.grow(problem.groups))
 
@@ -155,9 +172,7 @@ class Policy:
         """
         first = known.past.rounds + 1
         candidates = self.candidates(known, first, contexts, groups, frozen=True)
-        if picks > 1:
-            return self.selector.inclusion(candidates, candidates.index, picks)
-        return self.selector.select(candidates, candidates.index).probabilities
+        return self.selector.select(candidates, candidates.index, picks).probabilities
 
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
         """Moves on after N rounds, whose pools are in the past and whose picks are of some groups.
@@ -196,7 +211,7 @@ class Policy:
         """
         problem, states, past = known
         keeps = "rewards" in self.needs
-        if not self.estimator.learns or not outcomes.n:
+        if not self.learns or not outcomes.n:
             return Knowledge(problem, states, past.with_outcomes(outcomes, keep=keeps))
         if self.sums_ahead:
             return Knowledge(
@@ -243,7 +258,7 @@ class Policy:
 
     def n_train(self, t: int) -> int:
         """How many first rounds train the estimator at round t; 0 if it does not learn."""
-        return self.schedule.n_train(t) if self.estimator.learns else 0
+        return self.schedule.n_train(t) if self.learns else 0
 
     def candidates(
         self,
@@ -265,7 +280,7 @@ class Policy:
             division = division.repeat(n, 1)
         # a first guess is made with the models of the rounds that are played
         played = first - 1 if supposed is None else int(supposed.rounds[-1])
-        n_train = np.minimum(division[0], played).tolist()
+        n_train = np.minimum(division[0], played).tolist() if self.learns else [0] * n
         if "rewards" in self.estimator.needs:
             start = 0
         outcomes = past.outcomes_of(start, min(self.n_train(last), played))
@@ -273,14 +288,14 @@ class Policy:
         models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
         one_each = len(models) == n
         informed = None
-        if self.estimator.learns and min(self.n_train(first), played) < past.first_reward:
+        if self.learns and min(self.n_train(first), played) < past.first_reward:
             trained = torch.tensor(n_train, device=groups.device)
             informed = trained >= past.first_reward
         return Candidates(
             problem=problem,
             contexts=contexts,
             groups=groups,
-            model=models if one_each else models.take(model_of_round),
+            _model=models if one_each else models.take(model_of_round),
             _rank=self.rank,
             _informed=informed,
             _shared=(models, model_of_round),

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -38,11 +38,21 @@ _bases: dict[str, type[Any]] = {}
 C = TypeVar("C", bound=type[Any])
 
 
+class Registered:
+    """What has a kind and a name; both are its text, such as "rank 'tradeoff'"."""
+
+    _kind: ClassVar[str]
+    _name: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self._kind} {getattr(self, '_name', type(self).__name__)!r}"
+
+
 def base(kind: str) -> Callable[[C], C]:
     """Class decorator: classes registered as one kind must be subclasses of this class."""
 
     def decorate(cls: C) -> C:
-        _bases[kind] = cls
+        cls._kind, _bases[kind] = kind, cls
         return cls
 
     return decorate
@@ -55,8 +65,6 @@ def base_of(kind: str) -> type[Any]:
 
 def register(kind: str, name: str) -> Callable[[C], C]:
     """Class decorator: makes a class buildable as `name`, of the form `NAME`, among one of `KINDS`.
-
-    The class gets a `part_kind` and a `part_name`.
 
     Raises:
         FairbanditError: the kind is unknown, the name is taken or invalid, the class is not a
@@ -85,7 +93,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
                 f"two classes are registered as {kind} {name!r}: "
                 f"{place_of(known)} and {place_of(cls)}; rename one of them"
             )
-        cls.part_kind, cls.part_name = kind, name
+        cls._name = name
         check_signature(cls)  # what cannot be published fails here, at its definition
         name_enums(cls)
         _registry[kind][name] = cls
@@ -128,7 +136,7 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
 def completed(kind: str, spec: str | Mapping[str, Any]) -> dict[str, Any]:
     """A part's description with all of its parameters, checked as `create` does but not built."""
     cls, arguments = _arguments(kind, spec)
-    return {"name": cls.part_name, **_plain(arguments)}
+    return {"name": cls._name, **_plain(arguments)}
 
 
 def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]]:
@@ -140,7 +148,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
             f"the registered ones are {', '.join(names(kind))}"
         )
     cls: Any = lookup(kind, values["name"])
-    where, typed = f"{kind} {cls.part_name!r}", typed_node(cls, values["name"])
+    where, typed = f"{kind} {cls._name!r}", typed_node(cls, values["name"])
     takes = [str(key) for key in typed if key != "name"]
     if unknown := sorted(values.keys() - {"name", *takes}, key=str):
         raise FairbanditError(
@@ -165,7 +173,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
 def describe(part: Any) -> dict[str, Any]:
     """Plain data, read from its attributes, from which `create` makes the same part again."""
     plain = {key: _plain(getattr(part, key)) for key in parameters_of(type(part))}
-    return {"name": part.part_name, **plain}
+    return {"name": part._name, **plain}
 
 
 def summary(cls: type[Any]) -> str:

@@ -26,17 +26,17 @@ class GaussianCdf(Rank):
     needs = frozenset({"contexts"})
 
     def _index(self, candidates: Candidates) -> Tensor:
-        past = candidates.past
-        above, deviation = candidates.scores - past.mean, past.variance.sqrt()
+        past, (mean, variance) = candidates.past, candidates.past.moments
+        above, deviation = candidates.scores - mean, variance.sqrt()
         tolerance = 2 * candidates.errors  # below this a difference is no difference
         step = torch.where(above.abs() <= tolerance, 0.5, (above > 0).to(above.dtype))
         share = torch.where(deviation <= tolerance, step, torch.special.ndtr(above / deviation))
         return candidates.drawn_where(past.count == 0, share)
 
     def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        past, errors = candidates.past, candidates.errors
-        deviation = past.variance.sqrt()
-        z = (candidates.scores - past.mean) / deviation
+        errors, (mean, variance) = candidates.errors, candidates.past.moments
+        deviation = variance.sqrt()
+        z = (candidates.scores - mean) / deviation
         # errors e of s, m and v move the index by at most φ(z)·(2 + |z|)·e/v
         moved = 0.4 * torch.exp(-(z**2) / 2) * (2 + z.abs()) * errors / deviation
         return index + moved.where(deviation > 2 * errors, 0) + ROUNDING

@@ -15,8 +15,6 @@ class Flipping(Environment):
     Σ rₛxₛ over the first t rounds is −x_t, and the sign of θ is that of the other candidate.
     """
 
-    part_kind, part_name = "environment", "flipping"
-
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 1, 2, ("left", "right")
         theta = torch.ones(1, dtype=torch.float64)

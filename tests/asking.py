@@ -30,28 +30,19 @@ SPLITS: dict[str, type[Split]] = {"halves": Halves, "full": Full}
 class Models(Estimator):
     """Models of given parameters θ, (B, T, d), one for each round."""
 
-    part_kind, part_name = "estimator", "models"
-    learns, draws_models = False, True
+    draws_models = True
 
     def __init__(self, theta: Tensor) -> None:
         self.theta = theta
 
     def _models(
-        self,
-        problem: Problem,
-        state: Any,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Any, state: Any, rounds: list[int], n_train: Any, outcomes: Any
     ) -> LinearModel:
         return LinearModel(self.theta[:, [t - 1 for t in rounds]])
 
 
 class Shown(Rank):
     """A given index, with a tie ceiling and bounds."""
-
-    part_kind, part_name = "rank", "shown"
-    range = (-float("inf"), float("inf"))
 
     def __init__(self, index: Tensor, ceiling: Tensor, bounds: Sequence[Tensor]) -> None:
         self.shown, self.ceiling, self.ends = index, ceiling, bounds

@@ -51,14 +51,12 @@ NOTIONS: dict[str, dict[str, Any]] = {
 """The policies of other notions of fairness, which tests/notions compares with loops."""
 
 
-def beside(rank: str) -> dict[str, str]:
-    """The parts by kind without which a rank cannot play."""
-    return dict(registry.lookup("rank", rank).checked_with)
-
-
-def refreshed(estimator: str) -> dict[str, float]:
-    """The refresh without which an estimator cannot play."""
-    return {"refresh": 1.3} if registry.lookup("estimator", estimator).needs_refresh else {}
+def playable(split: str, estimator: str, rank: str) -> dict[str, Any]:
+    """Parts of a policy, some of them others where the rank or the estimator needs it."""
+    if rank == "interval_cdf":
+        split, estimator = "full", "optimistic_ridge"
+    refresh = 1.3 if "refresh" in registry.lookup("estimator", estimator).needs else None
+    return {"split": split, "estimator": estimator, "rank": rank, "refresh": refresh}
 
 
 def policy(name: str, **estimator: Any) -> Policy:

@@ -15,8 +15,6 @@ from tests import support
 class Watching(Argmax):
     """`Argmax` that keeps what it is shown of past picks, with some delay."""
 
-    part_kind, part_name = "selector", "watching"
-
     def __init__(self, lag: int = 1) -> None:
         self.lag = lag
         self.picks: list[Tensor] = []
@@ -91,8 +89,6 @@ def test_picks_online(refresh: float | None) -> None:
 def test_picks_that_no_part_declares_to_read() -> None:
     class Silent(Argmax):
         """Reads picks and does not say so."""
-
-        part_kind, part_name = "selector", "silent"
 
         def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
             return super()._weights(candidates, index) + 0 * candidates.pick_counts[..., :1]

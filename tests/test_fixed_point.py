@@ -105,8 +105,6 @@ def test_random_policies(
 class Late(Split):
     """Rewards train the model some rounds late, so that as many rounds need no guess."""
 
-    part_kind, part_name = "split", "late"
-
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
 

@@ -37,8 +37,6 @@ def test_what_does_not_learn_takes_one_block_and_full_learners_go_round_by_round
 class Clairvoyant(Rank):
     """Claims to read the reward of the round it decides."""
 
-    part_kind, part_name = "rank", "clairvoyant"
-
     def _last_reward_read(self, t: int) -> int:
         return t
 
@@ -61,8 +59,6 @@ def test_a_part_that_reads_the_future() -> None:
 class Odd(Rank):
     """Gives whatever it was made with."""
 
-    part_kind, part_name = "rank", "odd"
-
     def __init__(self, value: float = 0.5, dtype: torch.dtype = torch.float64) -> None:
         self.value, self.dtype = value, dtype
 
@@ -73,9 +69,8 @@ class Odd(Rank):
 @pytest.mark.parametrize(
     ("rank", "message"),
     [
-        (Odd(float("nan")), "rank 'odd' gave nan at replica 0, round 1, place 0"),
-        (Odd(1.5), "rank 'odd' gave 1.5 .* expected finite values from 0.0 to 1.0"),
-        (Odd(dtype=torch.float32), "rank 'odd' gave an index of shape .* and torch.float32"),
+        (Odd(float("nan")), "rank 'Odd' gave nan at replica 0, round 1, place 0"),
+        (Odd(dtype=torch.float32), "rank 'Odd' gave an index of shape .* and torch.float32"),
     ],
 )
 def test_an_index_that_breaks_its_contract(rank: Rank, message: str) -> None:
@@ -83,10 +78,14 @@ def test_an_index_that_breaks_its_contract(rank: Rank, message: str) -> None:
         support.actions(greedy(rank=rank), Scattered(), 5)
 
 
+def test_a_need_that_does_not_exist() -> None:
+    hasty = type("Hasty", (Odd,), {"needs": frozenset({"contexts", "future"})})
+    with pytest.raises(FairbanditError, match=r"rank 'Hasty' needs \['future'\]; expected some of"):
+        greedy(rank=hasty())
+
+
 class Descent(Estimator):
     """Least squares by gradient descent on everything learned, from scratch each time."""
-
-    part_kind, part_name = "estimator", "descent"
 
     needs = frozenset({"rewards"})
 

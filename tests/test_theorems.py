@@ -56,7 +56,6 @@ class RareLoss(Environment):
     one of two above the median: in 1/8 of the rounds. No loss could be above 2L‖μ*‖ = 2.
     """
 
-    part_name = "rare_loss"
     features, places, group_names = 1, 2, ("0", "1")
 
     def __init__(self) -> None:

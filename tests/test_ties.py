@@ -33,8 +33,6 @@ LASTING: dict[str, dict[str, Any]] = {
 class Categories(Environment):
     """Two features of three categories each, one-hot, and an intercept; rewards 0 and 1."""
 
-    part_kind, part_name = "environment", "categories"
-
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 7, 6, ("one", "other")
         self.truth = None

@@ -107,7 +107,7 @@ class Agent(Committing):
         )
         self._patience = None if patience is None else inputs.whole(patience, "patience")
         self._now = Now(self._policy.init(problem), codes, Tickets({}, None))
-        self._vetted = problem.truth if self._policy.rank.needs_truth else None
+        self._vetted = problem.truth if "truth" in self._policy.rank.needs else None
         inputs.check_known(self._vetted, codes, 0)
         self.digest: str | None = None
         self._renew_locks()

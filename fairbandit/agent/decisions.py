@@ -115,10 +115,10 @@ def explanation(
     selection = policy.selector.select(candidates, candidates.index, picks)
     found["probabilities"] = selection.probabilities
     found["scores"], found["index"] = candidates.scores, candidates.index
-    found["theta"] = candidates.model.theta
+    found["theta"] = candidates._model.theta
     with suppress(NoBounds):
         found["lower"], found["upper"] = candidates.bounds()
-        found["index_lower"], found["index_upper"] = candidates.index_bounds
+        found["index_lower"], found["index_upper"] = candidates.bounds(of="index")
     if "contexts" in policy.rank.needs:
         found["past_count"] = candidates.past.count.to(torch.int64)
     # copies, which the caller may write to and differentiate

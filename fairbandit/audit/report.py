@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fairbandit import registry
 from fairbandit.audit.logged import Audit, audit
 from fairbandit.audit.rates import LEVEL, SMALL, compared, examine
+from fairbandit.building import build_policy
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line
@@ -163,9 +163,8 @@ def examine_run(run: PooledRuns, level: float = LEVEL) -> pd.DataFrame:
     """
     mean, spread = run.by_group("received")
     config = run.runs[0].summary["config"]
-    named = {kind: config["policy"][kind]["name"] for kind in registry.PART_KINDS}
     try:
-        past = any(registry.lookup(kind, name).reads_past() for kind, name in named.items())
+        past = build_policy(config["policy"]).reads_past
     except FairbanditError:  # a plugin that is not loaded
         past = True
     return examine(

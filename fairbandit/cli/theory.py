@@ -77,7 +77,7 @@ def theory(words: Sequence[str]) -> None:
     # whatever can fail is computed before anything is printed
     moments = dict(zip(KAPPAS, paper.pick_moments(environment), strict=True))
     shown: list[Table | str] = [
-        tables.constants(f"Constants of this instance ({environment.part_name})"),
+        tables.constants(f"Constants of this instance ({described['name']})"),
         tables.bounds(),
         tables.instance(moments),
     ]

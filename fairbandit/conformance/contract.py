@@ -160,7 +160,7 @@ def splits_soundly(kind: str, spec: Spec) -> None:
 def models_soundly(kind: str, spec: Spec) -> None:
     """Gives models whose scores are finite, and ⟨theta, x⟩ if there is a theta."""
     candidates, _ = asked(kind, spec)
-    scores, errors, theta = candidates.scores, candidates.errors, candidates.model.theta
+    scores, errors, theta = candidates.scores, candidates.errors, candidates._model.theta
     wrong = ~(scores + errors).isfinite() | (errors < 0)
     refuse(wrong, "scores are not finite, or errors below 0", score=scores, error=errors)
     if theta is not None:

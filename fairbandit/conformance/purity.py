@@ -23,7 +23,7 @@ LIFE = 16
 
 _COMPUTED = (
     *("rounds", "rank_window", "scores", "errors", "outcomes", "past"),
-    *("count", "mean", "variance"),
+    *("count", "moments"),
 )
 
 _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {

@@ -15,6 +15,7 @@ from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.models import NoBounds
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS, Purpose
@@ -31,15 +32,16 @@ CLOSE = 1e-9
 REFRESH = 1.5
 """The `refresh` of policies whose estimator needs one."""
 
-REFERENCES = {
+REFERENCES: dict[str, Any] = {
     "split": "halves",
     "estimator": "ridge",
     "rank": "empirical_cdf",
     "selector": "argmax",
-    "environment": "simulation",
-    "metric": "fair_regret",
 }
 """The parts that complete the policy of the part under test."""
+
+BOUNDED = {"split": "full", "estimator": "optimistic_ridge", "rank": "identity"}
+"""Those that do so if the part reads confidence bounds, which the reference parts have not."""
 
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
@@ -61,8 +63,6 @@ class Scattered(Environment):
         upset_after: the rewards of later rounds are changed; None changes none.
         rare_after: the rare group appears after this round.
     """
-
-    part_kind, part_name = "environment", "scattered"
 
     def __init__(self, upset_after: int | None = None, rare_after: int = 0) -> None:
         self.upset_after, self.rare_after = upset_after, rare_after
@@ -130,20 +130,39 @@ def engine_of(
     """An engine, not yet started, with a part that plays `Scattered` beside reference parts.
 
     The part is given by itself or by its spec. The split beside it is the named one, unless the
-    part is `checked_with` another, and a metric judges random picks.
+    part reads confidence bounds, and a metric judges random picks.
     """
     made = registry.create(kind, part) if isinstance(part, (str, Mapping)) else part
-    beside: dict[str, Any] = {**REFERENCES, "split": split}
+    beside = {**REFERENCES, "split": split}
     if kind == "metric":
         beside["selector"] = {"name": "epsilon_greedy", "epsilon": 0.6}
-    beside |= getattr(made, "checked_with", {})
-    company = {other: registry.create(other, beside[other]) for other in registry.PART_KINDS}
-    company |= {kind: made} if kind in registry.PART_KINDS else {}
-    refresh = REFRESH if company["estimator"].needs_refresh else None
+    policy = _policy_of(kind, made, beside)
+    if kind in ("rank", "selector") and _reads_bounds(policy):
+        policy = _policy_of(kind, made, beside | BOUNDED)
     environment = made if kind == "environment" else Scattered(**world)
     metrics = {"checked": made} if kind == "metric" else {}
     options: dict[str, Any] = {"rounds": 0, "seed": SEED, "replicas": replicas, "picks": picks}
-    return Engine(Recorded(**company, refresh=refresh), environment, metrics=metrics, **options)
+    return Engine(policy, environment, metrics=metrics, **options)
+
+
+def _policy_of(kind: str, made: Any, beside: Mapping[str, Any]) -> Recorded:
+    """The policy of some parts, one of which is made if what is checked is a part of a policy."""
+    company = {
+        one: made if one == kind else registry.create(one, beside[one])
+        for one in registry.PART_KINDS
+    }
+    refresh = REFRESH if "refresh" in company["estimator"].needs else None
+    return Recorded(**company, refresh=refresh)
+
+
+def _reads_bounds(policy: Recorded) -> bool:
+    """Whether a policy asks for confidence bounds, in its first round, where there are none."""
+    engine = Engine(policy, Scattered(), rounds=1, seed=SEED, replicas=[0])
+    try:
+        next(engine.play())
+    except NoBounds:
+        return True
+    return False
 
 
 def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tensor:

@@ -109,17 +109,13 @@ class PastScores:
         return (stop_ - start_).masked_fill_(self._groups < 0, 0).to(torch.float64)
 
     @cached_property
-    def mean(self) -> Tensor:
-        """The mean of the past scores, (B, N, K); NaN if there are none."""
-        return self.sum(lambda old: old) / self.count
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """The mean and the variance of the past scores, (B, N, K) both; NaN if there are none.
 
-    @cached_property
-    def variance(self) -> Tensor:
-        """The variance of the past scores, (B, N, K); NaN if there are none.
-
-        The divisor is their number, `count`.
+        The divisor of the variance is their number, `count`.
         """
-        return self.sum(lambda old, mean: (old - mean) ** 2, self.mean) / self.count
+        mean = self.sum(lambda old: old) / self.count
+        return mean, self.sum(lambda old, mean: (old - mean) ** 2, mean) / self.count
 
     def count_le(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
         """How many past scores are less than or equal to a value of the candidate.

@@ -16,7 +16,7 @@ from torch import Tensor
 from fairbandit.environments.distribution import Distribution, of_cdf
 from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash
-from fairbandit.registry import base
+from fairbandit.registry import Registered, base
 from fairbandit.streams import Streams
 
 
@@ -85,7 +85,7 @@ class Pools:
 
 
 @base("environment")
-class Environment(ABC):
+class Environment(Registered, ABC):
     """A bandit problem: draws pools and knows the truth about them.
 
     A subclass writes `_pools`. Its constructor takes keyword-only plain data, stores each argument
@@ -94,8 +94,6 @@ class Environment(ABC):
     draws that a stream returned, nor pools that it has returned itself.
     """
 
-    part_kind: ClassVar[str]
-    part_name: ClassVar[str]
     rounds: ClassVar[int] = 5000
     """The number of rounds T of a run that does not set `rounds`."""
     exploration: ClassVar[float] = 1.0
@@ -137,7 +135,7 @@ class Environment(ABC):
             dtype = torch.int64 if name == "groups" else torch.float64
             if tuple(got.shape) != shape or got.dtype != dtype:
                 raise FairbanditError(
-                    f"environment {self.part_name!r} gave {name} of shape {tuple(got.shape)} and "
+                    f"{self} gave {name} of shape {tuple(got.shape)} and "
                     f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
                 )
             least, greatest = -math.inf, math.inf
@@ -148,7 +146,7 @@ class Environment(ABC):
                 bad = ~((least < got) & (got < greatest))
                 replica, offset, place = bad.nonzero()[0, :3].tolist()
                 raise FairbanditError(
-                    f"environment {self.part_name!r} gave {name} of {got[bad][0].item()} at "
+                    f"{self} gave {name} of {got[bad][0].item()} at "
                     f"replica {self.streams.replicas[replica]}, round {first + offset}, place "
                     f"{place}; groups are 0 to {len(self.group_names) - 1}, or -1 in an empty "
                     "place, and numbers are finite"

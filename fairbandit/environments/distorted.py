@@ -82,8 +82,7 @@ class Distorted(Environment):
         self._inner = inner = create("environment", base or BASE)
         if inner.truth is None:
             raise FairbanditError(
-                f"environment.base: expected an environment with a truth; {inner.part_name!r} has "
-                "none"
+                f"environment.base: expected an environment with a truth; {inner} has none"
             )
         self.features, self.places = inner.features, inner.places
         self.group_names = inner.group_names

@@ -162,7 +162,7 @@ class Table(Environment):
             pyarrow.ArrowException, TypeError, ValueError: Arrow cannot hold `data`.
         """
         path, table = keep(data)
-        made: Table = create("environment", {"name": cls.part_name, "path": path, **parameters})
+        made: Table = create("environment", {"name": cls._name, "path": path, **parameters})
         vars(made)["_data"] = table  # lives as long as the environment does
         return made
 

@@ -31,18 +31,9 @@ class Estimator(Part):
     and is given all of them each time, as tensors of which it may compute gradients.
     """
 
-    learns: ClassVar[bool] = True
-    """Whether models depend on rewards; one that does not is asked for 0 training rounds alone."""
     draws_models: ClassVar[bool] = False
     """Whether each round draws a model of its own, as in posterior sampling. The probabilities of a
     policy are those given the draw."""
-    needs_refresh: ClassVar[bool] = False
-    """Whether the policy must set `refresh`, since a fit takes long."""
-
-    @classmethod
-    def reads_past(cls) -> bool:
-        """Whether models depend on earlier rounds."""
-        return cls.learns or super().reads_past()
 
     def init(self, problem: Problem) -> State:
         """The state before the first round."""
@@ -63,7 +54,7 @@ class Estimator(Part):
             state: includes the outcomes of some first rounds.
             rounds: t, N of them, ascending.
             n_train: how many first rounds train the model of each, N of them, nondecreasing, and no
-                less than the state includes.
+                less than the state includes; 0 if the estimator does not learn.
             outcomes: those that the state does not include, in order of round; all there are, if
                 the estimator needs rewards. The model of round t is trained on those of rounds up
                 to its n_train.
@@ -74,9 +65,10 @@ class Estimator(Part):
         Raises:
             FairbanditError: a model that is not finite.
         """
-        t, numbers = list(rounds), list(n_train) if self.learns else [0] * len(rounds)
+        t, numbers = list(rounds), list(n_train)
         model_of_round = torch.arange(len(t), device=problem.device)
-        if len(set(numbers)) < len(numbers) and not self._has_model_each_round(problem):
+        alike = not self.draws_models and "truth" not in self.needs  # a truth may drift
+        if alike and len(set(numbers)) < len(numbers):
             distinct, first, number = np.unique(numbers, return_index=True, return_inverse=True)
             t, numbers = [t[at] for at in first], distinct.tolist()
             model_of_round = torch.from_numpy(number).to(problem.device)
@@ -92,14 +84,16 @@ class Estimator(Part):
             if p.is_floating_point()
         ):
             raise FairbanditError(
-                f"estimator {self.part_name!r} gave a model that is not finite between rounds "
+                f"{self} gave a model that is not finite between rounds "
                 f"{numbers[0]} and {numbers[-1]}"
             )
+        if len(model) < len(t):  # one for all
+            model_of_round.zero_()
         return model, model_of_round
 
     def advance(self, state: State, outcomes: Outcomes) -> State:
         """The state that includes further outcomes, which may be of any rounds."""
-        return self._advance(state, outcomes) if self.learns and outcomes.n else state
+        return self._advance(state, outcomes) if outcomes.n else state
 
     def grow(self, state: State, problem: Problem) -> State:
         """The state in a problem with more groups."""
@@ -114,17 +108,13 @@ class Estimator(Part):
         n_train: list[int],
         outcomes: Outcomes,
     ) -> RewardModel:
-        """U models, each after a number of training rounds; see `models`.
+        """U models, each after a number of training rounds, or one for all; see `models`.
 
         Args:
             problem, state, outcomes: as for `models`.
             rounds: the first round that uses each model.
             n_train: ascending; `outcomes.counts(n_train)` says how many of the outcomes train each.
         """
-
-    def _has_model_each_round(self, problem: Problem) -> bool:
-        """Whether rounds with the same training rounds may have different models."""
-        return self.draws_models
 
     def _init(self, problem: Problem) -> State:
         """See `init`."""
@@ -137,3 +127,8 @@ class Estimator(Part):
     def _grow(self, state: State, problem: Problem) -> State:
         """See `grow`."""
         return state
+
+
+def learns(estimator: type[Estimator]) -> bool:
+    """Whether models depend on rewards: the estimator takes outcomes in, or needs all of them."""
+    return estimator._advance is not Estimator._advance or "rewards" in estimator.needs

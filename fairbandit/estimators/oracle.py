@@ -51,11 +51,7 @@ class Oracle(Estimator):
     """The true rewards, such as ⟨μ*, x⟩."""
 
     reference = PAPER
-    needs_truth = True
-    learns = False
-
-    def _has_model_each_round(self, problem: Problem) -> bool:
-        return problem.truth is not None and problem.truth.theta is None
+    needs = frozenset({"truth"})
 
     def _models(
         self,

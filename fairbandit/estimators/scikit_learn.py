@@ -104,8 +104,7 @@ class SklearnEstimator(Estimator):
     """
 
     reference = "Pedregosa et al., Scikit-learn: Machine Learning in Python, JMLR 2011"
-    needs = frozenset({"rewards"})
-    needs_refresh = True
+    needs = frozenset({"rewards", "refresh"})
 
     def __init__(
         self,

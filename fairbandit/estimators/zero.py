@@ -14,7 +14,6 @@ class Zero(Estimator):
     """A model that knows nothing: θ = 0, so that all scores tie."""
 
     reference = PAPER
-    learns = False
 
     def _models(
         self,

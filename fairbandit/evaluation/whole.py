@@ -94,7 +94,7 @@ def evaluate(
                 "that it has not seen, or give its policy, which is trained on a part of the log"
             )
         if isinstance(one, Policy) and not train:
-            if one.estimator.learns:
+            if one.learns:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
             every[name] = Agent.from_log(one, log[:0], seed=seed)
     parts, found, forward = list[Log](), list[tuple[Floats, Floats]](), bool(anytime or adaptive)

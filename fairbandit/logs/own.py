@@ -21,6 +21,7 @@ import numpy as np
 
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.base import learns
 from fairbandit.files import of_file, written_aside
 from fairbandit.logs import chain
 from fairbandit.logs.log import Log
@@ -75,9 +76,9 @@ def read_own(path: Path) -> Log:
         estimator = str(first.record["config"]["estimator"]["name"])
     try:
         part = registry.lookup("estimator", estimator)
-        learns, draws = part.learns, part.draws_models
+        adaptive, draws = learns(part), part.draws_models
     except FairbanditError:  # a plugin that is not loaded
-        learns, draws = True, False
+        adaptive, draws = True, False
     rows, tickets, hashes = Lines(str(path)), dict[int, dict[int, int]](), {first.at.sha256}
     for line in lines:
         hashes.add(line.at.sha256)
@@ -103,7 +104,7 @@ def read_own(path: Path) -> Log:
             contexts = np.concatenate(rows.contexts)
             _, d = contexts.shape
             names = [f"x{column}" for column in range(d)]
-    further = {"adaptive": learns, "draws_models": draws, "hashes": frozenset(hashes)}
+    further = {"adaptive": adaptive, "draws_models": draws, "hashes": frozenset(hashes)}
     return rows.log(contexts, names, **further)
 
 

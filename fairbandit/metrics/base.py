@@ -16,7 +16,7 @@ from fairbandit.maths.checks import typed
 from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
 from fairbandit.part import Problem
-from fairbandit.registry import base
+from fairbandit.registry import Registered, base
 from fairbandit.selectors import Selection
 
 
@@ -76,7 +76,7 @@ class Judged:
 
 
 @base("metric")
-class Metric(ABC):
+class Metric(Registered, ABC):
     """A quantity by which picks are judged, one number for each round and replica.
 
     A subclass writes `_values`. It may keep a state: rounds come in order, in pieces whose length
@@ -93,8 +93,6 @@ class Metric(ABC):
         ...         return (judged.gather_picks(judged.pools.groups) == 0).double()
     """
 
-    part_kind: ClassVar[str]
-    part_name: ClassVar[str]
     reference: ClassVar[str] = ""
     """Where the metric comes from."""
     reduce: ClassVar[Reduce] = "sum"
@@ -138,13 +136,12 @@ class Metric(ABC):
         sound = isinstance(values, Tensor) and values.dtype == torch.float64
         if not sound or values.shape != shape:
             raise FairbanditError(
-                f"metric {self.part_name!r} gave {typed(values)}; expected (B, N) = {shape} values "
-                "and torch.float64"
+                f"{self} gave {typed(values)}; expected (B, N) = {shape} values and torch.float64"
             )
         if not bool(values.isfinite().all()):
             replica, offset = (~values.isfinite()).nonzero()[0].tolist()
             raise FairbanditError(
-                f"metric {self.part_name!r} gave {values[replica, offset].item()} for round "
+                f"{self} gave {values[replica, offset].item()} for round "
                 f"{judged.first + offset} of replica {replica} of the batch; expected a finite "
                 "number (a metric that reads true rewards or ranks declares needs_truth = True)"
             )
@@ -165,6 +162,4 @@ class Metric(ABC):
             FairbanditError: the state is not empty, and this class does not override the method.
         """
         if state:
-            raise FairbanditError(
-                f"metric {self.part_name!r} has no state; got one with {', '.join(state)}"
-            )
+            raise FairbanditError(f"{self} has no state; got one with {', '.join(state)}")

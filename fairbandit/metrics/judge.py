@@ -109,7 +109,9 @@ class Judge:
     def __init__(
         self, metrics: Mapping[str, Metric], problem: Problem, *, draws_models: bool = False
     ) -> None:
-        regrets: dict[str, Metric] = {m.part_name: m for m in (StandardRegret(), FairRegret())}
+        regrets: dict[str, Metric] = dict(
+            zip(REGRETS, (StandardRegret(), FairRegret()), strict=True)
+        )
         self.metrics = {**regrets, **metrics}
         self._problem, self._draws_models = problem, draws_models
         for metric in self.metrics.values():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,7 +10,7 @@ from torch import Tensor
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.models import NoBounds
-from fairbandit.part import Part, Problem
+from fairbandit.part import Part
 from fairbandit.registry import base
 
 
@@ -23,30 +21,25 @@ class Rank(Part):
     max_contexts: int | None = None
     """How many of its last contexts `candidates.past` holds of each group; None if all in the
     round's window. With a bound, the memory of a run does not grow with its rounds."""
-    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    """The least and the greatest index."""
 
     def index(self, candidates: Candidates) -> Tensor:
         """The index of every candidate of N rounds.
 
         Returns:
-            (B, N, K) float64, finite and in `range`, at empty places too.
+            (B, N, K) float64, finite, at empty places too.
 
         Raises:
-            FairbanditError: an index of the wrong shape, not finite or out of range.
+            FairbanditError: an index of the wrong shape or not finite.
         """
         index = self._index(candidates)
         self._check_shape("an index", index, candidates)
-        low, high = self.range
-        least, greatest = map(float, index.aminmax())  # NaN if there is one
-        finite = math.isfinite(least) and math.isfinite(greatest)
-        if not (finite and low <= least and greatest <= high):
-            good = (index >= low) & (index <= high) & index.isfinite()
-            b, n, k = (~good).nonzero()[0].tolist()
+        finite = index.isfinite()
+        if not bool(finite.all()):
+            b, n, k = (~finite).nonzero()[0].tolist()
             raise FairbanditError(
-                f"rank {self.part_name!r} gave {index[b, n, k].item()} at replica "
+                f"{self} gave {index[b, n, k].item()} at replica "
                 f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}, place "
-                f"{k}; expected finite values from {low} to {high}"
+                f"{k}; expected finite values"
             )
         return index
 
@@ -74,21 +67,14 @@ class Rank(Part):
         self._check_shape("bounds", low, candidates)
         self._check_shape("bounds", high, candidates)
         if not bool((low <= high)[candidates.present].all()):
-            raise FairbanditError(f"rank {self.part_name!r} gave bounds that cross")
+            raise FairbanditError(f"{self} gave bounds that cross")
         return low, high
 
     def _check_shape(self, what: str, values: Tensor, candidates: Candidates) -> None:
         if values.shape != candidates.groups.shape or values.dtype != torch.float64:
             raise FairbanditError(
-                f"rank {self.part_name!r} gave {what} of shape {tuple(values.shape)} and "
+                f"{self} gave {what} of shape {tuple(values.shape)} and "
                 f"{values.dtype}; expected {tuple(candidates.groups.shape)} and torch.float64"
-            )
-
-    def _check(self, problem: Problem) -> None:
-        if self.max_contexts is not None and self.max_contexts < 1:
-            raise FairbanditError(
-                f"rank {self.part_name!r}: max_contexts must be at least 1, or None; got "
-                f"{self.max_contexts}"
             )
 
     @abstractmethod
@@ -102,7 +88,7 @@ class Rank(Part):
     def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
         """Bounds of the index, (B, N, K) each; see `bounds`."""
         raise NoBounds(
-            f"rank {self.part_name!r} has no bounds on its index; a rank has them that writes "
+            f"{self} has no bounds on its index; a rank has them that writes "
             "`_bounds`, as `identity` and `interval_cdf` do"
         )
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
@@ -60,7 +57,6 @@ class IntervalCdf(Rank):
         "the Dvoretzky-Kiefer-Wolfowitz inequality, Annals of Probability 1990"
     )
     needs = frozenset({"contexts"})
-    checked_with: ClassVar[Mapping[str, str]] = {"split": "full", "estimator": "optimistic_ridge"}
 
     def __init__(self, *, delta: float = 0.025) -> None:
         if not 0 < delta < 1:
@@ -71,7 +67,7 @@ class IntervalCdf(Rank):
         late = int(candidates.rank_window[0].amax())
         if late > 0:
             raise FairbanditError(
-                f"rank {self.part_name!r}: expected rank windows that begin with round 1, as those "
+                f"{self}: expected rank windows that begin with round 1, as those "
                 f"of split 'full'; got one that begins with round {late + 1}, for which its "
                 "confidence intervals do not hold"
             )

@@ -19,7 +19,6 @@ class Identity(Rank):
     """The score itself: rewards of different groups are compared as they are."""
 
     reference = PAPER
-    range = (-float("inf"), float("inf"))
 
     def _index(self, candidates: Candidates) -> Tensor:
         return candidates.scores
@@ -39,7 +38,7 @@ class OracleCdf(Rank):
     """
 
     reference = PAPER
-    needs_truth = True
+    needs = frozenset({"truth"})
 
     def _index(self, candidates: Candidates) -> Tensor:
         truth = candidates.problem.truth

@@ -62,7 +62,8 @@ class ShrunkCdf(Rank):
         """
         past, groups, tolerance = candidates.past, candidates.groups, tie_tolerance(candidates)
         every, own = past.of(), groups.clamp(min=0)
-        mean, deviation = every.mean, every.variance.sqrt()
+        mean, variance = every.moments
+        deviation = variance.sqrt()
         flat = deviation <= tolerance
         standing = _standing(candidates, mean.gather(2, own), deviation.gather(2, own))[..., None]
         flat_side = torch.where(standing >= 0, torch.inf, -torch.inf)

@@ -67,8 +67,8 @@ class SmoothedCdf(Rank):
     def _width(self, candidates: Candidates) -> Tensor:
         """h, (B, N, K), NaN where the group was not seen."""
         past = candidates.past
-        n = past.count
-        deviation = (past.variance * n / (n - 1).clamp(min=1)).sqrt()
+        n, (_, variance) = past.count, past.moments
+        deviation = (variance * n / (n - 1).clamp(min=1)).sqrt()
         return self.bandwidth * REFERENCE_RULE * deviation * n ** (-1 / 3)
 
 

@@ -32,7 +32,6 @@ class Tradeoff(EmpiricalCdf):
     """
 
     reference = f"{PAPER}: the trade-off that its conclusion leaves open"
-    range = (-float("inf"), float("inf"))
 
     def __init__(self, *, alpha: float = 0.5) -> None:
         if not 0 <= alpha <= 1:
@@ -58,9 +57,9 @@ def _standardised(candidates: Candidates, values: Tensor) -> Tensor:
     count = groups.count
     share = count / count.sum(2, keepdim=True).clamp(min=1)
     here = count > 0
-    means = groups.mean.where(here, 0)
+    means, variances = (part.where(here, 0) for part in groups.moments)
     mean = (share * means).sum(2, keepdim=True)
-    spread = groups.variance.where(here, 0) + (means - mean) ** 2
+    spread = variances + (means - mean) ** 2
     deviation = (share * spread).sum(2, keepdim=True).sqrt()
     flat = deviation <= tie_tolerance(candidates)
     return (values - mean) / torch.where(flat, 1.0, deviation)

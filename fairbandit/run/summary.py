@@ -86,7 +86,7 @@ def summarise(
 def _knows_truth(policy: Mapping[str, Any]) -> bool:
     """Whether a part of a policy, as it describes itself, reads the truth."""
     parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]
-    return any(registry.lookup(kind, name).needs_truth for kind, name in parts)
+    return any("truth" in registry.lookup(kind, name).needs for kind, name in parts)
 
 
 def checksum(summary: Mapping[str, Any]) -> str:

@@ -82,7 +82,7 @@ class Selector(Part):
         weights = self._weights(candidates, index)
         if weights.shape != index.shape:
             raise FairbanditError(
-                f"selector {self.part_name!r} gave weights of shape {tuple(weights.shape)}; "
+                f"{self} gave weights of shape {tuple(weights.shape)}; "
                 f"expected (B, N, K) = {tuple(index.shape)}"
             )
         positive = weights if weights.dtype is torch.bool else weights > 0
@@ -103,23 +103,12 @@ class Selector(Part):
         propensities = weights.gather(2, actions[..., None]) / weights.sum(2, keepdim=True)
         return Selection(actions, propensities[..., 0], weights)
 
-    def inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        """The probability of each place to be among m > 1 picks.
-
-        Args:
-            candidates, index: as for `select`.
-            picks: m.
-
-        Returns:
-            π, (B, N, K) from 0 to 1, with the sum m, or n in a pool of n < m candidates.
-
-        Raises:
-            FairbanditError: the selector states none, or something else.
-        """
+    def _checked_inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+        """What `_inclusion` gives, checked, and 1 for all of a pool of at most m candidates."""
         present, found = candidates.present, self._inclusion(candidates, index, picks)
         if found.shape != index.shape or found.dtype != index.dtype:
             raise FairbanditError(
-                f"selector {self.part_name!r} gave inclusion probabilities of shape "
+                f"{self} gave inclusion probabilities of shape "
                 f"{tuple(found.shape)} and {found.dtype}; expected {tuple(index.shape)} and "
                 f"{index.dtype}"
             )
@@ -129,7 +118,7 @@ class Selector(Part):
         off = (found.sum(2, keepdim=True) - count.clamp(max=picks)).abs()
         if not bool(((found >= 0) & (found <= there + ROUNDING) & (off <= ROUNDING)).all()):
             raise FairbanditError(
-                f"selector {self.part_name!r} gave inclusion probabilities between rounds "
+                f"{self} gave inclusion probabilities between rounds "
                 f"{int(candidates.rounds[0])} and {int(candidates.rounds[-1])} that are not from 0 "
                 f"to 1, not 0 at empty places, or do not sum to {picks}"
             )
@@ -137,13 +126,13 @@ class Selector(Part):
 
     def _shortlist(self, candidates: Candidates, index: Tensor, picks: int) -> Selection:
         """Picks m > 1 places of each pool."""
-        inclusion = self.inclusion(candidates, index, picks)
+        inclusion = self._checked_inclusion(candidates, index, picks)
         chosen = inclusion > 0
         if bool((chosen & (inclusion < 1)).any()):
             stream = candidates.problem.streams[Purpose.SELECTOR]
             start = stream.uniform(int(candidates.rounds[0]), index.shape[1], 1)[..., 0]
             sizes = candidates.present.sum(2).clamp(max=picks)
-            chosen = systematic(inclusion, sizes, start, candidates.draws(Purpose.ORDER))
+            chosen = systematic(inclusion, sizes, start, candidates._draws(Purpose.ORDER))
         order = _preferred(candidates, index, chosen)
         order = pad(order, (0, max(picks - order.shape[2], 0)))[..., :picks]
         empty = torch.arange(picks, device=index.device) >= chosen.sum(2, keepdim=True)
@@ -151,9 +140,12 @@ class Selector(Part):
         return Selection(order.masked_fill(empty, -1), propensities, inclusion)
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        """See `inclusion`; what it gives for pools of at most m candidates does not count."""
+        """The probability of each place to be among m > 1 picks: (B, N, K) with the sum m.
+
+        What it gives for pools of at most m candidates does not count.
+        """
         raise FairbanditError(
-            f"selector {self.part_name!r} states the weights of one pick alone; for shortlists, "
+            f"{self} states the weights of one pick alone; for shortlists, "
             "write `_inclusion(candidates, index, picks)`: the probability of each place to be "
             "among the picks, (B, N, K), 0 at empty places and with the sum `picks`"
         )
@@ -170,7 +162,7 @@ class Selector(Part):
         sound = ((weights >= 0) & (present | (weights == 0))).all(2) & (total > 0)
         b, n = (~(sound & total.isfinite())).nonzero()[0].tolist()
         return FairbanditError(
-            f"selector {self.part_name!r} gave weights {weights[b, n].tolist()} at replica "
+            f"{self} gave weights {weights[b, n].tolist()} at replica "
             f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}; expected "
             "finite numbers of at least 0, some above 0, and 0 at empty places; the pool has "
             f"candidates at {present[b, n].nonzero()[:, 0].tolist()}"
@@ -198,7 +190,7 @@ def best(candidates: Candidates, index: Tensor, among: Tensor) -> Tensor:
 
 def ends(candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
     """The least and the greatest number that each index may be, (B, N, K) both; see `best`."""
-    ceiling = index if candidates.apart and index is candidates.index else candidates.tie_ceiling
+    ceiling = index if candidates._apart and index is candidates.index else candidates.tie_ceiling
     return (index if ceiling is index else 2 * index - ceiling), ceiling
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -36,10 +33,6 @@ class Chain(Selector):
         "Joseph, Kearns, Morgenstern and Roth, Fairness in Learning: Classic and Contextual "
         "Bandits, NIPS 2016"
     )
-    checked_with: ClassVar[Mapping[str, str]] = {
-        "estimator": "optimistic_ridge",
-        "rank": "identity",
-    }
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
         return (self._chains(candidates, index) == 0) & candidates.present
@@ -52,7 +45,7 @@ class Chain(Selector):
 
     def _chains(self, candidates: Candidates, index: Tensor) -> Tensor:
         """The number of each candidate's chain from the top, from 0: (B, N, K) int64."""
-        low, high = candidates.index_bounds
+        low, high = candidates.bounds(of="index")
         high = high + 2 * (candidates.tie_ceiling - index)
         high, order = high.where(candidates.present, -torch.inf).sort(2, descending=True)
         lowest = low.where(candidates.present, torch.inf).gather(2, order).cummin(2).values

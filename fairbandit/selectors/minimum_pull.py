@@ -11,7 +11,6 @@ from torch import Tensor
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
-from fairbandit.part import Problem
 from fairbandit.registry import register
 from fairbandit.selectors.base import Selector, best, best_first, best_of_groups
 
@@ -53,8 +52,8 @@ class MinimumPull(Selector):
         tolerance: α ≥ 0, how many picks a group may lack without consequence.
 
     Raises:
-        FairbanditError: a value out of range; in `check`, a list of another length than there are
-            groups, or shares that sum to more than 1.
+        FairbanditError: a value out of range; at the first decision, a list of another length than
+            there are groups, or shares that sum to more than 1.
     """
 
     reference = (
@@ -68,21 +67,18 @@ class MinimumPull(Selector):
             raise FairbanditError(f"tolerance (α) must be at least 0 and finite, got {tolerance}")
         self.shares, self.tolerance = shares, tolerance
 
-    def _check(self, problem: Problem) -> None:
-        group_shares(self.shares, problem.groups)
-
     def _last_pick_read(self, t: int) -> int:
         return t - 1
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        lack, rounding = self._lack(candidates, index, 1)
+        lack, rounding = self._lack(candidates, index)
         lack = lack.gather(2, candidates.groups.clamp(min=0)).where(candidates.present, -math.inf)
         most = lack.amax(2, keepdim=True)
         due = (lack >= most - rounding) | (most <= self.tolerance + rounding)
         return best(candidates, index, due & candidates.present)
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        lack, rounding = self._lack(candidates, index, picks)
+        lack, rounding = self._lack(candidates, index)
         present, own = candidates.present.to(index.dtype), candidates.groups.clamp(min=0)
         size = torch.zeros_like(lack).scatter_add_(2, own, present)
         lack = lack.where((size > 0) & (lack > self.tolerance + rounding), -math.inf)
@@ -94,9 +90,9 @@ class MinimumPull(Selector):
         left = picks - first.sum(2, keepdim=True)
         return first + best_first(candidates, index, present - first, left)
 
-    def _lack(self, candidates: Candidates, index: Tensor, picks: int) -> tuple[Tensor, Tensor]:
+    def _lack(self, candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
         """How many picks each group lacks, (B, N, G), and by how much rounding moves that."""
         counts = candidates.pick_counts
-        total = counts.sum(2, keepdim=True) + picks * candidates.rounds_guessed[:, None]
+        total = counts.sum(2, keepdim=True)
         shares = index.new_tensor(group_shares(self.shares, candidates.problem.groups))
         return shares * total - counts, ROUNDING * (total + 1).to(index.dtype)

@@ -49,7 +49,7 @@ class Split(Part):
         if bool(wrong.any()):
             at = int(t[wrong][0])
             raise FairbanditError(
-                f"split {self.part_name!r} at round {at}: expected 0 ≤ n_train < {at} and "
+                f"{self} at round {at}: expected 0 ≤ n_train < {at} and "
                 f"0 ≤ rank_start ≤ rank_stop < {at}; got "
                 f"{[int(field[wrong][0]) for field in division]}"
             )

@@ -108,7 +108,7 @@ def constants(environment: Environment) -> Constants:
     simulated = _draws_as(environment, Simulation)
     if not simulated and not _draws_as(environment, Table):
         raise FairbanditError(
-            f"the constants of environment {environment.part_name!r} are not known; they are of "
+            f"the constants of {environment} are not known; they are of "
             "simulation, of table and of both census environments"
         )
     how = "closed form" if simulated else "over all members"

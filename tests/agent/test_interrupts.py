@@ -220,8 +220,6 @@ def test_an_interval_timer() -> None:
 class Slow(EmpiricalCdf):
     """Waits within a call, in the process that made it, until it is let go."""
 
-    part_kind, part_name = "rank", "slow"
-
     def __init__(self) -> None:
         self.process, self.entered, self.go = os.getpid(), threading.Event(), threading.Event()
 

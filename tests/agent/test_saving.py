@@ -149,7 +149,7 @@ def test_files_that_are_not_there(tmp_path):
 
 
 def test_a_part_that_is_not_loaded(tmp_path, monkeypatch):
-    passing = type("Passing", (Identity,), {"part_name": "passing"})
+    passing = type("Passing", (Identity,), {"_name": "passing"})
     config = {"split": "full", "estimator": "ridge", "rank": "passing"}
     with monkeypatch.context() as loaded:
         loaded.setitem(registry._registry["rank"], "passing", passing)

@@ -152,8 +152,7 @@ PAIRS += [("optimistic_ridge", rank) for rank in registry.names("rank")]
 def test_an_agent_decides_as_the_engine_in_whatever_order(estimator: str, rank: str) -> None:
     """Pools have empty places. A run has outcomes of empty slots, which must not count."""
     world, rounds, shuffled = Scattered(), 40, random.Random(0)
-    parts = {"split": "full", "estimator": estimator, "rank": rank, **support.beside(rank)}
-    chosen = build_policy({**parts, **support.refreshed(estimator), "selector": "argmax"})
+    chosen = build_policy(support.playable("full", estimator, rank))
     (found,) = support.played(chosen, world, rounds, 2, picks=3)
     agent = worlds.agent_for(world, chosen.describe(), 0)
     draws = support.draws(world, rounds, 0)

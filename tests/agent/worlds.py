@@ -24,8 +24,6 @@ Array = NDArray[Any]
 class Coarse(Environment):
     """Three groups, one rare, and contexts of few small integers, so that scores tie often."""
 
-    part_kind, part_name = "environment", "coarse"
-
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 3, 5, ("often", "seldom", "rare")
         theta = torch.tensor([1.0, -1.0, 2.0], dtype=torch.float64)
@@ -56,11 +54,7 @@ def every_part(split: str) -> dict[str, dict[str, Any]]:
     parts = [("ridge", rank) for rank in registry.names("rank")]
     parts += [(estimator, "recent_cdf") for estimator in registry.names("estimator")]
     return {
-        f"{split} {estimator} {rank}": {
-            **{"split": split, "estimator": estimator, "rank": rank},
-            **support.refreshed(estimator),
-            **support.beside(rank),
-        }
+        f"{split} {estimator} {rank}": support.playable(split, estimator, rank)
         for estimator, rank in parts
     }
 

@@ -11,6 +11,7 @@ import pytest
 from fairbandit import registry
 from fairbandit.audit import mean_band
 from fairbandit.audit.report import examine_run, report
+from fairbandit.building import build_policy
 from fairbandit.results import read_scenes
 from fairbandit.run.execute import execute
 from tests import support
@@ -114,11 +115,13 @@ def test_groups_mixed_at_random(mixed, tmp_path):
 
 
 def test_which_parts_look_at_their_own_pool_alone():
-    own = set()
+    own, alone = set(), {"split": "full", "estimator": "zero", "rank": "identity"}
     for kind in registry.PART_KINDS:
-        parts = [registry.lookup(kind, name) for name in registry.names(kind)]
-        parts = [part for part in parts if part.__module__.startswith("fairbandit.")]
-        own |= {part.part_name for part in parts if not part.reads_past()}
+        for name in registry.names(kind):
+            policy = build_policy({**alone, "refresh": 2.0, kind: name})
+            ours = type(policy.parts[kind]).__module__.startswith("fairbandit.")
+            if ours and not policy.reads_past:
+                own.add(name)
     selectors = {"argmax", "epsilon_greedy", "group_parity", "chain", "proportional"}
     assert own == {"halves", "full", "oracle", "zero", "oracle_cdf", "identity", *selectors}
 

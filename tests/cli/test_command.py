@@ -155,7 +155,7 @@ def test_a_wrong_word_for_a_tool_is_one_message(command, words, message):
 
 
 def test_more_memory_than_there_is(command, monkeypatch):
-    monkeypatch.setattr(Identity, "_check", lambda _, problem: problem.zeros(10**15))
+    monkeypatch.setattr(Identity, "_index", lambda _, given: given.problem.zeros(10**15))
     for mode in ((), ("-m",)):
         code, out, err = command(*mode, "policy/rank=identity", *SMALL)
         assert code == 1

@@ -18,8 +18,6 @@ from fairbandit.streams import Purpose
 class Score(Rank):
     """The score."""
 
-    range = (-float("inf"), float("inf"))
-
     def _index(self, candidates: Candidates) -> Tensor:
         return candidates.scores
 

@@ -271,7 +271,6 @@ def test_a_part_without_a_fault_passes(cls, faulty):
         ("groups", lambda given: given.groups.unsqueeze_(0)),
         ("scores", lambda given: given.scores.sub_(1)),
         ("rank_window[1]", lambda given: given.rank_window[1].sub_(1)),
-        ("model.parameters[0]", lambda given: given.model.theta.neg_()),
         ("past.count", lambda given: given.past.count.clamp_(min=1)),
         ("outcomes.rewards", lambda given: given.outcomes.rewards.abs_()),
         (
@@ -305,12 +304,12 @@ def test_however_a_tensor_is_changed(what, change, faulty):
         ("Python's global generator", random.random),
     ],
 )
-@pytest.mark.parametrize("method", ["__init__", "_check"])
+@pytest.mark.parametrize("method", ["__init__", "_index"])
 def test_settings_and_global_generators_are_watched_and_put_back(what, change, method, faulty):
-    def check(self: Any, problem: Problem) -> None:
-        change()
-
-    faults = {"__init__": lambda self: [change(), None][1], "_check": check}
+    faults = {
+        "__init__": lambda self: [change(), None][1],
+        "_index": lambda self, given: [change(), given.scores.clone()][1],
+    }
     before = purity._contents([])
     with pytest.raises(ConformanceError, match=f"`{method}` changes {what}; expected"):
         purity.changes_nothing("rank", faulty("rank", but(Score, **{method: faults[method]})))

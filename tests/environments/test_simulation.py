@@ -69,8 +69,6 @@ def test_bad_parameters(parameters: dict[str, object], message: str) -> None:
 class Faulty(Environment):
     """Damages one thing about its pools."""
 
-    part_kind, part_name = "environment", "faulty"
-
     def __init__(self, fault: str) -> None:
         self.inner = Simulation()
         self.fault, self.truth = fault, self.inner.truth

@@ -16,8 +16,6 @@ from tests.metrics.rounds import PROBLEM, ROUNDS, judge, random_rounds
 class Given(Metric):
     """Gives what it was made with."""
 
-    part_kind, part_name = "metric", "given"
-
     def __init__(self, given: Any) -> None:
         self.given = given
 
@@ -36,7 +34,7 @@ def nan_at(replica: int, place: int) -> Tensor:
     ("given", "message"),
     [
         (torch.zeros(3, ROUNDS), r"expected (B, N) = (3, 60) values and torch.float64"),
-        (None, "metric 'given' gave NoneType None"),
+        (None, "metric 'Given' gave NoneType None"),
         (nan_at(2, 9), "gave nan for round 10 of replica 2 of the batch; expected a finite number"),
     ],
 )

@@ -32,8 +32,6 @@ class Mirrored(Environment):
     group and the skill, d = 2, θ = (0.1, 1), and the noise is normal with deviation 0.01.
     """
 
-    part_kind, part_name = "environment", "mirrored"
-
     def __init__(self) -> None:
         self.features, self.places, self.group_names = 2, 2, ("left", "right")
         self.truth = Truth(

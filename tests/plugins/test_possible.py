@@ -105,7 +105,7 @@ def test_overlapping_intervals_are_those_of_the_formula():
     support.actions(policy, support.environment(), 60, replicas=2)
     narrower = 0
     for candidates, selection in asked:
-        low, high = (bound.numpy() for bound in candidates.index_bounds)
+        low, high = (bound.numpy() for bound in candidates.bounds(of="index"))
         for b, n in np.ndindex(low.shape[:2]):
             may = [bool(high[b, n, k] >= low[b, n].max()) for k in range(low.shape[2])]
             share = np.array(may) / sum(may)
@@ -126,7 +126,7 @@ def test_recent_contexts_weigh_more_as_in_the_formula():
     for candidates, _ in asked[-2:]:
         for n, t in enumerate(candidates.rounds.tolist()):
             start, stop = (int(field[n]) for field in candidates.rank_window)
-            thetas = candidates.model.theta
+            thetas = candidates._model.theta
             assert thetas is not None
             theta = thetas[:, n]
             for b, k in np.ndindex(2, world.places):

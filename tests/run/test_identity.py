@@ -10,6 +10,7 @@ import pytest
 
 from fairbandit import plugins as loading
 from fairbandit.environments import Simulation, Table
+from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash
 from fairbandit.plugins import load_plugins
 from fairbandit.registry import register
@@ -136,8 +137,8 @@ def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path
     sweep(*ranked("one"))
     before = regret(tmp_path / "sweep" / "0")
     text = file.read_text()
-    file.write_text(text + "    def _check(self, problem):\n        raise ValueError('too few')\n")
-    with pytest.raises(ValueError, match="too few"):
+    file.write_text(text + "    max_contexts = 0\n")
+    with pytest.raises(FairbanditError, match="max_contexts must be at least 1"):
         sweep(*ranked("one"))
     assert regret(tmp_path / "sweep" / "0") == before
     assert not list((tmp_path / "sweep").glob("*.old-*"))

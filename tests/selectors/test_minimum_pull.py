@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import Agent, Engine, FairbanditError
+from fairbandit import Agent, FairbanditError
 from fairbandit.building import build_policy
 from fairbandit.selectors import MinimumPull
 from tests import support
@@ -54,8 +54,8 @@ def test_online_a_list_refuses_new_groups_and_nothing_changes(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("shares", [0.26, [0.1, 0.1]])
-def test_what_is_refused_when_the_groups_are_known(shares: Any) -> None:
+def test_what_is_refused_at_the_first_decision(shares: Any) -> None:
     selector = {"name": "minimum_pull", "shares": shares}
     policy = build_policy({"name": "minimum_pull", "selector": selector})
     with pytest.raises(FairbanditError, match="4 groups"):
-        Engine(policy, support.environment(), rounds=1, seed=0, replicas=[0])
+        support.played(policy, support.environment(), rounds=1)

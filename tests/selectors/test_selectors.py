@@ -32,8 +32,6 @@ from tests.notions.test_loops import chained
 class Given(Selector):
     """Picks by the weights that it was made with."""
 
-    part_kind, part_name = "selector", "given"
-
     def __init__(self, weights: Callable[[Tensor], Tensor]) -> None:
         self.weights = weights
 
@@ -195,7 +193,7 @@ def test_unsound_weights(weights: list[float]) -> None:
     """The last place is empty; the message tells the first round that is wrong."""
     unsound = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64).repeat(2, 6, 1)
     unsound[1, 4:] = torch.tensor(weights, dtype=torch.float64)
-    message = r"selector 'given' gave weights .* at replica 1, round 5; expected finite numbers"
+    message = r"selector 'Given' gave weights .* at replica 1, round 5; expected finite numbers"
     with pytest.raises(FairbanditError, match=message):
         select(Given(lambda index: unsound), torch.zeros_like(unsound), torch.tensor([0, 0, -1]))
     with pytest.raises(FairbanditError, match=r"of shape \(2, 6\); expected \(B, N, K\)"):

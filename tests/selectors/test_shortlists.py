@@ -49,10 +49,9 @@ def pool(seed: int) -> Any:
         present=groups >= 0,
         index=index,
         tie_ceiling=index,
-        apart=False,
-        index_bounds=(index - width / 2, index + width / 2),
+        _apart=False,
+        bounds=lambda of: (index - width / 2, index + width / 2),
         pick_counts=torch.from_numpy(draws.integers(0, 5, (1, 1, G))),
-        rounds_guessed=torch.tensor([0]),
         rounds=torch.tensor([7]),
         problem=SimpleNamespace(groups=G),
     )
@@ -88,7 +87,7 @@ def test_rules_of_picks_by_all_orders_of_ties(rule: Any, picks: int) -> None:
         asked = pool(seed)
         index, members = asked.index[0, 0].numpy(), np.flatnonzero(asked.present[0, 0]).tolist()
         orders = [rule(asked, index, members, picks, order) for order in permutations(range(K))]
-        found = selector.inclusion(asked, asked.index, picks)
+        found = selector._inclusion(asked, asked.index, picks)
         np.testing.assert_allclose(found[0, 0].numpy(), np.mean(orders, axis=0), atol=1e-12)
 
 
@@ -96,7 +95,7 @@ def test_whole_chains_are_taken_while_they_fit() -> None:
     selector: Any = create("selector", "chain")
     for seed in range(40):
         asked = pool(seed)
-        low, high = (end[0, 0].numpy() for end in asked.index_bounds)
+        low, high = (end[0, 0].numpy() for end in asked.bounds(of="index"))
         left = set(np.flatnonzero(asked.present[0, 0]).tolist())
         for picks in (2, 3, 4):
             pi, rest, amount = np.zeros(K), set(left), picks
@@ -106,7 +105,7 @@ def test_whole_chains_are_taken_while_they_fit() -> None:
                     chain |= more
                 pi[list(chain)] = min(1, amount / len(chain))
                 amount, rest = amount - len(chain), rest - chain
-            found = selector.inclusion(asked, asked.index, picks)[0, 0].numpy()
+            found = selector._inclusion(asked, asked.index, picks)[0, 0].numpy()
             np.testing.assert_allclose(found, pi, atol=1e-12)
 
 
@@ -133,7 +132,7 @@ def test_groups_expect_their_part() -> None:
         size = np.bincount(groups[groups >= 0], minlength=G).astype(float)
         for chance in ("uniform", "pool"):
             selector: Any = create("selector", {"name": "group_parity", "chance": chance})
-            found = selector.inclusion(asked, asked.index, 3)[0, 0].numpy()
+            found = selector._inclusion(asked, asked.index, 3)[0, 0].numpy()
             got = np.array([found[groups == g].sum() for g in range(G)])
             assert got.sum() == pytest.approx(min(3, size.sum()))
             if chance == "pool":
@@ -162,7 +161,7 @@ def test_of_one_pick_inclusion_is_what_the_weights_say(selector: str) -> None:
         alike = selector == "minimum_pull" and int((counts == counts.min()).sum()) > 1
         if int(asked.present.sum()) > 1 and not alike:
             weights = made._weights(asked, asked.index).double()
-            found = made.inclusion(asked, asked.index, 1)
+            found = made._inclusion(asked, asked.index, 1)
             torch.testing.assert_close(found, weights / weights.sum(2, keepdim=True))
             compared += 1
     assert compared > 20
@@ -202,16 +201,17 @@ def test_frequencies_are_the_inclusion_probabilities(selector: str) -> None:
     """
     rounds, asked = 100_000, pool(4)  # of which each selector leaves some places open
     made: Any = create("selector", {"name": selector, **SELECTORS[selector]})
-    pi = made.inclusion(asked, asked.index, 3)[0, 0].numpy()
+    pi = made._inclusion(asked, asked.index, 3)[0, 0].numpy()
     for name in ("groups", "present", "index", "tie_ceiling", "pick_counts"):
         setattr(asked, name, getattr(asked, name).expand(1, rounds, -1))
-    asked.index_bounds = [end.expand(1, rounds, -1) for end in asked.index_bounds]
+    bounds = [end.expand(1, rounds, -1) for end in asked.bounds(of="index")]
+    asked.bounds = lambda of: bounds
     asked.rounds, streams = torch.arange(1, rounds + 1), Streams(5, [0])
     asked.problem = SimpleNamespace(groups=G, streams=streams)
     keys = torch.zeros(1, rounds, K, dtype=torch.float64)
     count = [int(asked.present.sum())]
     keys[asked.present] = streams[Purpose.ORDER].runs([0], count)
-    asked.draws = lambda purpose: keys
+    asked._draws = lambda purpose: keys
     selection = made.select(asked, asked.index, 3)
     actions, propensities = selection.actions[0].numpy(), selection.propensities[0].numpy()
     drawn = np.zeros((rounds, K))
@@ -227,8 +227,6 @@ def test_frequencies_are_the_inclusion_probabilities(selector: str) -> None:
 class Loud(Selector):
     """Any weights."""
 
-    part_kind, part_name = "selector", "loud"
-
     def _weights(self, candidates: Any, index: Tensor) -> Tensor:
         return candidates.present
 
@@ -236,10 +234,10 @@ class Loud(Selector):
 def test_what_states_weights_alone_says_what_to_write() -> None:
     asked = pool(0)
     with pytest.raises(FairbanditError, match=r"write `_inclusion\(candidates, index, picks\)`"):
-        Loud().inclusion(asked, asked.index, 2)
+        Loud().select(asked, asked.index, 2)
     Loud._inclusion = lambda self, candidates, index, picks: index * 0 + 0.1  # type: ignore
     with pytest.raises(FairbanditError, match="do not sum to 2"):
-        Loud().inclusion(asked, asked.index, 2)
+        Loud().select(asked, asked.index, 2)
 
 
 SHORT = ["fair_greedy", "oful", "uniform", "interval_chain", "fairx_rank", "minimum_pull"]

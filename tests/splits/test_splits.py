@@ -39,14 +39,12 @@ def test_the_division(name: str, factor: float | None, first: int) -> None:
 class Ahead(Split):
     """Learns from the round it decides."""
 
-    part_kind, part_name = "split", "ahead"
-
     def _divide(self, t: Tensor) -> Division:
         return Division(t, t - 1, t - 1)
 
 
 def test_a_split_that_reads_the_future() -> None:
-    with pytest.raises(FairbanditError, match="split 'ahead' at round 3: expected 0 ≤ n_train < 3"):
+    with pytest.raises(FairbanditError, match="split 'Ahead' at round 3: expected 0 ≤ n_train < 3"):
         Ahead().divide(torch.tensor([3]))
 
 

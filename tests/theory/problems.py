@@ -39,7 +39,6 @@ class Tight(Environment):
     Place a belongs to group a mod G, or to a random one with equal probabilities.
     """
 
-    part_name = "tight"
     features = 2
 
     def __init__(

@@ -95,5 +95,5 @@ def test_the_noise_of_a_column(tmp_path):
 
 
 def test_what_theory_does_not_take():
-    with pytest.raises(FairbanditError, match="constants of environment 'tight' are not known"):
+    with pytest.raises(FairbanditError, match="constants of environment 'Tight' are not known"):
         constants(Tight())
