@@ -86,7 +86,8 @@ def evaluate(
     forward = anytime or (log.adaptive if adaptive is None else adaptive)
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed", 0)
     judged, chances, sums = list[Log](), list[dict[str, Floats]](), list[dict[str, Sums]]()
-    for trained, judges in plan(len(log), train, folds, seed, forward=forward):
+    parts = plan(len(log), train, folds, seed, forward=forward)
+    for trained, judges in parts:
         frozen, part = Frozen(log[trained], every, seed=seed, learns=train > 0), log[judges]
         own, present = frozen.probabilities(part), part.groups >= 0
         anyone = present * ((part.picks >= 0).sum(1) / present.sum(1))[:, None]
@@ -98,7 +99,7 @@ def evaluate(
     support = total.pop(ANYONE)
     if support.least > support.greatest:
         raise FairbanditError("none of the decisions that judge has a reward")
-    joined, further = Log.joined(judged), dict[str, list[Found]]()
+    joined, further = log[np.concatenate([judges for _, judges in parts])], dict[str, list[Found]]()
     together = {name: np.concatenate([one[name] for one in chances]) for name in every}
     if not train or all(isinstance(policy, Agent) for policy in every.values()):
         judged, chances = [joined], [together]  # no policy differs among the parts
