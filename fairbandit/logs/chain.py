@@ -28,8 +28,9 @@ from fairbandit.files import of_file
 SCHEMA = 1
 """The version of what lines say; logs of other versions are refused."""
 
+HEADER: tuple[str, ...] = ("header",)
 KINDS = ("decision", "reward", "drop", "observed")
-"""What the lines after the header may be."""
+"""What the first line is, and what the others may be."""
 
 _MARK = b', "sha256": "'
 _END = b'"}\n'
@@ -103,7 +104,7 @@ def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
     Raises:
         FairbanditError: the file is no log, or a line is damaged; the message names it.
     """
-    at, kinds = Position(), ("header",)
+    at, kinds = Position(), HEADER
     with of_file(path), path.open("rb") as file:
         for line in file:
             where = f"{path}, line {at.line + 1}"

@@ -101,8 +101,8 @@ class Log:
     def at_places(self, values: NDArray[Any], empty: Any) -> NDArray[Any]:
         """Values (n, m) of the picks at their places, (n, K), where others are empty."""
         whole = np.full(self.groups.shape, empty, values.dtype)
-        rows, slots = np.nonzero(self.picks >= 0)
-        whole[rows, self.picks[rows, slots]] = values[rows, slots]
+        filled = self.picks >= 0
+        whole[np.nonzero(filled)[0], self.picks[filled]] = values[filled]
         return whole
 
     @property
@@ -152,34 +152,29 @@ class Log:
                 "DSJSON holds decisions of one pick, with contexts and propensities, and features "
                 "whose names do not begin with _"
             )
-        known = np.flatnonzero(~np.isnan(self.rewards[:, 0]))
+        chances = self.probabilities
+        chances = self.at_places(self.propensities, 0.0) if chances is None else chances
         with of_file(Path(path), "cannot write"), written_aside(Path(path)) as file:
-            for n in known.tolist():
-                file.write(json.dumps(self._dsjson(n)).encode() + b"\n")
-
-    def _dsjson(self, n: int) -> dict[str, Any]:
-        """A decision as Vowpal Wabbit has it."""
-        assert self.contexts is not None
-        one, present = self[n : n + 1], self.groups[n] >= 0
-        known = one.at_places(one.propensities, 0.0)
-        known = known if one.probabilities is None else one.probabilities
-        chances, pick = known[0, present].tolist(), int(one.picked[0, present].argmax())
-        order = sorted(range(len(chances)), key=lambda place: place != pick)
-        candidates = zip(self.groups[n, present], self.contexts[n, present], strict=True)
-        actions = [
-            {
-                "group": {str(self.labels[group]): 1},
-                "x": dict(zip(self.features, x.tolist(), strict=True)),
-            }
-            for group, x in candidates
-        ]
-        return {
-            "_label_cost": -float(self.rewards[n, 0]),
-            "_label_probability": chances[pick],
-            "_label_Action": pick + 1,
-            "_labelIndex": pick,
-            "EventId": str(self.names[n]),
-            "a": [place + 1 for place in order],
-            "p": [chances[place] for place in order],
-            "c": {"_multi": actions},
-        }
+            for n in np.flatnonzero(~np.isnan(self.rewards[:, 0])).tolist():
+                present = self.groups[n] >= 0
+                p, pick = chances[n, present].tolist(), int(self.picked[n, present].argmax())
+                order = [pick, *(place for place in range(len(p)) if place != pick)]
+                candidates = zip(self.groups[n, present], self.contexts[n, present], strict=True)
+                actions = [
+                    {
+                        "group": {str(self.labels[group]): 1},
+                        "x": dict(zip(self.features, x.tolist(), strict=True)),
+                    }
+                    for group, x in candidates
+                ]
+                line = {
+                    "_label_cost": -float(self.rewards[n, 0]),
+                    "_label_probability": p[pick],
+                    "_label_Action": pick + 1,
+                    "_labelIndex": pick,
+                    "EventId": str(self.names[n]),
+                    "a": [place + 1 for place in order],
+                    "p": [p[place] for place in order],
+                    "c": {"_multi": actions},
+                }
+                file.write(json.dumps(line).encode() + b"\n")

@@ -22,7 +22,7 @@ import numpy as np
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, written_aside
-from fairbandit.logs.chain import Line, Position, encoded, of_line, own_lines
+from fairbandit.logs.chain import Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
 from fairbandit.logs.tables import Pool, log_of_pools
 
@@ -47,26 +47,31 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     Raises:
         FairbanditError: as `own_lines`, or a line whose values do not make sense.
     """
-    pools, hashes, estimators = list[Pool](), set[str](), set[str]()
+    pools, hashes, learns, draws = list[Pool](), set[str](), False, False
     for path in paths:
-        tickets, loaded = dict[int, Pool](), False
+        tickets, loaded = dict[Any, Pool](), False
         for line in own_lines(path):
+            record = line.record
             hashes.add(line.at.sha256)
             with of_line(line.where):
-                kind, ticket = line.record["kind"], line.record.get("ticket")
+                kind, ticket = record["kind"], record.get("ticket")
                 if kind == "header":
-                    estimators.add(str(line.record["config"]["estimator"]["name"]))
-                    loaded = line.record["agent"] is not None
+                    learning, drawing = _learning(str(record["config"]["estimator"]["name"]))
+                    learns, draws = learns or learning, draws or drawing
+                    loaded = record["agent"] is not None
                 elif kind == "decision":
                     if type(ticket) is not int or ticket in tickets:
                         raise ValueError(f"ticket {ticket!r} recurs, or is no number")
-                    tickets[ticket] = _pool(path, line)
+                    labels, x = list(map(label, record["groups"])), record.get("contexts")
+                    x = None if x is None else np.array(x, dtype=np.float64)
+                    parts = ticket, labels, record["picks"], record["probabilities"], x
+                    tickets[ticket] = Pool(str(path), line.at.line, *parts)
                 elif kind == "reward" and (ticket in tickets or not loaded):
-                    pool, rewards = tickets[ticket], line.record["reward"]
-                    if "candidate" not in line.record:
-                        pool.reward(*pool.order, rewards)
-                        continue
-                    for place, reward in zip(line.record["candidate"], rewards, strict=True):
+                    pool, rewards = tickets[ticket], record["reward"]
+                    if "candidate" not in record:
+                        rewards = [rewards]
+                    places = record.get("candidate", pool.order)
+                    for place, reward in zip(places, rewards, strict=True):
                         pool.reward(place, reward)
         pools += tickets.values()
     contexts, features = None, tuple[str, ...]()
@@ -74,18 +79,8 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
         with of_line(name):
             contexts = np.concatenate([pool.contexts for pool in pools])
             features = tuple(f"x{column}" for column in range(contexts.shape[1]))
-    learns, draws = np.any([_learning(estimator) for estimator in estimators], axis=0).tolist()
-    further = {"adaptive": learns, "draws_models": draws, "hashes": frozenset(hashes)}
-    return log_of_pools(pools, name, contexts, features=features, **further)
-
-
-def _pool(path: Path, line: Line) -> Pool:
-    """The decision of a line."""
-    record = line.record
-    contexts = record.get("contexts")
-    contexts = None if contexts is None else np.array(contexts, dtype=np.float64)
-    labels, parts = list(map(label, record["groups"])), (record["picks"], record["probabilities"])
-    return Pool(str(path), line.at.line, record["ticket"], labels, *parts, contexts)
+    further: dict[str, Any] = {"features": features, "adaptive": learns, "draws_models": draws}
+    return log_of_pools(pools, name, contexts, hashes=frozenset(hashes), **further)
 
 
 def _learning(estimator: str) -> tuple[bool, bool]:

@@ -12,19 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from fairbandit.environments.reading import (
-    Source,
-    keep,
-    read_header,
-    read_table,
-    source_of,
-)
+from fairbandit.environments.reading import Source, keep, read_header, read_table, source_of
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
-from fairbandit.logs.tables import encoder_of, log_of_table
+from fairbandit.logs.tables import Columns, encoder_of, log_of_table
 
 TABLES = (".csv", ".parquet")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson")
@@ -105,10 +99,9 @@ def read_log(
         raise FairbanditError(f"{source.name} holds no row")
     if like is not None and like.encoder is None:
         raise FairbanditError("like: expected a log that was read from a table")
-    columns = {"decision": decision, "picked": picked, "propensity": propensity}
-    columns |= {"reward": reward, "score": score}
+    columns = Columns(decision, picked, propensity, reward, score)
     groups = list(group) if isinstance(group, (list, tuple)) else [group]
-    taken = [name for name in columns.values() if name is not None] + groups
+    taken = [name for name in columns if name is not None] + groups
     if not groups or not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
     source = replace(source, decimal=decimal)
@@ -146,7 +139,8 @@ def read_pieces(
     kind, paths = _files(Path(path))
     if kind != "table":
         yield read_log(path, **options)
-    for one in paths if kind == "table" else []:
+        return
+    for one in paths:
         for piece in _pieces(one, options.get("decision", "decision"), rows, separator):
             log = read_log(piece, like=like, **options)
             like = log[:0] if like is None else like

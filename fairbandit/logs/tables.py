@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,15 @@ OFF = 0.00501
 SINGLE = 1e-6
 """The largest excess over 1 of a probability of single precision."""
 
-Columns = Mapping[str, str | None]
-"""The names of the columns `decision, picked, propensity, reward, score`; None if there is none."""
+
+class Columns(NamedTuple):
+    """The names of columns; None if there is none."""
+
+    decision: str
+    picked: str
+    propensity: str | None
+    reward: str
+    score: str | None
 
 
 def encoder_of(
@@ -35,9 +41,10 @@ def encoder_of(
     source.need(chosen or ())
     found, left_out = resolve_columns(source, chosen, taken)
     if isinstance(features, (list, tuple)):
-        if lacking := [name for name in features if name not in found]:
-            reason = left_out.get(lacking[0], "there is no such column, or it has another role")
-            raise FairbanditError(f"{source.name}, column {lacking[0]!r} is no feature: {reason}")
+        for name in features:
+            if name not in found:
+                reason = left_out.get(name, "there is no such column, or it has another role")
+                raise FairbanditError(f"{source.name}, column {name!r} is no feature: {reason}")
         found = {name: found[name] for name in features}
     elif left_out:
         text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
@@ -50,7 +57,7 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     """The log that a table holds; an error names the first row that is not valid."""
     import pandas as pd
 
-    for name in (str(columns["decision"]), *groups):
+    for name in (columns.decision, *groups):
         source.require(name, ~source.gaps(name), "a value")
     labels = {name: source.labels(name).astype(str).astype(object) for name in groups}
     first, *others = labels.values()
@@ -110,17 +117,17 @@ def log_of_pools(
 
     if not pools:
         raise FairbanditError(f"{name} holds no decision")
-    frame = pd.DataFrame(chain.from_iterable(pool.rows() for pool in pools), dtype=np.float64)
-    frame.columns = ["decision", "picked", "propensity", "reward"]
+    columns = Columns("decision", "picked", "propensity", "reward", None)
+    frame = pd.DataFrame([row for pool in pools for row in pool.rows()], dtype=np.float64)
+    frame.columns = columns[:4]
     files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
     every = [label for pool in pools for label in pool.labels]
     labels = {label: code for code, label in enumerate(dict.fromkeys(every))}
-    codes = np.array([labels[label] for label in every])
-    source = Source(name, list(frame), frame, unit=unit)
-    columns = {column: column for column in frame} | {"score": None}
+    groups = np.array([labels[label] for label in every]), tuple(labels)
     further["names"] = [pool.name for pool in pools]
-    return _log_of(source, columns, (codes, tuple(labels)), contexts, **further)
+    source = Source(name, list(frame), frame, unit=unit)
+    return _log_of(source, columns, groups, contexts, **further)
 
 
 def _log_of(
@@ -133,24 +140,21 @@ def _log_of(
     """The log of the candidates of a table, whose cells are checked here, whoever wrote it."""
     import pandas as pd
 
-    decision, picked, reward = (str(columns[key]) for key in ("decision", "picked", "reward"))
-    cells, files = source.frame[decision], source.frame.index
+    cells, files = source.frame[columns.decision], source.frame.index
     files = files.codes[0] if isinstance(files, pd.MultiIndex) else np.zeros(len(files))
     codes = cells.groupby([files, cells.to_numpy()], sort=False).ngroup().to_numpy()
-    order, rewards = source.numbers(picked), source.numbers(reward)
+    order, rewards = source.numbers(columns.picked), source.numbers(columns.reward)
     is_pick = order > 0
-    right = pd.Series(order).where(is_pick).groupby(codes).rank(method="first").fillna(0)
-    valid = (right == order) & (np.bincount(codes, is_pick) > 0)[codes]
-    expected = (
-        "1 for one pick in each decision, or picks that are numbered 1, 2, …, and 0 elsewhere"
-    )
-    source.require(picked, valid.to_numpy(), expected)
-    source.require(reward, is_pick | np.isnan(rewards), "no reward but for picks")
-    chances = _chances(source, columns["propensity"], codes, is_pick)
+    right = pd.Series(order).where(is_pick).groupby(codes).rank(method="first").fillna(0).to_numpy()
+    valid = np.equal(right, order) & (np.bincount(codes, is_pick)[codes] > 0)
+    expected = "one pick in each decision, or picks that are numbered 1, 2, …; others are 0"
+    source.require(columns.picked, valid, expected)
+    source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
+    chances = _chances(source, columns.propensity, codes, is_pick)
     if contexts is not None:
         finite = (np.abs(contexts) <= LARGEST).all(1)
-        source.require(decision, finite, f"features of at most {LARGEST:g}")
-    scores = None if columns["score"] is None else source.numbers(columns["score"])
+        source.require(columns.decision, finite, f"features of at most {LARGEST:g}")
+    scores = None if columns.score is None else source.numbers(columns.score)
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
     pools, picks = (codes, places), (codes[is_pick], order[is_pick].astype(np.int64) - 1)
     return Log(

@@ -53,7 +53,9 @@ def all_logged(name: str, world: Environment, rounds: int, seeds: Sequence[int])
 def one_after_the_other(logs: Sequence[Log]) -> Log:
     """Logs of pools of one size as one log."""
     arrays = {name for name, value in vars(logs[0]).items() if isinstance(value, np.ndarray)}
-    parts = {name: np.concatenate([getattr(one, name) for one in logs]) for name in arrays}
+    parts: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in logs]) for name in arrays
+    }
     return replace(logs[0], names=range(sum(map(len, logs))), **parts)
 
 
