@@ -67,15 +67,7 @@ def decided(
 
 
 def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool) -> None:
-    """Has an agent append to a log, after it has done again what the log says it did since.
-
-    Args:
-        agent: new, or loaded.
-        path, contexts, fsync: see `LogFile`.
-
-    Raises:
-        FairbanditError: the log cannot be opened, is that of another agent, or is damaged.
-    """
+    """Has an agent, new or loaded, append to a log, once it has done again what it lacks of it."""
     file, begun = LogFile(path, contexts, fsync), agent._now.log
     header = {
         "kind": "header",

@@ -28,9 +28,8 @@ from fairbandit.files import of_file
 SCHEMA = 1
 """The version of what lines say; logs of other versions are refused."""
 
-HEADER: tuple[str, ...] = ("header",)
 KINDS = ("decision", "reward", "drop", "observed")
-"""What the first line is, and what the others may be."""
+"""What the lines after the header may be."""
 
 _MARK = b', "sha256": "'
 _END = b'"}\n'
@@ -104,14 +103,14 @@ def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
     Raises:
         FairbanditError: the file is no log, or a line is damaged; the message names it.
     """
-    at, kinds = Position(), HEADER
+    at = Position()
     with of_file(path), path.open("rb") as file:
         for line in file:
             where = f"{path}, line {at.line + 1}"
             if not line.endswith(b"\n") and not line[:-1].endswith(b'"}'):
                 _log.warning("%s is cut off and left out", where)
                 break
-            body = line[:-_TAIL]
+            body, kinds = line[:-_TAIL], KINDS if at.line else ("header",)
             digest = hashlib.sha256(body).hexdigest()
             with of_line(where):
                 if line[-_TAIL:] != _MARK + digest.encode() + _END:
@@ -121,7 +120,7 @@ def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
                     raise FairbanditError("a line is missing before it, or was added or moved")
                 if record.get("kind") not in kinds or record.get("schema", SCHEMA) != SCHEMA:
                     raise FairbanditError(f"expected {' or '.join(kinds)} of schema {SCHEMA}")
-            at, kinds = Position(at.line + 1, digest, at.end + len(line)), KINDS
+            at = Position(at.line + 1, digest, at.end + len(line))
             yield Line(at, where, record)
     if not at.line and not new:
         raise FairbanditError(f"{path} is no log of an agent: it has no header")
@@ -169,11 +168,7 @@ class LogFile:
         return encoded(record, at)
 
     def append(self, data: bytes, end: int) -> None:
-        """Hands whole lines to the operating system, as the bytes from a position on.
-
-        Raises:
-            FairbanditError: they cannot be written; the log is as it was.
-        """
+        """Hands whole lines to the operating system, as the bytes from a position on, or none."""
         if self._process != os.getpid():
             raise FairbanditError(
                 f"{self.path} belongs to the process that opened it; this process is a fork of it, "

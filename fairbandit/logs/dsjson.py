@@ -22,17 +22,8 @@ def read_dsjson(paths: Sequence[Path], name: str, group: str) -> Log:
     A feature is a number, or a text, which is 1 for its name and text together; names of nested
     features are joined by a point. Shared features join those of each action. The reward is
     −`_label_cost`. Lines without `_label_cost`, such as those of rewards that came late, are left
-    out.
-
-    Args:
-        paths: the files.
-        name: of all of them, in messages.
-        group: the feature of each action that names its group, such as `group` or `user.region`: a
-            text, a number, or a namespace with one feature, whose name is the group.
-
-    Raises:
-        FairbanditError: a line is no JSON, an action has no group, or values do not fit together;
-            the message names the line.
+    out. The feature of an action that names its group, such as `group` or `user.region`, is a text,
+    a number, or a namespace with one feature, whose name is the group.
     """
     import pandas as pd
 
@@ -89,5 +80,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 def _encoded(leaves: Iterator[tuple[str, Any]]) -> dict[str, float]:
     """Features as numbers."""
-    texts = ((f"{k}={v}", 1.0) if isinstance(v, str) else (k, number(v, k)) for k, v in leaves)
-    return dict(texts)
+    return dict(
+        (f"{key}={value}", 1.0) if isinstance(value, str) else (key, number(value, key))
+        for key, value in leaves
+    )

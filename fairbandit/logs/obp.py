@@ -22,15 +22,9 @@ def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -
 
     The actions are the candidates of every pool. The features of action a in context x are its
     action context z, x itself and all products xᵢzⱼ, so that with one-hot action contexts a linear
-    model has a θ of its own for each action.
-
-    Args:
-        feedback: n rounds; without `action_context`, the actions are one-hot. `pi_b`, where obp's
-            synthetic data have it, gives the probabilities of all actions.
-        groups: the label of each action's group; None makes each action a group of its own.
-
-    Raises:
-        FairbanditError: a key is missing, shapes do not match, or rounds of several positions.
+    model has a θ of its own for each action; so they are without `action_context`. `pi_b`, where
+    obp's synthetic data have it, gives the probabilities of all actions. Without labels of their
+    groups, each action is a group of its own.
     """
     with of_line(NAME):
         x, rewards, pscore = (

@@ -43,9 +43,6 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
 
     Left out are rounds that were observed and not decided, since nobody knows how probable their
     picks were, and the rewards of decisions that a saved agent had made before it began a file.
-
-    Raises:
-        FairbanditError: as `own_lines`, or a line whose values do not make sense.
     """
     pools, hashes, learns, draws = list[Pool](), set[str](), False, False
     for path in paths:

@@ -145,10 +145,10 @@ def _log_of(
     codes = cells.groupby([files, cells.to_numpy()], sort=False).ngroup().to_numpy()
     order, rewards = source.numbers(columns.picked), source.numbers(columns.reward)
     is_pick = order > 0
-    right = pd.Series(order).where(is_pick).groupby(codes).rank(method="first").fillna(0).to_numpy()
-    valid = np.equal(right, order) & (np.bincount(codes, is_pick)[codes] > 0)
+    right = pd.Series(order).where(is_pick).groupby(codes).rank(method="first").fillna(0)
+    valid: Any = np.equal(right, order) & (np.bincount(codes, is_pick)[codes] > 0)
     expected = "one pick in each decision, or picks that are numbered 1, 2, …; others are 0"
-    source.require(columns.picked, valid, expected)
+    source.require(columns.picked, valid.to_numpy(), expected)
     source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
     chances = _chances(source, columns.propensity, codes, is_pick)
     if contexts is not None:
