@@ -101,7 +101,8 @@ def read_log(
         raise FairbanditError("like: expected a log that was read from a table")
     columns = Columns(decision, picked, propensity, reward, score)
     groups = list(group) if isinstance(group, (list, tuple)) else [group]
-    taken = [name for name in columns if name is not None] + groups
+    further = [name for name in (propensity, score) if name is not None]
+    taken = [decision, picked, reward, *further, *groups]
     if not groups or not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
     source = replace(source, decimal=decimal)

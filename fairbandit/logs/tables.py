@@ -84,6 +84,7 @@ class Pool:
         k = len(self.labels)
         if {k, len(self.propensities), k if self.contexts is None else len(self.contexts)} != {k}:
             raise ValueError(f"expected all parts of {k} candidates")
+        hash(tuple(self.labels))  # a TypeError, if a label is an object of JSON
         self.propensities = [number(one, "a propensity") for one in self.propensities]
         self.order = {range(k).index(pick): slot for slot, pick in enumerate(self.picks, 1)}
         self.rewards = dict[int, float]()
