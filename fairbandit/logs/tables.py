@@ -153,7 +153,7 @@ def _log_of(
     source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
     chances = _chances(source, columns.propensity, codes, is_pick)
     if contexts is not None:
-        finite = (np.abs(contexts) <= LARGEST).all(1)
+        finite = np.asarray((np.abs(contexts) <= LARGEST).all(1))
         source.require(columns.decision, finite, f"features of at most {LARGEST:g}")
     scores = None if columns.score is None else source.numbers(columns.score)
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
