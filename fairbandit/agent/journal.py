@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from fairbandit.agent.decisions import Decision
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import SCHEMA, LogFile, Position, chain, own_lines
+from fairbandit.logs.chain import SCHEMA, Line, LogFile, Position, of_line, own_lines, text
 from fairbandit.logs.own import label
 from fairbandit.selectors import Selection
 from fairbandit.version import VERSION
@@ -23,17 +22,13 @@ Entry = Mapping[str, Any]
 class Checker:
     """Stands for a log's file while a line is played again: what is done must be the same."""
 
-    def __init__(self, line: chain.Line) -> None:
+    def __init__(self, line: Line) -> None:
         self._line, self.size = line, line.at.end
 
     def line(self, entry: Entry, at: Position) -> tuple[bytes, Position]:
-        """Compares an entry with the line.
-
-        Raises:
-            FairbanditError: they differ.
-        """
+        """Compares an entry with the line; raises an error if they differ."""
         for key, value in entry.items():
-            now, then = chain.text(value), chain.text(self._line.record.get(key))
+            now, then = text(value), text(self._line.record.get(key))
             if now != then:
                 raise FairbanditError(f"played again, {key} is {now}, and {then} is written")
         return b"", self._line.at
@@ -72,16 +67,8 @@ def decided(
 
 
 def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool) -> None:
-    """Has an agent append to a log, after it has done again what the log says it did since.
-
-    Args:
-        agent: new, or loaded.
-        path, contexts, fsync: see `LogFile`.
-
-    Raises:
-        FairbanditError: the log cannot be opened, is that of another agent, or is damaged.
-    """
-    file = LogFile(path, contexts, fsync)
+    """Has an agent, new or loaded, append to a log, once it has done again what it lacks of it."""
+    file, begun = LogFile(path, contexts, fsync), agent._now.log
     header = {
         "kind": "header",
         "schema": SCHEMA,
@@ -92,46 +79,36 @@ def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool
         "contexts": contexts,
         "agent": agent.digest,
     }
-    if next(chain.lines(file.path), None) is None:  # a new file, or a header that was cut off
+    lines = own_lines(file.path, new=True)
+    first = next(lines, None)
+    if first is None:  # a new file, or its header was cut off
         data, at = file.line(header, Position())
         file.append(data, 0)
     else:
-        at = _caught_up(agent, file.path, header)
+        at = begun or first.at
+        if begun is None:
+            keys = ("config", "options", "contexts", "agent")
+            same = all(text(header[key]) == text(first.record.get(key)) for key in keys)
+        else:  # what is looked for is the end of one of its lines, and later ones remain
+            same = begun == first.at or begun in (line.at for line in lines)
+        if not same:
+            raise FairbanditError(
+                f"{path} is not the log that this agent wrote; an agent goes on with a log that it "
+                "began, by Agent.load(FILE, log=...) or with the same settings"
+            )
+        for line in lines:
+            again(agent, line)
+            at = line.at
     agent._now = agent._now._replace(log=at)
     agent._journal = file
 
 
-def _caught_up(agent: Any, path: Path, header: Mapping[str, Any]) -> Position:
-    """Has an agent do again what it lacks of a log; returns the log's end."""
-    begun, lines = agent._now.log, own_lines(path)
-    first = next(lines)
-    if begun is None:
-        keys = ("config", "options", "contexts", "agent")
-        found = all(chain.text(header[key]) == chain.text(first.record.get(key)) for key in keys)
-    else:  # what is looked for is the end of one of its lines, and later ones remain
-        found = begun == first.at or begun in (line.at for line in lines)
-    if not found:
-        raise FairbanditError(
-            f"{path} is not the log that this agent wrote; an agent goes on with a log that it "
-            "began, by Agent.load(FILE, log=...) or with the same settings"
-        )
-    at = begun or first.at
-    for line in lines:
-        again(agent, line)
-        at = line.at
-    return at
-
-
-def again(agent: Any, line: chain.Line) -> None:
-    """Has an agent do what a line of a log says, and checks that it does the same.
-
-    Raises:
-        FairbanditError: it does something else, or the line does not say enough.
-    """
+def again(agent: Any, line: Line) -> None:
+    """Has an agent do what a line of a log says; raises an error if it does something else."""
     record = line.record
     before, agent._journal = agent._journal, Checker(line)
     try:
-        with chain.of_line(line.where):
+        with of_line(line.where):
             if record["kind"] == "reward":
                 reward = record["reward"]
                 if "candidate" in record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,19 +13,12 @@ from fairbandit.agent.saving import options
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import own_lines
-from fairbandit.logs.chain import of_line
+from fairbandit.logs.chain import of_line, own_lines
 from fairbandit.version import VERSION
 
 
 class Receipt(NamedTuple):
-    """What a replay confirms.
-
-    Attributes:
-        lines: how many lines the log has.
-        decisions, rewards: how many of them there are.
-        sha256: the hash of the last line, which stands for all of them.
-    """
+    """What a replay confirms: how many lines, and the hash of the last, which stands for all."""
 
     lines: int
     decisions: int
@@ -44,25 +38,26 @@ def replay(path: Path, begun: Path | None = None, truth: Truth | None = None) ->
         FairbanditError: a line is damaged, or differs when it is played again, or why the log
             cannot be played; the message names the first such line.
     """
-    first, *rest = own_lines(path)  # all hashes are checked before anything is played
-    last = (rest or [first])[-1].at.sha256
+    lines, kinds = own_lines(path), Counter[str]()
+    first = last = next(lines)
     if first.record.get("erased"):
+        *_, last = first, *lines
         raise FairbanditError(
             f"{path}: every hash is right, but decisions were erased from the log, so that it "
-            f"cannot be played again; the last hash is {last}"
+            f"cannot be played again; the last hash is {last.at.sha256}"
         )
     try:
         with of_line(first.where):
             agent = _beginning(first.record, begun, truth)
-        for line in rest:
-            again(agent, line)
+        for last in lines:
+            again(agent, last)
+            kinds[last.record["kind"]] += 1
     except FairbanditError as error:
         version = first.record.get("version")
         if version == VERSION:
             raise
         raise FairbanditError(f"{error} (version {version} wrote it; this is {VERSION})") from error
-    kinds = [line.record["kind"] for line in rest]
-    return Receipt(len(kinds) + 1, kinds.count("decision"), kinds.count("reward"), last)
+    return Receipt(last.at.line, kinds["decision"], kinds["reward"], last.at.sha256)
 
 
 def _beginning(record: Mapping[str, Any], begun: Path | None, truth: Truth | None) -> Agent:

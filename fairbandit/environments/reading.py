@@ -81,7 +81,8 @@ class Source:
         columns: the names of all its columns, read or not; an index of pandas is none.
         frame: the columns that were read, without those of nested values or bytes. They hold
             float64, or texts in Unicode's NFC without blanks around them; missing cells are null.
-            The index counts the rows of the whole table, from 0.
+            The index counts the rows of the whole table, from 0; of several tables, it holds the
+            name of each row's table before that.
         decimal: the decimal mark of numbers that are texts, `.` or `,`.
         unit: what messages call a row.
     """
@@ -109,9 +110,11 @@ class Source:
         if not valid.all():
             at = int(valid.argmin())
             missing, cell = self.gaps(column)[at], str(self.frame[column].iloc[at])
+            row = self.frame.index[at]
+            name, row = row if isinstance(row, tuple) else (self.name, row)
             raise FairbanditError(
-                f"{self.name}, column {column!r}, {self.unit} {self.frame.index[at] + 1}: expected "
-                f"{expected}; got {'a missing cell' if missing else repr(cell)}"
+                f"{name}, column {column!r}, {self.unit} {row + 1}: expected {expected}; "
+                f"got {'a missing cell' if missing else repr(cell)}"
             )
 
     def gaps(self, column: str) -> NDArray[np.bool_]:

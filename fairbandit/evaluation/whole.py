@@ -98,10 +98,11 @@ def evaluate(
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
             every[name] = Agent.from_log(one, log[:0], seed=seed)
     parts, found, forward = list[Log](), list[tuple[Floats, Floats]](), bool(anytime or adaptive)
-    for trained, judges in plan(len(log), train, folds, seed, forward=forward):
+    divided = plan(len(log), train, folds, seed, forward=forward)
+    for trained, judges in divided:
         parts.append(log[judges])
         found.append(Frozen(log[trained], every, seed=seed).decided(parts[-1]))
-    judged = Log.joined(parts)
+    judged = log[np.concatenate([judges for _, judges in divided])]
     if np.isnan(judged.rewards).all():
         raise FairbanditError("none of the decisions that judge has a reward")
     chances, scores = (np.concatenate(one, axis=-2) for one in zip(*found, strict=True))

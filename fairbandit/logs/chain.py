@@ -11,7 +11,6 @@ import errno
 import hashlib
 import json
 import logging
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -23,9 +22,14 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from fairbandit.environments.reading import LARGEST
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file
+
+SCHEMA = 1
+"""The version of what lines say; logs of other versions are refused."""
+
+KINDS = ("decision", "reward", "drop", "observed")
+"""What the lines after the header may be."""
 
 _MARK = b', "sha256": "'
 _END = b'"}\n'
@@ -51,11 +55,7 @@ class Line(NamedTuple):
 
 
 def text(value: Any) -> str:
-    """Plain data as JSON, in which floats have the digits that read back as the same number.
-
-    Raises:
-        FairbanditError: it is no plain data, such as a group label that is an object.
-    """
+    """Plain data as JSON, in which floats have the digits that read back as the same number."""
     try:
         return _JSON.encode(value)
     except (AttributeError, TypeError, ValueError) as error:
@@ -86,70 +86,51 @@ def of_line(where: str) -> Iterator[None]:
     """Has errors that a line's values cause name the line."""
     try:
         yield
-    except FairbanditError as error:
-        raise FairbanditError(f"{where}: {error}") from error
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise FairbanditError(f"{where}: {type(error).__name__}: {str(error)[:200]}") from error
+    except Exception as error:  # lines of strangers may cause any
+        kind = "" if isinstance(error, FairbanditError) else f"{type(error).__name__}: "
+        raise FairbanditError(f"{where}: {kind}{str(error)[:500]}") from error
 
 
-def number(value: Any, name: str) -> float:
-    """A number of a line.
-
-    Raises:
-        ValueError: it is none, or too large.
-    """
-    found = float(value) if isinstance(value, (int, float)) else math.nan
-    if not abs(found) <= LARGEST:
-        raise ValueError(f"{name} is {str(value)[:50]}, and no number of at most {LARGEST:g}")
-    return found
-
-
-def lines(path: Path) -> Iterator[Line]:
-    """The lines of a file, each checked.
+def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
+    """The lines of a log, the header first; each is checked.
 
     A last line that is cut off, as by a crash, is left out with a notice.
 
+    Args:
+        path: the file.
+        new: whether it may hold no line yet.
+
     Raises:
-        FairbanditError: the file cannot be read, or a line is damaged; the message names it.
+        FairbanditError: the file is no log, or a line is damaged; the message names it.
     """
     at = Position()
     with of_file(path), path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            where = f"{path}, line {number}"
+        for line in file:
+            where = f"{path}, line {at.line + 1}"
             if not line.endswith(b"\n") and not line[:-1].endswith(b'"}'):
                 _log.warning("%s is cut off and left out", where)
-                return
-            body, tail = line[:-_TAIL], line[-_TAIL:]
+                break
+            body, kinds = line[:-_TAIL], KINDS if at.line else ("header",)
             digest = hashlib.sha256(body).hexdigest()
-            if tail != _MARK + digest.encode() + _END:
-                raise FairbanditError(
-                    f"{where}: it is damaged or was changed: its SHA-256 is not what it holds"
-                )
             with of_line(where):
+                if line[-_TAIL:] != _MARK + digest.encode() + _END:
+                    raise FairbanditError("it is damaged or was changed: its SHA-256 is another")
                 record = json.loads(body + b"}")
                 if record.pop("previous", None) != at.sha256:
                     raise FairbanditError("a line is missing before it, or was added or moved")
-            at = Position(number, digest, at.end + len(line))
+                if record.get("kind") not in kinds or record.get("schema", SCHEMA) != SCHEMA:
+                    raise FairbanditError(f"expected {' or '.join(kinds)} of schema {SCHEMA}")
+            at = Position(at.line + 1, digest, at.end + len(line))
             yield Line(at, where, record)
+    if not at.line and not new:
+        raise FairbanditError(f"{path} is no log of an agent: it has no header")
 
 
 class LogFile:
-    """A log that this process alone appends to.
+    """A log that this process alone appends to; a new file, if the path is a folder's.
 
     It holds no position: the caller says where the log ends, so that what a failed or interrupted
     call wrote is cut off by the next one.
-
-    Args:
-        path: the file, made if there is none; or a folder, in which a new file is made.
-        contexts: whether decisions are written with their contexts.
-        fsync: wait for the disk at each append.
 
     Raises:
         FairbanditError: the file cannot be opened, or another agent appends to it.
@@ -187,11 +168,7 @@ class LogFile:
         return encoded(record, at)
 
     def append(self, data: bytes, end: int) -> None:
-        """Hands whole lines to the operating system, as the bytes from a position on.
-
-        Raises:
-            FairbanditError: they cannot be written; the log is as it was.
-        """
+        """Hands whole lines to the operating system, as the bytes from a position on, or none."""
         if self._process != os.getpid():
             raise FairbanditError(
                 f"{self.path} belongs to the process that opened it; this process is a fork of it, "

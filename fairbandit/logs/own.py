@@ -13,7 +13,7 @@ See `chain` for the two hashes of each line.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,9 @@ from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import learns
 from fairbandit.files import of_file, written_aside
-from fairbandit.logs import chain
+from fairbandit.logs.chain import Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
-from fairbandit.logs.tables import Lines
-
-SCHEMA = 1
-"""The version of what lines say; logs of other versions are refused."""
-
-KINDS = ("decision", "reward", "drop", "observed")
-"""What the lines after the first one may say."""
+from fairbandit.logs.tables import Pool, log_of_pools
 
 
 def is_own(path: Path) -> bool:
@@ -40,72 +34,60 @@ def is_own(path: Path) -> bool:
         return file.read(64).startswith(b'{"kind": "header", "schema": ')
 
 
-def own_lines(path: Path) -> Iterator[chain.Line]:
-    """The lines of a log, the header first; each is of a known kind.
-
-    Raises:
-        FairbanditError: a file that is no log, or is damaged; the message names the line.
-    """
-    kinds: Collection[str] = ("header",)
-    for line in chain.lines(path):
-        if line.record.get("kind") not in kinds or line.record.get("schema", SCHEMA) != SCHEMA:
-            raise FairbanditError(f"{line.where}: expected {kinds} of schema {SCHEMA}")
-        kinds = KINDS
-        yield line
-    if kinds != KINDS:
-        raise FairbanditError(f"{path} is no log of an agent: it has no header")
-
-
 def label(plain: Any) -> Hashable:
     """The group label that a line holds: tuples are lists in JSON."""
     return tuple(map(label, plain)) if isinstance(plain, list) else plain
 
 
-def read_own(path: Path) -> Log:
-    """The decisions of a log of ours.
+def read_own(paths: Sequence[Path], name: str) -> Log:
+    """The decisions of the files of a log of ours.
 
-    Rounds that were observed and not decided are left out, since nobody knows how probable their
-    picks were.
-
-    Raises:
-        FairbanditError: as `own_lines`, or a line whose values do not make sense.
+    Left out are rounds that were observed and not decided, since nobody knows how probable their
+    picks were, and the rewards of decisions that a saved agent had made before it began a file.
     """
-    lines = own_lines(path)
-    first = next(lines)
-    with chain.of_line(first.where):
-        estimator = str(first.record["config"]["estimator"]["name"])
+    pools, hashes, adaptive, draws = list[Pool](), set[str](), False, False
+    for path in paths:
+        tickets, loaded = dict[Any, Pool](), False
+        for line in own_lines(path):
+            record = line.record
+            hashes.add(line.at.sha256)
+            with of_line(line.where):
+                kind, ticket = record["kind"], record.get("ticket")
+                if kind == "header":
+                    learning, drawing = _learning(str(record["config"]["estimator"]["name"]))
+                    adaptive, draws = adaptive or learning, draws or drawing
+                    loaded = record["agent"] is not None
+                elif kind == "decision":
+                    if type(ticket) is not int or ticket in tickets:
+                        raise ValueError(f"ticket {ticket!r} recurs, or is no number")
+                    labels, x = list(map(label, record["groups"])), record.get("contexts")
+                    x = None if x is None else np.array(x, dtype=np.float64)
+                    parts = ticket, labels, record["picks"], record["probabilities"], x
+                    tickets[ticket] = Pool(str(path), line.at.line, *parts)
+                elif kind == "reward" and (ticket in tickets or not loaded):
+                    pool, rewards = tickets[ticket], record["reward"]
+                    if "candidate" not in record:
+                        rewards = [rewards]
+                    places = record.get("candidate", pool.order)
+                    for place, reward in zip(places, rewards, strict=True):
+                        pool.reward(place, reward)
+        pools += tickets.values()
+    contexts, features = None, tuple[str, ...]()
+    if pools and all(pool.contexts is not None for pool in pools):
+        with of_line(name):
+            contexts = np.concatenate([pool.contexts for pool in pools])
+            features = tuple(f"x{column}" for column in range(contexts.shape[1]))
+    further: dict[str, Any] = {"features": features, "adaptive": adaptive, "draws_models": draws}
+    return log_of_pools(pools, name, contexts, hashes=frozenset(hashes), **further)
+
+
+def _learning(estimator: str) -> tuple[bool, bool]:
+    """Whether an estimator learns, and draws its models; that of an unknown plugin learns."""
     try:
         part = registry.lookup("estimator", estimator)
-        adaptive, draws = learns(part), part.draws_models
-    except FairbanditError:  # a plugin that is not loaded
-        adaptive, draws = True, False
-    rows, tickets, hashes = Lines(str(path)), dict[int, dict[int, int]](), {first.at.sha256}
-    for line in lines:
-        hashes.add(line.at.sha256)
-        with chain.of_line(line.where):
-            record = line.record
-            if record["kind"] == "decision":
-                ticket, labels = record["ticket"], list(map(label, record["groups"]))
-                if type(ticket) is not int or ticket in tickets:
-                    raise ValueError(f"ticket {ticket!r} recurs, or is no number")
-                own = record.get("contexts")
-                own = None if own is None else np.array(own, dtype=np.float64)
-                parts = record["picks"], record["probabilities"], own
-                tickets[ticket] = rows.add(line.at.line, ticket, labels, *parts)
-            elif record["kind"] == "reward":
-                at, given = tickets[record["ticket"]], record["reward"]
-                several = "candidate" in record
-                picks, rewards = (record["candidate"], given) if several else (at, [given])
-                for pick, reward in zip(picks, rewards, strict=True):
-                    rows.reward(at[pick], reward)
-    contexts, names = None, list[str]()
-    if rows.contexts and len(rows.contexts) == len(rows):
-        with chain.of_line(str(path)):
-            contexts = np.concatenate(rows.contexts)
-            _, d = contexts.shape
-            names = [f"x{column}" for column in range(d)]
-    further = {"adaptive": adaptive, "draws_models": draws, "hashes": frozenset(hashes)}
-    return rows.log(contexts, names, **further)
+    except FairbanditError:
+        return True, False
+    return learns(part), part.draws_models
 
 
 def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
@@ -128,9 +110,9 @@ def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
     gone &= set(tickets)
     before = (lines or [first])[-1].at.sha256
     kept = [line.record for line in lines if line.record.get("ticket") not in gone]
-    at = chain.Position()
+    at = Position()
     with of_file(target, "cannot write"), written_aside(target) as file:
         for record in [{**first.record, "erased": len(gone), "before": before}, *kept]:
-            data, at = chain.encoded(record, at)
+            data, at = encoded(record, at)
             file.write(data)
     return len(gone)

@@ -18,7 +18,7 @@ from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
-from fairbandit.logs.tables import encoder_of, log_of_table
+from fairbandit.logs.tables import Columns, encoder_of, log_of_table
 
 TABLES = (".csv", ".parquet")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson")
@@ -84,37 +84,32 @@ def read_log(
     """
     if isinstance(source, Mapping) and "pscore" in source:
         return read_obp(source, None if group == "group" else group)
-    if isinstance(source, (str, PathLike)):
-        paths = _files(Path(source))
-        kinds = set(map(_kind, paths))
-        if len(kinds) > 1:
-            raise FairbanditError(f"{source} holds files of several kinds, which are no one log")
-        if kinds == {"own"}:
-            return Log.joined([read_own(path) for path in paths])
-        if kinds == {"dsjson"}:
-            return read_dsjson(paths, str(group))
-        tables = [read_table(path, (), True, separator, decimal) for path in paths]
-    elif isinstance(source, Source):
-        tables = [replace(source, decimal=decimal)]
-    else:
-        path, _held = keep(source)  # which lives until the end of this call
-        tables = [read_table(path, (), True, separator, decimal)]
-    if not all(map(len, tables)):
-        raise FairbanditError(f"{tables[0].name} holds no row, or a file beside it")
+    if not isinstance(source, Source):
+        if isinstance(source, (str, PathLike)):
+            kind, paths = _files(Path(source))
+            if kind == "own":
+                return read_own(paths, str(source))
+            if kind == "dsjson":
+                return read_dsjson(paths, str(source), str(group))
+        else:
+            path, _held = keep(source)  # which lives until the end of this call
+            paths = [Path(path)]
+        source = _together([read_table(one, (), True, separator, decimal) for one in paths])
+    if not len(source):
+        raise FairbanditError(f"{source.name} holds no row")
     if like is not None and like.encoder is None:
         raise FairbanditError("like: expected a log that was read from a table")
-    columns = {"decision": decision, "picked": picked, "propensity": propensity}
-    columns |= {"reward": reward, "score": score}
+    columns = Columns(decision, picked, propensity, reward, score)
     groups = list(group) if isinstance(group, (list, tuple)) else [group]
     further = [name for name in (propensity, score) if name is not None]
     taken = [decision, picked, reward, *further, *groups]
     if not groups or not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
-    for table in tables:
-        table.need(taken)
-    encoder = like.encoder if like is not None else None
-    encoder = encoder or encoder_of(_whole(tables), taken, groups, features)
-    return Log.joined([log_of_table(table, columns, groups, encoder) for table in tables])
+    source = replace(source, decimal=decimal)
+    source.need(taken)
+    encoder = None if like is None else like.encoder
+    encoder = encoder or encoder_of(source, taken, groups, features)
+    return log_of_table(source, columns, groups, encoder)
 
 
 def read_pieces(
@@ -142,77 +137,75 @@ def read_pieces(
     Raises:
         FairbanditError: as `read_log`.
     """
-    for one in _files(Path(path)):
-        if _kind(one) != "table":
-            yield read_log(one, **options)
-            continue
+    kind, paths = _files(Path(path))
+    if kind != "table":
+        yield read_log(path, **options)
+        return
+    for one in paths:
         for piece in _pieces(one, options.get("decision", "decision"), rows, separator):
             log = read_log(piece, like=like, **options)
             like = log[:0] if like is None else like
             yield log
 
 
-def _files(path: Path) -> list[Path]:
-    """The files of a log, by name."""
-    if not path.is_dir():
-        return [path]
-    files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in ENDINGS]
-    if not files:
-        raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
-    return files
+def _files(path: Path) -> tuple[str, list[Path]]:
+    """The kind of a log, table, own or dsjson, and its files, by name."""
+    paths = [path]
+    if path.is_dir():
+        paths = [file for file in sorted(path.iterdir()) if file.suffix.lower() in ENDINGS]
+        if not paths:
+            raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
+    kinds = {
+        "table" if file.suffix.lower() in TABLES else "own" if is_own(file) else "dsjson"
+        for file in paths
+    }
+    if len(kinds) > 1:
+        raise FairbanditError(f"{path} holds files of several kinds, which are no one log")
+    return kinds.pop(), paths
 
 
-def _kind(path: Path) -> str:
-    """What a file is: table, own or dsjson."""
-    if path.suffix.lower() in TABLES:
-        return "table"
-    return "own" if is_own(path) else "dsjson"
-
-
-def _whole(tables: Sequence[Source]) -> Source:
-    """All rows of some tables, for what encodes them."""
+def _together(tables: Sequence[Source]) -> Source:
+    """All rows of some tables, each with the name of its file."""
     import pandas as pd
 
-    first = tables[0]
-    if any(dict(one.frame.dtypes) != dict(first.frame.dtypes) for one in tables):
+    first, *others = tables
+    if any(not one.frame.dtypes.equals(first.frame.dtypes) for one in others):
         raise FairbanditError(f"{first.name} and other files have different columns, or types")
-    frame = pd.concat([one.frame for one in tables], ignore_index=True)
-    return replace(first, frame=frame)
+    return replace(first, frame=pd.concat({one.name: one.frame for one in tables}))
 
 
 def _pieces(path: Path, decision: str, rows: int, separator: str) -> Iterator[Source]:
     """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
-    first, rest, step = 0, None, rows // 8 + 1
+    first, rest = 0, None
     try:
-        for batch in _batches(path, step, separator):
+        for batch in _batches(path, rows, separator):
             if decision not in batch.schema.names:
                 raise FairbanditError(f"{path} has no column {decision!r}")
-            for low in range(0, len(batch), step):
-                piece = pa.Table.from_batches([batch.slice(low, step)])
-                rest = piece if rest is None else pa.concat_tables([rest, piece])
-                if len(rest) < rows:
-                    continue
-                names = rest[decision]
-                last = names[rows - 1]  # this decision may go on
-                end = pc.index(names, last if last != names[0] else names[-1]).as_py()
-                if end > 0:
-                    yield source_of(rest[:end], str(path), first)
-                    first, rest = first + end, rest[end:]
+            rest = batch if rest is None else pa.concat_tables([rest, batch])
+            end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
+            if end > 0 and len(rest) >= rows:
+                yield source_of(rest[:end], str(path), first)
+                first, rest = first + end, rest[end:]
         if rest is not None:
             yield source_of(rest, str(path), first)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise FairbanditError(f"cannot read {path}: {error}") from error
 
 
-def _batches(path: Path, rows: int, separator: str) -> Iterator[pa.RecordBatch]:
+def _batches(path: Path, rows: int, separator: str) -> Iterator[pa.Table]:
+    """The rows of a table, at most so many at a time."""
     if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
         with parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-            yield from file.iter_batches(rows, use_threads=False)
-    else:
-        separator = "\t" if separator == "tab" else separator
-        types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
-        yield from csv.open_csv(
-            path,
-            parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(column_types=types),
-        )
+            for batch in file.iter_batches(rows, use_threads=False):
+                yield pa.Table.from_batches([batch])
+        return
+    separator = "\t" if separator == "tab" else separator
+    types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
+    blocks = csv.open_csv(
+        path,
+        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        convert_options=csv.ConvertOptions(column_types=types),
+    )
+    for block in blocks:
+        for low in range(0, len(block), rows):
+            yield pa.Table.from_batches([block.slice(low, rows)])

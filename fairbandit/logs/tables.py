@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,41 +14,37 @@ from fairbandit.environments.columns import chosen_columns, resolve_columns
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import LARGEST, Source, listed, remark
 from fairbandit.errors import FairbanditError
-from fairbandit.logs.chain import number
 from fairbandit.logs.log import Floats, Ints, Log
 
-TWO_DECIMALS, FOUR_DECIMALS = 0.00501, 0.0000501
-"""The largest error of a rounded probability, in tables and in other logs."""
+OFF = 0.00501
+"""The largest error of a probability that was rounded to two decimals."""
 
 SINGLE = 1e-6
 """The largest excess over 1 of a probability of single precision."""
 
 
-Columns = Mapping[str, str | None]
-"""The names of the columns `decision, picked, propensity, reward, score`; None if there is none."""
+class Columns(NamedTuple):
+    """The names of columns; None if there is none."""
+
+    decision: str
+    picked: str
+    propensity: str | None
+    reward: str
+    score: str | None
 
 
 def encoder_of(
     source: Source, taken: Sequence[str], groups: Sequence[str], features: Any
 ) -> Encoder:
-    """The encoder of the features and the groups of a table.
-
-    Args:
-        source: the table.
-        taken: columns that are no features.
-        groups: the group columns.
-        features: as `read_log` takes them.
-
-    Raises:
-        FairbanditError: a column that is chosen cannot be a feature.
-    """
+    """The encoder of a table's groups and of its features, which are none of the taken columns."""
     chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
     source.need(chosen or ())
     found, left_out = resolve_columns(source, chosen, taken)
     if isinstance(features, (list, tuple)):
-        if lacking := [name for name in features if name not in found]:
-            reason = left_out.get(lacking[0], "there is no such column, or it has another role")
-            raise FairbanditError(f"{source.name}, column {lacking[0]!r} is no feature: {reason}")
+        for name in features:
+            if name not in found:
+                reason = left_out.get(name, "there is no such column, or it has another role")
+                raise FairbanditError(f"{source.name}, column {name!r} is no feature: {reason}")
         found = {name: found[name] for name in features}
     elif left_out:
         text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
@@ -58,167 +54,135 @@ def encoder_of(
 
 
 def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder) -> Log:
-    """The log that a table holds.
+    """The log that a table holds; an error names the first row that is not valid."""
+    import pandas as pd
 
-    Raises:
-        FairbanditError: a cell is invalid; the message names the first such row.
-    """
-    for name in (str(columns["decision"]), *groups):
+    for name in (columns.decision, *groups):
         source.require(name, ~source.gaps(name), "a value")
-    labels = {name: source.labels(name).astype(str) for name in groups}
-    first, *others = (one.astype(object) for one in labels.values())
-    every = sum((" × " + other for other in others), first)
-    attributes = {name: _coded(own) for name, own in labels.items()}
-    further = {"attributes": attributes, "features": encoder.names, "encoder": encoder}
-    return _log_of(source, columns, _coded(every), encoder(source), TWO_DECIMALS, **further)
+    labels = {name: source.labels(name).astype(str).astype(object) for name in groups}
+    first, *others = labels.values()
+    codes, every = pd.factorize(sum((" × " + other for other in others), first), sort=True)
+    rows = np.unique(codes, return_index=True)[1]
+    by_group = {name: tuple(own[rows].tolist()) for name, own in labels.items()}
+    further = {"group_columns": by_group, "features": encoder.names, "encoder": encoder}
+    return _log_of(source, columns, (codes, tuple(every)), encoder(source), **further)
 
 
-def _coded(labels: NDArray[Any]) -> tuple[Ints, tuple[str, ...]]:
-    own, codes = np.unique(labels.astype(str), return_inverse=True)
-    return codes, tuple(own.tolist())
+@dataclass
+class Pool:
+    """A decision as a line of a file holds it: its K candidates, and the places of its picks."""
+
+    file: str
+    line: int
+    name: Any
+    labels: Sequence[Hashable]
+    picks: Sequence[int]
+    propensities: Sequence[float]
+    contexts: Any = None
+
+    def __post_init__(self) -> None:
+        k = len(self.labels)
+        if {k, len(self.propensities), k if self.contexts is None else len(self.contexts)} != {k}:
+            raise ValueError(f"expected all parts of {k} candidates")
+        hash(tuple(self.labels))  # a TypeError, if a label is an object of JSON
+        self.propensities = [number(one, "a propensity") for one in self.propensities]
+        self.order = {range(k).index(pick): slot for slot, pick in enumerate(self.picks, 1)}
+        self.rewards = dict[int, float]()
+
+    def reward(self, place: int, reward: Any) -> None:
+        """Adds the reward of the pick at a place."""
+        if place not in self.order or place in self.rewards:
+            raise ValueError(f"the reward of candidate {place!r} came already, or it is no pick")
+        self.rewards[place] = number(reward, "a reward")
+
+    def rows(self) -> Iterator[tuple[float, float, float, float]]:
+        """Line, number of the pick, propensity and reward of each candidate."""
+        for place, propensity in enumerate(self.propensities):
+            order, reward = self.order.get(place, 0), self.rewards.get(place, math.nan)
+            yield self.line, order, propensity, reward
 
 
-class Lines:
-    """Collects decisions one by one, and makes a log of them.
+def number(value: Any, name: str) -> float:
+    """A number of a line, which is none if it is too large."""
+    found = float(value) if isinstance(value, (int, float)) else math.nan
+    if not abs(found) <= LARGEST:
+        raise ValueError(f"{name} is {str(value)[:50]}, and no number of at most {LARGEST:g}")
+    return found
 
-    Args:
-        name: the name of the log in messages.
-        unit: the name of a numbered record in messages, such as a line.
 
-    Attributes:
-        contexts: the contexts of each decision that was added, K of any type.
-    """
+def log_of_pools(
+    pools: Sequence[Pool], name: str, contexts: Floats | None, unit: str = "line", **further: Any
+) -> Log:
+    """The log of decisions that lines hold, with the contexts of all their R candidates, (R, d)."""
+    import pandas as pd
 
-    def __init__(self, name: str, unit: str = "line") -> None:
-        self._name, self._unit = name, unit
-        self._names: list[Any] = []
-        self._labels: dict[Hashable, int] = {}
-        self._rows: defaultdict[str, list[Any]] = defaultdict(list)
-        self.contexts: list[Any] = []
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def add(
-        self,
-        line: int,
-        name: Any,
-        labels: Sequence[Hashable],
-        picks: Sequence[int],
-        propensities: Sequence[float],
-        contexts: Any = None,
-    ) -> dict[int, int]:
-        """Adds a decision, and returns the row of each pick by its place in the pool.
-
-        Raises:
-            TypeError, ValueError: the values are no decision.
-        """
-        k, first = len(labels), len(self._rows["line"])
-        order = {range(k).index(pick): place for place, pick in enumerate(picks, 1)}
-        sizes = {k, len(propensities), len(labels if contexts is None else contexts)}
-        if len(order) < len(picks) or len(sizes) > 1:
-            raise ValueError(f"expected picks that differ, and all parts of {k} candidates")
-        columns: dict[str, list[Any]] = {
-            "line": [line] * k,
-            "decision": [len(self)] * k,
-            "group": [self._labels.setdefault(label, len(self._labels)) for label in labels],
-            "picked": [order.get(place, 0) for place in range(k)],
-            "propensity": [number(one, "a propensity") for one in propensities],
-            "reward": [math.nan] * k,
-        }
-        for column, values in columns.items():
-            self._rows[column] += values
-        self._names.append(name)
-        if contexts is not None:
-            self.contexts.append(contexts)
-        return {pick: first + pick for pick in order}
-
-    def reward(self, row: int, reward: Any) -> None:
-        """Adds the reward of the pick in a row.
-
-        Raises:
-            ValueError: the reward is no number, or is known already.
-        """
-        rewards = self._rows["reward"]
-        if not math.isnan(rewards[row]):
-            raise ValueError("the reward came already")
-        rewards[row] = number(reward, "a reward")
-
-    def log(self, contexts: Any, features: Sequence[str], **further: Any) -> Log:
-        """The log of all decisions, with contexts (R, d), or None, and further attributes.
-
-        Raises:
-            FairbanditError: a line is invalid; the message names the first such line.
-        """
-        import pandas as pd
-
-        if not self._names:
-            raise FairbanditError(f"{self._name} holds no decision")
-        lines = np.array(self._rows.pop("line"))
-        frame = pd.DataFrame(self._rows, index=lines - 1, dtype=np.float64)
-        source = Source(self._name, list(frame), frame, unit=self._unit)
-        if contexts is not None:
-            finite = (np.abs(contexts) <= LARGEST).all(1)
-            source.require("decision", finite, f"features of at most {LARGEST:g}")
-        groups = frame["group"].to_numpy(np.int64), tuple(self._labels)
-        named = {"names": self._names, "features": tuple(features), **further}
-        columns = {name: name for name in frame} | {"score": None}
-        return _log_of(source, columns, groups, contexts, FOUR_DECIMALS, **named)
+    if not pools:
+        raise FairbanditError(f"{name} holds no decision")
+    columns = Columns("decision", "picked", "propensity", "reward", None)
+    frame = pd.DataFrame([row for pool in pools for row in pool.rows()], dtype=np.float64)
+    frame.columns = columns[:4]
+    files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
+    frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
+    every = [label for pool in pools for label in pool.labels]
+    labels = {label: code for code, label in enumerate(dict.fromkeys(every))}
+    groups = np.array([labels[label] for label in every]), tuple(labels)
+    further["names"] = [pool.name for pool in pools]
+    source = Source(name, list(frame), frame, unit=unit)
+    return _log_of(source, columns, groups, contexts, **further)
 
 
 def _log_of(
-    source: Source, columns: Columns, groups: Any, contexts: Any, off: float, **further: Any
+    source: Source,
+    columns: Columns,
+    groups: tuple[Ints, tuple[Any, ...]],
+    contexts: Floats | None,
+    **further: Any,
 ) -> Log:
+    """The log of the candidates of a table, whose cells are checked here, whoever wrote it."""
     import pandas as pd
 
-    decision, picked, reward = (str(columns[key]) for key in ("decision", "picked", "reward"))
-    codes, names = source.frame[decision].factorize()
-    order, rewards = source.numbers(picked), source.numbers(reward)
+    cells, files = source.frame[columns.decision], source.frame.index
+    files = files.codes[0] if isinstance(files, pd.MultiIndex) else np.zeros(len(files))
+    codes = cells.groupby([files, cells.to_numpy()], sort=False).ngroup().to_numpy()
+    order, rewards = source.numbers(columns.picked), source.numbers(columns.reward)
     is_pick = order > 0
-    numbered = (order >= 0) & (order % 1 == 0)
-    source.require(picked, numbered, "0, or 1 for the pick, or 1, 2, … for the picks in order")
-    again = pd.DataFrame({"decision": codes, "order": order}).duplicated() & is_pick
-    count, total = np.bincount(codes, is_pick), np.bincount(codes, order)
-    whole = (count > 0) & (total == count * (count + 1) / 2)  # picks are numbered from 1
-    expected = "one pick in each decision, or picks that are numbered 1, 2, …"
-    source.require(picked, whole[codes] & ~again, expected)
-    source.require(reward, is_pick | np.isnan(rewards), "no reward but for picks")
-    chances = _chances(source, columns["propensity"], codes, is_pick, off)
-    scores = None if columns["score"] is None else source.numbers(columns["score"])
+    right = pd.Series(order).where(is_pick).groupby(codes).rank(method="first").fillna(0)
+    valid: Any = np.equal(right, order) & (np.bincount(codes, is_pick)[codes] > 0)
+    expected = "one pick in each decision, or picks that are numbered 1, 2, …; others are 0"
+    source.require(columns.picked, valid.to_numpy(), expected)
+    source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
+    chances = _chances(source, columns.propensity, codes, is_pick)
+    if contexts is not None:
+        finite = np.asarray((np.abs(contexts) <= LARGEST).all(1))
+        source.require(columns.decision, finite, f"features of at most {LARGEST:g}")
+    scores = None if columns.score is None else source.numbers(columns.score)
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
-    at, slots = np.flatnonzero(is_pick), order[is_pick].astype(np.int64) - 1
-
-    def table(values: NDArray[Any], row: Ints, column: Ints, empty: float) -> NDArray[Any]:
-        whole = np.full((len(names), column.max() + 1, *values.shape[1:]), empty, values.dtype)
-        whole[row, column] = values
-        return whole
-
-    def pools(values: Any, empty: float) -> Any:
-        return None if values is None else table(values, codes, places, empty)
-
-    def picks(values: NDArray[Any], empty: float) -> NDArray[Any]:
-        return table(values[at], codes[at], slots, empty)
-
+    pools, picks = (codes, places), (codes[is_pick], order[is_pick].astype(np.int64) - 1)
     return Log(
-        groups=pools(groups[0], -1),
+        groups=_spread(groups[0], pools, -1),
         labels=groups[1],
-        picks=picks(places, -1),
-        rewards=picks(rewards, np.nan),
-        propensities=picks(chances, np.nan),
-        contexts=pools(contexts, 0.0),
-        probabilities=None if np.isnan(chances).any() else pools(chances, 0.0),
-        scores=pools(scores, np.nan),
-        attributes={
-            name: (pools(one, -1), own)
-            for name, (one, own) in further.pop("attributes", {}).items()
-        },
-        **{"names": names.tolist(), **further},
+        picks=_spread(places[is_pick], picks, -1),
+        rewards=_spread(rewards[is_pick], picks, np.nan),
+        propensities=_spread(chances[is_pick], picks, np.nan),
+        contexts=_spread(contexts, pools, 0.0),
+        probabilities=_spread(None if np.isnan(chances).any() else chances, pools, 0.0),
+        scores=_spread(scores, pools, np.nan),
+        **{"names": cells[places == 0].tolist(), **further},
     )
 
 
-def _chances(
-    source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_], off: float
-) -> Floats:
+def _spread(values: Any, at: tuple[Ints, Ints], empty: float) -> Any:
+    """Values (R, …) at their decisions and places, (n, K, …); None stays None."""
+    if values is None:
+        return None
+    decisions, places = at
+    shape = decisions.max() + 1, places.max() + 1, *values.shape[1:]
+    whole = np.full(shape, empty, values.dtype)
+    whole[at] = values
+    return whole
+
+
+def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
     """The propensities of all rows if all are known, and else those of the picks; NaN elsewhere."""
     if name is None:
         return np.full(len(source), np.nan)
@@ -230,9 +194,9 @@ def _chances(
     of_pick = np.where(is_pick, chances, 0.0)
     if known.all():
         beyond = np.abs(np.bincount(codes, chances) - np.bincount(codes, is_pick))
-        near = beyond <= off * np.bincount(codes)
+        near = beyond <= OFF * np.bincount(codes)
         alone = (chances == np.bincount(codes, of_pick)[codes]).all() or (chances == of_pick).all()
-        expected = f"probabilities that sum to 1 ± {off:g} a candidate, or the pick's alone"
+        expected = f"probabilities that sum to 1 ± {OFF:g} a candidate, or the pick's alone"
         source.require(name, near[codes] | alone, expected)
         if near.all():
             return chances

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -46,7 +47,16 @@ def all_logged(name: str, world: Environment, rounds: int, seeds: Sequence[int])
     for number, epsilon in enumerate(DRIFT):
         explores = {**config, "selector": {**EXPLORING, "epsilon": epsilon}}
         parts.append(played(explores, world, rounds // len(DRIFT), seeds, number))
-    return [Log.joined(own) for own in zip(*parts, strict=True)]
+    return [one_after_the_other(own) for own in zip(*parts, strict=True)]
+
+
+def one_after_the_other(logs: Sequence[Log]) -> Log:
+    """Logs of pools of one size as one log."""
+    arrays = {name for name, value in vars(logs[0]).items() if isinstance(value, np.ndarray)}
+    parts: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in logs]) for name in arrays
+    }
+    return replace(logs[0], names=range(sum(map(len, logs))), **parts)
 
 
 def played(

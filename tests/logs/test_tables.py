@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.logs import Log, read_pieces
+from fairbandit.logs import read_pieces
 from tests.evaluation.logs import random_log, read_log
 
 FEATURES = ["age", "years", "test"]
@@ -97,7 +97,12 @@ def test_a_folder_is_one_log_with_one_encoding(tmp_path):
     for number, half in enumerate(halves):
         half.to_csv(tmp_path / f"{number}.csv", index=False)
     same(read_log(tmp_path), right)
+    halves[1] = halves[1].assign(decision=halves[1]["decision"] - 1)  # the names of the other half
+    halves[1].to_csv(tmp_path / "1.csv", index=False)
     assert len(read_log(tmp_path)) == 40
+    halves[1].assign(propensity=2).to_csv(tmp_path / "1.csv", index=False)
+    with pytest.raises(FairbanditError, match=r"1\.csv, column 'propensity', row 1: "):
+        read_log(tmp_path)
     halves[1].rename(columns={"age": "years of age"}).to_csv(tmp_path / "1.csv", index=False)
     with pytest.raises(FairbanditError, match="other files have different columns"):
         read_log(tmp_path)
@@ -116,7 +121,11 @@ def test_pieces_are_the_whole(tmp_path, ending, rows):
     right = read_log(path)
     pieces = list(read_pieces(path, rows=rows, like=right))
     assert len(pieces) == {1: 30, 50: 3, 10**6: 1}[rows]
-    same(Log.joined(pieces), right)
+    whole = pd.concat([piece.frame for piece in pieces], ignore_index=True)
+    pd.testing.assert_frame_equal(whole, right.frame)
+    first, second, *_ = read_pieces(path, rows=40)  # the first one says how later ones are encoded
+    ages = read_log(path, like=first).frame["age"][len(first.frame) :]
+    assert ages[: len(second.frame)].tolist() == second.frame["age"].tolist()
 
 
 def test_a_decision_whose_rows_stand_apart_is_no_piece(tmp_path):
@@ -152,8 +161,7 @@ def test_groups_of_two_columns_scores_and_chosen_features():
     assert log.features[0] == "age"
     assert not any(name.startswith(("years", "grade")) for name in log.features)
     assert np.nanmax(log.scores) == pytest.approx(frame["test"].max())
-    joined: Any = Log.joined([log[:5], log[5:]])
-    assert np.array_equal(joined.attributes["sex"][0], numbers)
+    assert np.array_equal(log[5:].attributes["sex"][0], numbers[5:])
     mapped = read_log(frame, features={"age": None})
     assert mapped.features == ("age", "group=a", "group=b", "group=c", "bias")
 
@@ -240,6 +248,7 @@ def test_errors_name_the_row(change, column, expected):
         (pd.DataFrame({"decision": []}), {}, "holds no row"),
         (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'reward', 'propensity'"),
         (None, {"features": ["height"]}, "'height' is no feature: there is no such column"),
+        (None, {"decision": None}, "columns: expected their names"),
         (None, {"features": ["reward"]}, "'reward' is no feature"),
         (None, {"features": {"height": None}}, "no column 'height'"),
         ("nothing.csv", {}, "nothing.csv"),
