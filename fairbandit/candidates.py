@@ -74,6 +74,11 @@ class Candidates:
         """Which places hold a candidate, (B, N, K) bool."""
         return self.groups >= 0
 
+    @cached_property
+    def full(self) -> bool:
+        """Whether no place is empty."""
+        return bool(self.present.all())
+
     @property
     def scores(self) -> Tensor:
         """Each candidate's score under its own round's model, (B, N, K)."""
@@ -94,6 +99,20 @@ class Candidates:
         largest = largest.expand(*groups.shape, -1)
         past_errors = model.error(largest, groups, model.score(largest, groups))
         return self.scores + self.errors + past_errors
+
+    @cached_property
+    def sizes(self) -> Tensor:
+        """How many candidates each pool has, (B, N, 1) int64."""
+        return self.present.sum(2, keepdim=True)
+
+    @cached_property
+    def order(self) -> Tensor | None:
+        """The places of each pool by index, the best first, (B, N, K).
+
+        It is known where the index is the score, no two of a pool tie, and no place is empty.
+        """
+        ascending = self._scored[3] if self.index is self.scores else None
+        return None if ascending is None or not bool(self.present.all()) else ascending.flip(2)
 
     @property
     def apart(self) -> bool:
@@ -213,8 +232,11 @@ class Candidates:
         counts = self.present.sum((1, 2)).numpy(force=True)
         # the past already counts the candidates of these rounds, unless it lacks their pools
         starts = self._past.candidates - (counts if self._past.rounds >= self._first else 0)
-        stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores)
-        drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
+        found = self.problem.streams[purpose].runs(starts.tolist(), counts.tolist())
+        if self.full:
+            return found.view_as(self.scores)
+        drawn = torch.zeros_like(self.scores)
+        drawn[self.present] = found
         return drawn
 
     def _if_informed(self, values: Tensor, otherwise: float) -> Tensor:
@@ -234,8 +256,11 @@ class Candidates:
         return self.model.error(self.contexts, self.groups, self._raw)
 
     @cached_property
-    def _scored(self) -> tuple[Tensor, bool, Tensor | None]:
-        """Scores, the same for equal candidates; whether others are near; and who is equal."""
+    def _scored(self) -> tuple[Tensor, bool, Tensor | None, Tensor | None]:
+        """Scores, the same for equal candidates; whether others are near; who is equal; the order.
+
+        The places are in ascending order of their scores, and None where any two may tie.
+        """
         scores, model = self._raw, self.model
         if model.is_off:  # the limit is then much cheaper
             limit = model.error_limit(self.contexts, self.groups, scores)
@@ -244,10 +269,12 @@ class Candidates:
         ordered, order = scores.sort(2)
         gap = ordered[..., 1:] - ordered[..., :-1]
         near = gap <= 2 * limit
+        if not bool(near.any()):
+            return scores, False, None, order
         if not bool((near & (gap != 0)).any()):  # exact ties need no care
-            return scores, False, None
+            return scores, False, None, None
         twins = _twins(self.contexts, self.groups, order, near)
-        return _alike(scores, twins), True, twins
+        return _alike(scores, twins), True, twins, None
 
 
 def _alike(values: Tensor, twins: Tensor | None) -> Tensor:

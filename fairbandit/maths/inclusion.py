@@ -29,11 +29,11 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
         keys: any numbers of at least 0, (…, K).
 
     Returns:
-        (…, K) bool, m of them true.
+        Their places in ascending order, (…, m) int64, with K for what a smaller m leaves empty.
 
     >>> pi, keys = torch.tensor([0.5, 1.0, 0.5]), torch.tensor([1.0, 2.0, 3.0])
     >>> [systematic(pi, torch.tensor(2), torch.tensor(u), keys).tolist() for u in (0.1, 0.9)]
-    [[True, True, False], [False, True, True]]
+    [[0, 1], [1, 2]]
     """
     order = keys.masked_fill(inclusion <= 0, -1).argsort(-1)  # places with π = 0 come first
     sums = inclusion.gather(-1, order).cumsum(-1)
@@ -45,12 +45,16 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
     at = ((at - point).cummax(-1).values + point).minimum(width - sizes[..., None] + point)
     drawn = point < sizes[..., None]
     places = order.gather(-1, at.clamp(max=width - 1)).masked_fill(~drawn, width)
-    chosen = torch.zeros(*inclusion.shape[:-1], width + 1, dtype=torch.bool, device=sums.device)
-    return chosen.scatter_(-1, places, True)[..., :width]
+    return places.sort(-1).values
 
 
 def filled(
-    floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor, kinds: Tensor | None = None
+    floor: Tensor,
+    ceiling: Tensor,
+    capacity: Tensor,
+    amount: Tensor,
+    kinds: Tensor | None = None,
+    order: Tensor | None = None,
 ) -> Tensor:
     """Allots an amount to the best candidates first, each up to its capacity.
 
@@ -64,6 +68,7 @@ def filled(
         amount: (B, N, 1); if it exceeds the sum of the capacities, all are filled.
         kinds: the kind of each candidate, one of G, (B, N, K) int64. Each kind then has an amount
             of its own, (B, N, G), which only its own candidates receive.
+        order: the places, the best first, where it is known that none tie.
 
     Returns:
         (B, N, K), from 0 to the capacity.
@@ -76,9 +81,8 @@ def filled(
     tensor([[[1.0000, 0.5000, 1.0000, 0.0000]]])
     """
     kinds = torch.zeros_like(capacity, dtype=torch.int64) if kinds is None else kinds
-    floor, ceiling = (end.where(capacity > 0, -torch.inf) for end in (floor, ceiling))
     none, many = torch.zeros_like(amount), amount.shape[2] > 1
-    above, level = standing(floor, ceiling, capacity, kinds if many else None)
+    above, level = standing(floor, ceiling, capacity, kinds if many else None, order)
     limit = amount.gather(2, kinds) if many else amount
     certain = capacity.where(level <= limit + SUMS, 0)
     open_ = capacity.where((level > limit + SUMS) & (above < limit - SUMS), 0)
@@ -88,7 +92,11 @@ def filled(
 
 
 def standing(
-    floor: Tensor, ceiling: Tensor, capacity: Tensor, kinds: Tensor | None = None
+    floor: Tensor,
+    ceiling: Tensor,
+    capacity: Tensor,
+    kinds: Tensor | None = None,
+    order: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The total capacity ahead of each candidate, counted from below and from above.
 
@@ -100,8 +108,11 @@ def standing(
         ceiling_j ≥ floor_k. Both are (B, N, K).
     """
     k = capacity.shape[2]
-    # where a ceiling equals a floor, the ceiling comes first
-    order = torch.cat([ceiling, floor], 2).sort(dim=2, descending=True, stable=True).indices
+    if order is None:  # where a ceiling equals a floor, the ceiling comes first
+        floor, ceiling = (end.where(capacity > 0, -torch.inf) for end in (floor, ceiling))
+        order = torch.cat([ceiling, floor], 2).sort(dim=2, descending=True, stable=True).indices
+    else:
+        order = torch.stack([order, order + k], 3).flatten(2)
     before = capacity.new_zeros(1)
     if kinds is not None:
         of_kind = kinds.repeat(1, 1, 2).gather(2, order)

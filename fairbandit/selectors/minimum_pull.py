@@ -13,7 +13,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
 from fairbandit.part import Problem
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best, best_first, best_of_groups
+from fairbandit.selectors.base import Selector, best, best_first, best_of_groups, best_picks
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """Lacks that differ by no more than this, relative to the round, are equal."""
@@ -85,11 +85,14 @@ class MinimumPull(Selector):
         lack, rounding = self._lack(candidates, index, picks)
         present, own = candidates.present.to(index.dtype), candidates.groups.clamp(min=0)
         size = torch.zeros_like(lack).scatter_add_(2, own, present)
-        lack = lack.where((size > 0) & (lack > self.tolerance + rounding), -math.inf)
+        due = (size > 0) & (lack > self.tolerance + rounding)
+        if not bool(due.any()):
+            return best_picks(candidates, index, picks)
+        lack = lack.where(due, -math.inf)
         apart = lack[..., None] - lack[..., None, :]  # of group g less that of group h
-        before = (apart < -rounding[..., None]).to(index.dtype).sum(3)
-        alike = (apart.abs() <= rounding[..., None]).sum(3).clamp(min=1)
-        owed = ((picks - before).to(lack.dtype) / alike).clamp(0, 1).where(lack > -math.inf, 0)
+        before = (apart < -rounding[..., None]).sum(3, dtype=index.dtype)
+        alike = (apart.abs() <= rounding[..., None]).sum(3)
+        owed = ((picks - before) / alike).clamp(0, 1).where(due, 0)
         first = best_of_groups(candidates, index) * owed.gather(2, own)
         left = picks - first.sum(2, keepdim=True)
         return first + best_first(candidates, index, present - first, left)
