@@ -74,11 +74,6 @@ class Candidates:
         """Which places hold a candidate, (B, N, K) bool."""
         return self.groups >= 0
 
-    @cached_property
-    def full(self) -> bool:
-        """Whether no place is empty."""
-        return bool(self.present.all())
-
     @property
     def scores(self) -> Tensor:
         """Each candidate's score under its own round's model, (B, N, K)."""
@@ -232,11 +227,8 @@ class Candidates:
         counts = self.present.sum((1, 2)).numpy(force=True)
         # the past already counts the candidates of these rounds, unless it lacks their pools
         starts = self._past.candidates - (counts if self._past.rounds >= self._first else 0)
-        found = self.problem.streams[purpose].runs(starts.tolist(), counts.tolist())
-        if self.full:
-            return found.view_as(self.scores)
-        drawn = torch.zeros_like(self.scores)
-        drawn[self.present] = found
+        stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores)
+        drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
         return drawn
 
     def _if_informed(self, values: Tensor, otherwise: float) -> Tensor:

@@ -49,12 +49,7 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
 
 
 def filled(
-    floor: Tensor,
-    ceiling: Tensor,
-    capacity: Tensor,
-    amount: Tensor,
-    kinds: Tensor | None = None,
-    order: Tensor | None = None,
+    floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor, kinds: Tensor | None = None
 ) -> Tensor:
     """Allots an amount to the best candidates first, each up to its capacity.
 
@@ -68,7 +63,6 @@ def filled(
         amount: (B, N, 1); if it exceeds the sum of the capacities, all are filled.
         kinds: the kind of each candidate, one of G, (B, N, K) int64. Each kind then has an amount
             of its own, (B, N, G), which only its own candidates receive.
-        order: the places, the best first, where it is known that none tie.
 
     Returns:
         (B, N, K), from 0 to the capacity.
@@ -81,8 +75,9 @@ def filled(
     tensor([[[1.0000, 0.5000, 1.0000, 0.0000]]])
     """
     kinds = torch.zeros_like(capacity, dtype=torch.int64) if kinds is None else kinds
+    floor, ceiling = (end.where(capacity > 0, -torch.inf) for end in (floor, ceiling))
     none, many = torch.zeros_like(amount), amount.shape[2] > 1
-    above, level = standing(floor, ceiling, capacity, kinds if many else None, order)
+    above, level = standing(floor, ceiling, capacity, kinds if many else None)
     limit = amount.gather(2, kinds) if many else amount
     certain = capacity.where(level <= limit + SUMS, 0)
     open_ = capacity.where((level > limit + SUMS) & (above < limit - SUMS), 0)
@@ -92,11 +87,7 @@ def filled(
 
 
 def standing(
-    floor: Tensor,
-    ceiling: Tensor,
-    capacity: Tensor,
-    kinds: Tensor | None = None,
-    order: Tensor | None = None,
+    floor: Tensor, ceiling: Tensor, capacity: Tensor, kinds: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The total capacity ahead of each candidate, counted from below and from above.
 
@@ -108,11 +99,8 @@ def standing(
         ceiling_j ≥ floor_k. Both are (B, N, K).
     """
     k = capacity.shape[2]
-    if order is None:  # where a ceiling equals a floor, the ceiling comes first
-        floor, ceiling = (end.where(capacity > 0, -torch.inf) for end in (floor, ceiling))
-        order = torch.cat([ceiling, floor], 2).sort(dim=2, descending=True, stable=True).indices
-    else:
-        order = torch.stack([order, order + k], 3).flatten(2)
+    # where a ceiling equals a floor, the ceiling comes first
+    order = torch.cat([ceiling, floor], 2).sort(dim=2, descending=True, stable=True).indices
     before = capacity.new_zeros(1)
     if kinds is not None:
         of_kind = kinds.repeat(1, 1, 2).gather(2, order)

@@ -21,8 +21,6 @@ def gather_picks(values: Tensor, actions: Tensor, empty: float | None = None) ->
     found = values.gather(2, index.expand(-1, -1, -1, *values.shape[3:]))
     if actions.ndim == 2:
         return found.squeeze(2)
-    if not bool((actions < 0).any()):
-        return found
     if empty is None:
         empty = torch.nan if values.is_floating_point() else -1
     return found.masked_fill(slots < 0, empty)

@@ -241,8 +241,7 @@ def best_first(
 
     Those that tie share alike. The amount is (B, N, 1), or one for each kind; see `filled`.
     """
-    order = candidates.order if index is candidates.index else None
-    return filled(*ends(candidates, index), capacity, amount, kinds, order)
+    return filled(*ends(candidates, index), capacity, amount, kinds)
 
 
 def _preferred(candidates: Candidates, index: Tensor, places: Tensor, empty: Tensor) -> Tensor:
