@@ -78,13 +78,13 @@ class Stream:
         Returns:
             (Σ counts,) float64, replica by replica.
         """
-        drawn = np.empty(sum(counts))
-        parts = np.split(drawn, np.cumsum(counts)[:-1])
-        for (generator, state), start, part in zip(self._sources, starts, parts, strict=True):
+        drawn, done = np.empty(sum(counts)), 0
+        for (generator, state), start, count in zip(self._sources, starts, counts, strict=True):
             # starting anew each time, a draw that was interrupted leaves nothing behind
             generator.bit_generator.state = state
             generator.bit_generator.advance(start)  # type: ignore[attr-defined]
-            generator.random(out=part)
+            generator.random(out=drawn[done : done + count])
+            done += count
         return torch.from_numpy(drawn).to(self._device)
 
     @cached_property

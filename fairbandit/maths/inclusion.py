@@ -29,11 +29,11 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
         keys: any numbers of at least 0, (…, K).
 
     Returns:
-        (…, K) bool, m of them true.
+        Their places in ascending order, (…, m) int64, with K for what a smaller m leaves empty.
 
     >>> pi, keys = torch.tensor([0.5, 1.0, 0.5]), torch.tensor([1.0, 2.0, 3.0])
     >>> [systematic(pi, torch.tensor(2), torch.tensor(u), keys).tolist() for u in (0.1, 0.9)]
-    [[True, True, False], [False, True, True]]
+    [[0, 1], [1, 2]]
     """
     order = keys.masked_fill(inclusion <= 0, -1).argsort(-1)  # places with π = 0 come first
     sums = inclusion.gather(-1, order).cumsum(-1)
@@ -45,8 +45,7 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
     at = ((at - point).cummax(-1).values + point).minimum(width - sizes[..., None] + point)
     drawn = point < sizes[..., None]
     places = order.gather(-1, at.clamp(max=width - 1)).masked_fill(~drawn, width)
-    chosen = torch.zeros(*inclusion.shape[:-1], width + 1, dtype=torch.bool, device=sums.device)
-    return chosen.scatter_(-1, places, True)[..., :width]
+    return places.sort(-1).values
 
 
 def filled(

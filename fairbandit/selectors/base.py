@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
@@ -105,18 +104,17 @@ class Selector(Part):
 
     def _checked_inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
         """What `_inclusion` gives, checked, and 1 for all of a pool of at most m candidates."""
-        present, found = candidates.present, self._inclusion(candidates, index, picks)
+        found, there = self._inclusion(candidates, index, picks), candidates.present
         if found.shape != index.shape or found.dtype != index.dtype:
             raise FairbanditError(
                 f"{self} gave inclusion probabilities of shape "
                 f"{tuple(found.shape)} and {found.dtype}; expected {tuple(index.shape)} and "
                 f"{index.dtype}"
             )
-        there = present.to(found.dtype)
-        count = there.sum(2, keepdim=True)
-        found = found.where(count > picks, there)
-        off = (found.sum(2, keepdim=True) - count.clamp(max=picks)).abs()
-        if not bool(((found >= 0) & (found <= there + ROUNDING) & (off <= ROUNDING)).all()):
+        there, sizes = there.to(found.dtype), there.sum(2, keepdim=True)
+        found = found.where(sizes > picks, there)
+        off = (found.sum(2, keepdim=True) - sizes.clamp(max=picks)).abs().amax()
+        if not (found.amin() >= 0 and (found - there).amax() <= ROUNDING and off <= ROUNDING):
             raise FairbanditError(
                 f"{self} gave inclusion probabilities between rounds "
                 f"{int(candidates.rounds[0])} and {int(candidates.rounds[-1])} that are not from 0 "
@@ -127,15 +125,17 @@ class Selector(Part):
     def _shortlist(self, candidates: Candidates, index: Tensor, picks: int) -> Selection:
         """Picks m > 1 places of each pool."""
         inclusion = self._checked_inclusion(candidates, index, picks)
-        chosen = inclusion > 0
-        if bool((chosen & (inclusion < 1)).any()):
+        sizes = candidates.present.sum(2, keepdim=True).clamp(max=picks)
+        possible = inclusion > 0
+        if int(possible.count_nonzero()) > int(sizes.sum()):
             stream = candidates.problem.streams[Purpose.SELECTOR]
             start = stream.uniform(int(candidates.rounds[0]), index.shape[1], 1)[..., 0]
-            sizes = candidates.present.sum(2).clamp(max=picks)
-            chosen = systematic(inclusion, sizes, start, candidates._draws(Purpose.ORDER))
-        order = _preferred(candidates, index, chosen)
-        order = pad(order, (0, max(picks - order.shape[2], 0)))[..., :picks]
-        empty = torch.arange(picks, device=index.device) >= chosen.sum(2, keepdim=True)
+            places = systematic(inclusion, sizes[..., 0], start, candidates._draws(Purpose.ORDER))
+        else:  # no pool leaves a choice
+            slots = torch.arange(1, picks + 1, device=index.device).expand(*sizes.shape[:2], -1)
+            places = torch.searchsorted(possible.cumsum(2), slots.contiguous())
+        empty = places == index.shape[2]
+        order = _preferred(candidates, index, places.masked_fill(empty, 0), empty)
         propensities = inclusion.gather(2, order).masked_fill(empty, torch.nan)
         return Selection(order.masked_fill(empty, -1), propensities, inclusion)
 
@@ -209,15 +209,16 @@ def best_picks(candidates: Candidates, index: Tensor, picks: int) -> Tensor:
     return (left / tied.sum(2, keepdim=True).clamp(min=1)).where(tied, certain.to(index.dtype))
 
 
-def best_of_groups(candidates: Candidates, index: Tensor) -> Tensor:
-    """1 for the best of each group, (B, N, K); those that tie share it."""
+def best_of_groups(candidates: Candidates, index: Tensor, amount: Tensor | None = None) -> Tensor:
+    """1 for the best of each group, (B, N, K), or an amount (B, N, G); those that tie share it."""
     own, present = candidates.groups.clamp(min=0), candidates.present
     none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
     floor, ceiling = ends(candidates, index)
     floor = floor.where(present, -torch.inf)
     greatest = (none - torch.inf).scatter_reduce(2, own, floor, "amax").gather(2, own)
     top = ((ceiling >= greatest) & present).to(index.dtype)
-    return top * (1 / none.scatter_add(2, own, top).gather(2, own).clamp(min=1))
+    count = none.scatter_add(2, own, top).gather(2, own).clamp(min=1)
+    return top * ((1 if amount is None else amount.gather(2, own)) / count)
 
 
 def best_first(
@@ -234,17 +235,19 @@ def best_first(
     return filled(*ends(candidates, index), capacity, amount, kinds)
 
 
-def _preferred(candidates: Candidates, index: Tensor, chosen: Tensor) -> Tensor:
-    """The places of each pool, (B, N, K): the chosen ones first, and of these the better ones.
+def _preferred(candidates: Candidates, index: Tensor, places: Tensor, empty: Tensor) -> Tensor:
+    """Some places of each pool, (B, N, m): the better ones first, and the empty slots last.
 
-    Those that tie are in the order of their places.
+    Those that tie stay in their order.
     """
     floor, ceiling = ends(candidates, index)
-    order = (-ceiling).where(chosen, torch.inf).sort(dim=2, stable=True).indices
-    if floor is ceiling:
-        return order
-    low, high = (end.where(chosen, -torch.inf).gather(2, order) for end in (floor, ceiling))
-    if bool((low[..., :-1] > high[..., 1:]).logical_or_(low[..., :-1] == -torch.inf).all()):
-        return order
-    better, _ = standing(floor, ceiling, chosen.to(index.dtype))
-    return better.where(chosen, torch.inf).sort(dim=2, stable=True).indices
+    high = ceiling.gather(2, places).masked_fill(empty, -torch.inf)
+    high, order = high.sort(dim=2, descending=True, stable=True)
+    if floor is not ceiling:
+        low = floor.gather(2, places).masked_fill(empty, -torch.inf)
+        ordered = low.gather(2, order)[..., :-1]
+        if not bool((ordered > high[..., 1:]).logical_or_(ordered == -torch.inf).all()):
+            high = ceiling.gather(2, places)
+            better, _ = standing(low, high, (~empty).to(low.dtype))
+            order = better.masked_fill(empty, torch.inf).sort(dim=2, stable=True).indices
+    return places.gather(2, order)

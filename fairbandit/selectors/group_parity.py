@@ -60,4 +60,6 @@ class GroupParity(Selector):
         sizes = none.scatter_add(2, own, present)
         chance = sizes if self.chance is GroupChance.pool else (sizes > 0).to(index.dtype)
         places = proportional(chance, sizes, index.new_full((1, 1, 1), picks))
+        if places.amax() <= 1:
+            return best_of_groups(candidates, index, places)
         return best_first(candidates, index, present, places, own)

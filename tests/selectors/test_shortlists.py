@@ -176,14 +176,14 @@ def test_systematic_draws_are_those_of_a_loop() -> None:
         pi = proportional(weights, torch.ones_like(weights), weights.new_tensor([m]))
         u, keys = float(draws.random()), draws.random(k)
         found = systematic(pi, torch.tensor(m), torch.tensor(u), torch.from_numpy(keys))
-        assert np.flatnonzero(found).tolist() == sorted(literal_systematic(pi.numpy(), m, u, keys))
+        assert found.tolist() == sorted(literal_systematic(pi.numpy(), m, u, keys))
 
 
 def test_the_largest_draw_fills_the_last_slot() -> None:
     """1 − 2⁻⁵³ + 1 is 2 in double precision."""
     pi = torch.tensor([0.7, 0.9, 0.4], dtype=torch.float64)
     start = torch.tensor(1 - 2.0**-53, dtype=torch.float64)
-    assert int(systematic(pi, torch.tensor(2), start, torch.arange(3.0)).sum()) == 2
+    assert len(set(systematic(pi, torch.tensor(2), start, torch.arange(3.0)).tolist())) == 2
 
 
 def test_merits_that_underflow_share_what_is_left() -> None:
