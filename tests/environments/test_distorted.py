@@ -44,7 +44,8 @@ def test_true_rewards_are_means_over_the_noise() -> None:
 
 def test_the_default_world_bends_rewards_and_keeps_their_order() -> None:
     """exp(s + σ²/2) for the group of exp, and no two of 3,000 rewards of a group are equal."""
-    world, base = support.environment("distorted"), support.environment(**BASE)
+    given: Any = BASE
+    world, base = support.environment("distorted"), support.environment(**given)
     for one in (world, base):
         one.bind(Streams(0, range(2)))
     pools, plain = world.pools(1, 3000), base.pools(1, 3000)

@@ -1,4 +1,4 @@
-"""What an order costs at the start: `python -m tests.estimators.order_posterior`, two minutes.
+"""What an order costs at the start: `python -m tests.estimators.order_posterior`, four minutes.
 
 Learners that know the rewards and learners that know only their order in each group play by exact
 posteriors. Their difference is the price of the order, whatever the estimator.
@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes
 from fairbandit.registry import create
 from fairbandit.streams import Streams
-from tests.estimators.order_worlds import NOISE, Array, D, G, mean
+from tests.estimators.order_worlds import FEATURES, NOISE, Array, D, G, mean
 
 Learner = Callable[[Array, NDArray[np.int64], Array], Array]
 """θ, (B, d), from the contexts, groups and rewards of all picks, (B, n, …)."""
@@ -112,16 +111,21 @@ def of_pairs(x: Array, groups: NDArray[np.int64], rewards: Array) -> Array:
     return found
 
 
-def start(learner: Learner, runs: int, rounds: int, seed: int = 0) -> Array:
+def start(learner: Learner, runs: int, rounds: int, kind: str = "Gaussian") -> Array:
     """The fair regret so far, (B, T), of a learner that picks by E[θ] and the empirical CDF.
 
-    There is one candidate of each of four groups. Contexts and θ are standard normal.
+    There is one candidate of each of four groups, which are alike; θ is standard normal.
     """
-    draws, every = np.random.default_rng(seed), np.arange(runs)
-    theta, x = draws.normal(size=(runs, 1, D)), draws.normal(size=(runs, rounds, G, D))
-    expected = (x @ theta[..., None])[..., 0]
-    rewards = expected + NOISE * draws.normal(size=expected.shape)
-    ranks = ndtr(expected / np.linalg.norm(theta, axis=2)[..., None])
+    draws, every = np.random.default_rng(0), np.arange(runs)
+    theta = draws.normal(size=(runs, 1, D))
+    people = FEATURES[kind](draws, 20_000)
+    people = people - people.mean(0)
+    chosen = draws.integers(len(people), size=(runs, rounds, G))
+    values = theta[:, 0] @ people.T
+    ranks = np.take_along_axis(values.argsort(1).argsort(1), chosen.reshape(runs, -1), 1)
+    ranks = (ranks.reshape(chosen.shape) + 1) / len(people)
+    x = people[chosen]
+    rewards = (x @ theta[..., None])[..., 0] + NOISE * draws.normal(size=chosen.shape)
     picks = draws.integers(G, size=(runs, rounds))
     for t in range(1, rounds):
         past = every[:, None], np.arange(t), picks[:, :t]
@@ -129,25 +133,32 @@ def start(learner: Learner, runs: int, rounds: int, seed: int = 0) -> Array:
         scores = (x[:, : t + 1] @ theta[:, None, :, None])[..., 0]
         index = (scores[:, :t] <= scores[:, t:]).mean(1) + 1e-9 * draws.uniform(size=(runs, G))
         picks[:, t] = index.argmax(1)
-    chosen = np.take_along_axis(ranks, picks[..., None], 2)[..., 0]
-    return (ranks.max(2) - chosen).cumsum(1)
+    picked = np.take_along_axis(ranks, picks[..., None], 2)[..., 0]
+    found: Array = (ranks.max(2) - picked).cumsum(1)
+    return found
+
+
+LEARNERS: dict[str, Callable[[int], Learner]] = {
+    "rewards | exact posterior": lambda runs: of_rewards,
+    "rewards up to a level of each group | exact posterior": lambda runs: partial(
+        of_rewards, level=30.0
+    ),
+    "order in each group | exact posterior": OrderPosterior,
+    "order in each group | `pairwise_probit`": lambda runs: of_pairs,
+}
+"""What is known and how θ is estimated; for so many runs."""
 
 
 def main() -> None:
     """Prints the table."""
     torch.set_num_threads(1)
-    runs, rounds = 200, 30
-    print("| known | estimate | 5 rounds | 10 | 20 | 30 |\n|---|---|---|---|---|---|")
-    for known, learner in {
-        "rewards | exact posterior": of_rewards,
-        "rewards, up to a level of each group | exact posterior": partial(of_rewards, level=30.0),
-        "order in each group | exact posterior": OrderPosterior(runs),
-        "order in each group | `pairwise_probit`": of_pairs,
-    }.items():
-        regret = start(learner, runs, rounds)
-        print(
-            "|", known, *(f"| {mean(regret[:, n - 1])}" for n in (5, 10, 20, 30)), "|", flush=True
-        )
+    print("| features | known | estimate | 5 rounds | 10 | 20 | 30 |")
+    print("|---" * 7 + "|")
+    for kind in ("Gaussian", "exponential"):
+        for known, learner in LEARNERS.items():
+            regret = start(learner(200), 200, 30, kind)
+            cells = " | ".join(mean(regret[:, n - 1]) for n in (5, 10, 20, 30))
+            print(f"| {kind} | {known} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

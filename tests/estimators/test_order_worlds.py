@@ -12,12 +12,12 @@ from tests.estimators.order_worlds import NOISE, D, mean, played, ratio
 
 
 def test_the_probability_of_an_order() -> None:
-    """Φ of a difference for two, 1/n! if all are alike, and a product over groups."""
+    """Φ of a difference for two, 1/n! if all are alike, times that of other groups; to 5 %."""
     two = np.array([[0.3, 1.5], [2.0, -1.0]])
     found = np.exp(log_order(two, np.array([[True, False]] * 2)))
-    np.testing.assert_allclose(found, ndtr((two[:, 1] - two[:, 0]) / math.sqrt(2)), rtol=0.02)
+    np.testing.assert_allclose(found, ndtr((two[:, 1] - two[:, 0]) / math.sqrt(2)), rtol=0.05)
     alike, first = np.zeros((1, 6)), np.array([[True, False, False, False, True, False]])
-    np.testing.assert_allclose(np.exp(log_order(alike, first)), 1 / 24 / 2, rtol=0.02)
+    np.testing.assert_allclose(np.exp(log_order(alike, first)), 1 / 24 / 2, rtol=0.05)
 
 
 def test_the_posterior_given_one_comparison() -> None:
