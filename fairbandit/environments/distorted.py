@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools, Truth
+from fairbandit.environments.families import Noise, Synthetic
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import RewardSource, Table
 from fairbandit.errors import FairbanditError
@@ -28,12 +29,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 """Strictly increasing functions by name; `root` is the root of |y| with the sign of y."""
 
-BASE = {
-    "name": "simulation",
-    "theta": [0.4, 0.3, 0.7, 0, 0.8, 0, 0, 0, 0.5, 0.5, 0, 0, 0.2, 0.2, 0.2, 0.2, 0.1],
-    "noise": 0.2,
-}
-"""A tenth of the paper's simulation, whose rewards no function takes to where it is flat."""
+BASE = {"name": "synthetic", "theta": [2, -2, 1, 1], "scales": [1, 3, 2, 1], "noise": 2}
+"""Groups that share their features, whose rewards the functions bend, but hardly make equal."""
 
 NODES, ROUNDS, STEPS, FARTHEST = 64, 1024, 120, 1e6
 
@@ -45,15 +42,16 @@ class Distorted(Environment):
     If the base's reward is s + ε, that of a candidate of group g is h_g(s + ε), with h_g(y) = y or
     a function of scale·y. Its true reward is H_g(s) = E[h_g(s + ε)], which increases with s, so
     that true ranks are those of the base. The mean is Gauss-Hermite quadrature with 64 nodes where
-    ε is Gaussian with the base's `noise`: under `simulation`, `table` with rewards=model, and those
-    derived from them. For any other base it is the mean over 64 quantiles of reward − true reward,
-    from 1,024 rounds drawn for that, as if the noise were alike for all candidates. True rewards
-    have a θ only if all functions are the identity. A function that is flat in double precision, as
-    tanh is beyond 19, makes rewards equal and loses their order.
+    ε is Gaussian with the base's `noise`: under `simulation`, `synthetic` with rewards=normal,
+    `table` with rewards=model, and those derived from them. For any other base it is the mean over
+    64 quantiles of reward − true reward, from 1,024 rounds drawn for that, as if the noise were
+    alike for all candidates. True rewards have a θ only if all functions are the identity. A
+    function that is flat in double precision, as tanh is beyond 19, makes rewards equal and loses
+    their order.
 
     Args:
-        base: the environment, a name or a mapping with `name` and parameters; null for the paper's
-            simulation with a tenth of its θ and noise.
+        base: the environment, a name or a mapping with `name` and parameters; null for `synthetic`
+            with theta=[2, −2, 1, 1], scales=[1, 3, 2, 1] and noise=2.
         functions: h of group 0, 1, …, from the first again after the last one: identity, exp, cube,
             tanh, sinh, root (of |y|, with the sign of y) or logistic.
         scale: what rewards are multiplied by before a function other than the identity: more bends
@@ -160,8 +158,8 @@ class Distorted(Environment):
 
 def _noise_of(base: Environment) -> tuple[Tensor, Tensor]:
     """Values of an environment's reward noise, and their weights, (`NODES`,) each."""
-    modelled = not isinstance(base, Table) or base.rewards is RewardSource.model
-    if isinstance(base, (Simulation, Table)) and modelled:
+    modelled = getattr(base, "rewards", Noise.normal) in (Noise.normal, RewardSource.model)
+    if isinstance(base, (Simulation, Synthetic, Table)) and modelled:
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         nodes, weights = base.noise * nodes, weights / math.sqrt(2 * math.pi)
     else:
