@@ -62,14 +62,18 @@ class UniformSums:
 
     def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
         """P(offset + Σᵢ wᵢUᵢ ≤ v) at values of groups of one shape; 0 where the group is −1."""
-        size = max(WORK // self._subsets.shape[1], 1)
-        own = groups.clamp(min=0).flatten()
-        parts = zip(own.split(size), values.flatten().split(size), strict=True)
-        shares = torch.cat([self._shares(*part) for part in parts]).view(values.shape)
-        return shares.masked_fill_(groups < 0, 0)
+        k = max(values.shape[-1], 1) if values.ndim else 1
+        own, flat = groups.clamp(min=0).reshape(-1, k), values.reshape(-1, k)
+        size = max(WORK // (k * self._subsets.shape[1]), 1)
+        if bool((own == own[:1]).all()):  # pools of the same groups, which are looked up once
+            shares = torch.cat([self._shares(own[:1], part) for part in flat.split(size)])
+        else:
+            parts = zip(own.split(size), flat.split(size), strict=True)
+            shares = torch.cat([self._shares(*part) for part in parts])
+        return shares.view(values.shape).masked_fill_(groups < 0, 0)
 
     def _shares(self, groups: Tensor, values: Tensor) -> Tensor:
-        """The same of n values, (n,), none of which is of group −1."""
+        """The same of n pools, (1 or n, K) and (n, K), no place of which is of group −1."""
         start, total, power = self._frames.to(values.device)[:, groups]
         edges, factors = self._subsets.to(values.device)[..., groups]
         shifted = values - start
