@@ -219,10 +219,11 @@ class Candidates:
     def _scored(self) -> tuple[Tensor, bool, Tensor | None]:
         """Scores, the same for equal candidates; whether others are near; and who is equal."""
         scores, model = self._raw, self._model
-        if model.is_off:  # the limit is then much cheaper
+        limit: Tensor | float
+        if model.is_off:  # the limit of all pools is then much cheaper
             limit = model.error_limit(self.contexts, self.groups, scores)
         else:
-            limit = float(self._errors.max())
+            limit = self._errors.amax(2, keepdim=True)
         ordered, order = scores.sort(2)
         gap = ordered.diff(dim=2)
         near = gap <= 2 * limit
