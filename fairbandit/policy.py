@@ -21,6 +21,9 @@ from fairbandit.selectors import Selection, Selector
 from fairbandit.splits import Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 
+LATE = 1 << 30
+"""A late round, at which whoever reads earlier rewards or picks does so."""
+
 
 class Knowledge(NamedTuple):
     """All that a policy knows, as a value: each step of a policy returns a new one.
@@ -88,10 +91,8 @@ class Policy:
                 f"{estimator} is fitted anew each time the reward model changes, and "
                 "needs policy.refresh, a number above 1 such as 1.2; got none"
             )
-        self._reward_readers, self._pick_readers = (
-            [part for part in parts if getattr(type(part), method) is not getattr(Part, method)]
-            for method in ("_last_reward_read", "_last_pick_read")
-        )  # asked for each round
+        self._pick_readers = [part for part in parts if part.last_pick_read(LATE)]
+        self._reward_readers = [part for part in parts if part.last_reward_read(LATE)]
         self.learns = learns(type(estimator))
         self.sums_ahead = refresh is not None and self.learns and "rewards" not in self.needs
 
@@ -103,32 +104,23 @@ class Policy:
     @property
     def reads_past(self) -> bool:
         """Whether a pick may depend on earlier rounds."""
-        readers = self._reward_readers, self._pick_readers
-        return self.learns or "contexts" in self.needs or any(readers)
+        readers = [*self._reward_readers, *self._pick_readers]
+        return self.learns or "contexts" in self.needs or bool(readers)
 
     def init(self, problem: Problem) -> Knowledge:
         """What is known before the first round of a problem.
 
         Raises:
-            FairbanditError: a part needs a truth and the problem has none, or the rank keeps no
-                contexts.
+            FairbanditError: a part needs a truth, and the problem has none.
         """
         for part in self.parts.values():
             if "truth" in part.needs and problem.truth is None:
-                raise FairbanditError(
-                    f"{part} needs a truth (the true rewards and their CDFs), and this problem has "
-                    "none"
-                )
-        kept = self.rank.max_contexts
-        if kept is not None and kept < 1:
-            raise FairbanditError(
-                f"{self.rank}: max_contexts must be at least 1, or None; got {kept}"
-            )
+                raise FairbanditError(f"{part} needs a truth: true rewards and their CDFs")
         past = Past.empty(
             problem,
             contexts="contexts" in self.needs,
             picks=bool(self._pick_readers),
-            max_contexts=kept,
+            max_contexts=self.rank.max_contexts,
         )
         return Knowledge(problem, ((0, self.estimator.init(problem)),), past)
 
@@ -159,16 +151,8 @@ class Policy:
     def frozen(self, known: Knowledge, contexts: Tensor, groups: Tensor, picks: int = 1) -> Tensor:
         """The probabilities of all places of N pools, each decided as if it were the next round.
 
-        Each has draws of its own; nothing is learned from one for another.
-
-        Args:
-            known: what is known.
-            contexts: (B, N, K, d).
-            groups: (B, N, K) int64, −1 an empty place.
-            picks: m, how many would be picked of each pool.
-
-        Returns:
-            (B, N, K).
+        Each has draws of its own; nothing is learned from one for another. The arguments are those
+        of `propose`, and probabilities are (B, N, K).
         """
         first = known.past.rounds + 1
         candidates = self.candidates(known, first, contexts, groups, frozen=True)
@@ -211,12 +195,10 @@ class Policy:
         """
         problem, states, past = known
         keeps = "rewards" in self.needs
-        if not self.learns or not outcomes.n:
-            return Knowledge(problem, states, past.with_outcomes(outcomes, keep=keeps))
         if self.sums_ahead:
-            return Knowledge(
-                problem, self._summed(states, outcomes), past.with_outcomes(outcomes, keep=False)
-            )
+            states = self._summed(states, outcomes)
+        if self.sums_ahead or not self.learns or not outcomes.n:
+            return Knowledge(problem, states, past.with_outcomes(outcomes, keep=keeps))
         n, state = states[0]
         if late := outcomes.counts([n])[0]:
             states = ((n, self.estimator.advance(state, outcomes.rows(0, late))),)
@@ -318,12 +300,7 @@ class Policy:
         }
 
     def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
-        """The knowledge that gave a state.
-
-        Args:
-            known: of the same policy about the same problem, such as `init` gives.
-            state: what `state` gave.
-        """
+        """The knowledge that gave a state, like one of the same problem, such as `init` gives."""
         like = known.states[0][1]
         states = tuple((n, _shaped(like, plain)) for n, plain in state["states"])
         return Knowledge(known.problem, states, known.past.restored(state["past"]))

@@ -137,8 +137,8 @@ def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path
     sweep(*ranked("one"))
     before = regret(tmp_path / "sweep" / "0")
     text = file.read_text()
-    file.write_text(text + "    max_contexts = 0\n")
-    with pytest.raises(FairbanditError, match="max_contexts must be at least 1"):
+    file.write_text(text + '    needs = frozenset({"nothing"})\n')
+    with pytest.raises(FairbanditError, match=r"needs \['nothing'\]"):
         sweep(*ranked("one"))
     assert regret(tmp_path / "sweep" / "0") == before
     assert not list((tmp_path / "sweep").glob("*.old-*"))
