@@ -82,6 +82,9 @@ def evaluate(
         FairbanditError: a value out of range, no such policy, or an agent that has learned from
             this very log.
     """
+    if not {type(adaptive), type(anytime)} <= {bool, type(None)}:
+        got = f"got {adaptive!r} and {anytime!r}"
+        raise FairbanditError(f"adaptive and anytime must be true or false; {got}")
     if anytime and reward_range is None:
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")

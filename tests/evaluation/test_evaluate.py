@@ -235,7 +235,9 @@ def test_the_picture(tmp_path):
     assert all(path.stat().st_size > 5_000 for path in save(draw(table), tmp_path, "it"))
 
 
-@pytest.mark.parametrize("word", ["level=true", "train=half", "folds=1.5", "anytime=1", "grade=x"])
+@pytest.mark.parametrize(
+    "word", ["level=true", "train=half", "folds=1.5", "anytime=1", "adaptive=no", "grade=x"]
+)
 def test_the_command_checks_its_keys_and_out_stands_anywhere(tmp_path, word):
     random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
     words = [str(tmp_path / "log.csv"), "policy=uniform", "--out", str(tmp_path / "out"), "train=0"]
