@@ -212,7 +212,6 @@ class Candidates:
 
     @cached_property
     def _errors(self) -> Tensor:
-        """The errors of these."""
         return self._model.error(self.contexts, self.groups, self._raw)
 
     @cached_property

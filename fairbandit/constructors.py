@@ -88,7 +88,6 @@ def place_of(cls: type[Any]) -> str:
 
 
 def _field(default: Any) -> Any:
-    """The field of a dataclass with the default of a constructor's argument."""
     if isinstance(default, (list, tuple, dict)):
         kind = dict if isinstance(default, dict) else list
         return dataclasses.field(default_factory=lambda: kind(default))

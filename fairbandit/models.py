@@ -118,7 +118,6 @@ class RewardModel(ABC):
         return ROUNDING * scores.abs()
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-        """See `bounds`."""
         raise NoBounds(
             f"{type(self).__name__} has no confidence bounds; the models of the estimators "
             "optimistic_ridge and oracle, for example, have them"

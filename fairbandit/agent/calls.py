@@ -84,7 +84,6 @@ class Committing:
             self._written = None
 
     def _renew_locks(self) -> None:
-        """Sets locks that nobody holds."""
         self.lock, self._writing = RLock(), RLock()
         _locked.add(self)
 

@@ -129,5 +129,4 @@ def explanation(
 
 
 def _text(value: Any) -> str:
-    """A table's cell."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

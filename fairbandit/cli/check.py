@@ -53,7 +53,6 @@ def check(words: Sequence[str]) -> None:
 
 
 def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Returns the description of the part of each kind."""
     named = [f"{kind}.name" for kind in registry.KINDS]
     dotted = [re.sub(r"^(\w+)=", r"\1.name=", word) for word in words]
     parts = read_parameters(dotted, "check")

@@ -162,5 +162,4 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
 
 
 def _finished(folder: Path) -> dict[str, int]:
-    """The finished runs below a folder, and when each was finished."""
     return {run: (Path(run) / SUMMARY).stat().st_mtime_ns for run in finished_below(folder)}

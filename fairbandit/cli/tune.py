@@ -129,7 +129,6 @@ def _overrides(values: Mapping[str, Any]) -> list[str]:
 
 
 def _search(given: Any) -> dict[str, Any]:
-    """Returns the distribution of each key."""
     try:
         with warnings.catch_warnings(action="error"):  # lists as choices, steps that miss the range
             return {key: _distribution(space) for key, space in given.items()}

@@ -80,7 +80,6 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
-    """The tensors that a value holds, each with the expression for it."""
     inside: dict[str, Any] = {}
     if isinstance(value, Tensor):
         yield path, value

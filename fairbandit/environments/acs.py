@@ -144,7 +144,6 @@ def _moved_when_whole(path: Path) -> Iterator[Path]:
 
 
 def _filtered(path: Path) -> pa.Table:
-    """The columns `COLUMNS` of the working adults in one file."""
     source = read_table(path, _READ)
     cells = {name: source.numbers(name) for name in _READ}
     # a comparison with a missing cell is false

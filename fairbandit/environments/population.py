@@ -153,7 +153,6 @@ def load_population(request: Request) -> Population:
 
 
 def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Source:
-    """The rows that `missing` leaves."""
     taken = (request.group, request.reward)
     gaps = source.frame[list(dict.fromkeys([*columns, *taken]))].isna()
     frame = source.frame

@@ -117,15 +117,12 @@ class Estimator(Part):
         """
 
     def _init(self, problem: Problem) -> State:
-        """See `init`."""
         return ()
 
     def _advance(self, state: State, outcomes: Outcomes) -> State:
-        """See `advance`."""
         return state
 
     def _grow(self, state: State, problem: Problem) -> State:
-        """See `grow`."""
         return state
 
 

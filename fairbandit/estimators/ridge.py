@@ -78,7 +78,6 @@ class Ridge(Estimator):
         return self._with_penalty(pad(state.gram, (0, more, 0, more)), more)
 
     def _width(self, problem: Problem) -> int:
-        """How many regressors there are."""
         return problem.features
 
     def _regressors(self, width: int, outcomes: Outcomes) -> Tensor:

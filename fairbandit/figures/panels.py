@@ -182,7 +182,6 @@ def _alpha(run: PooledRuns) -> float:
 def _points(
     axes: Axes, facet: Facet, runs: Sequence[PooledRuns], **style: Any
 ) -> tuple[Floats, Floats]:
-    """Draws points with bars, and returns where they are."""
     (x, across), (y, along) = (
         facet.summarised([run.metrics[column] for run in runs]) for column in REGRETS
     )

@@ -200,7 +200,6 @@ def _compared(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
 def _baseline(
     asked: str | Mapping[str, Any], environment: str, runs: Sequence[PooledRuns]
 ) -> PooledRuns:
-    """Finds the one setting that a baseline names."""
     if isinstance(asked, str):
         found = [run for run in runs if run.label == asked]
         found = found or [run for run in runs if run.policy == asked]

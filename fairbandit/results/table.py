@@ -99,7 +99,6 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Values as numbers, truth values or text, whichever holds them all."""
     types = {type(value) for value in values if value is not None}
     with suppress(pa.ArrowException, OverflowError):  # of an integer of more than 64 bits
         if len(types) == 1 or types <= {int, float}:

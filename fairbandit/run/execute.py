@@ -191,7 +191,6 @@ class _Run:
         events: EventWriter,
         advance: Callable[[int], None],
     ) -> None:
-        """Plays a batch of replicas, from where a checkpoint has left it."""
         replicas = self.batches[index]
         engine = self.engine(replicas)
         log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics), self.settings.picks)
@@ -255,7 +254,6 @@ def _on_cpu(played: Played) -> Played:
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """Sets the number of torch's threads for the time of a run."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -131,6 +131,5 @@ def write_table(path: Path, table: pa.Table, **options: Any) -> str:
 
 
 def _table(columns: Sequence[Tensor], schema: pa.Schema) -> pa.Table:
-    """Returns a table of columns, with null for NaN."""
     arrays = [pa.array(column.numpy(), from_pandas=True) for column in columns]
     return pa.Table.from_arrays(arrays, schema=schema)

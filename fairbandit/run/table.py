@@ -131,7 +131,6 @@ class Sheet:
             yield Text(textwrap.fill(self.below, width))
 
     def _size(self, at: int, cells: Sequence[str], width: int) -> int:
-        """The width of a column, whose header may be broken between its words."""
         header, *others = cells
         size = max(map(cell_len, (*header.split(), *others)), default=0)
         return min(size, _WIDEST if at < self.names < len(self.headers) else width // 2)
