@@ -240,13 +240,8 @@ def _alike(values: Tensor, twins: Tensor | None) -> Tensor:
 def _twins(contexts: Tensor, groups: Tensor, order: Tensor, tied: Tensor) -> Tensor:
     """The first place of each pool that holds an equal candidate, (B, N, K).
 
-    Two kernels may score equal contexts a few units in the last place apart.
-
-    Args:
-        contexts: (B, N, K, d).
-        groups: (B, N, K).
-        order: the places of each pool in the order of their scores, (B, N, K).
-        tied: which of them have nearly the score of the next one, (B, N, K − 1).
+    Two kernels may score equal contexts a few units in the last place apart. `order` holds the
+    places in the order of their scores, and `tied`, (B, N, K − 1), says which are near the next.
     """
     k = groups.shape[2]
     near = torch.zeros_like(groups, dtype=torch.bool)

@@ -137,7 +137,9 @@ def engine_of(
     if kind == "metric":
         beside["selector"] = {"name": "epsilon_greedy", "epsilon": 0.6}
     policy = _policy_of(kind, made, beside)
-    if kind in ("rank", "selector") and _reads_bounds(policy):
+    try:
+        next(Engine(policy, Scattered(), rounds=1, seed=SEED, replicas=[0]).play())
+    except NoBounds:  # the part reads them
         policy = _policy_of(kind, made, beside | BOUNDED)
     environment = made if kind == "environment" else Scattered(**world)
     metrics = {"checked": made} if kind == "metric" else {}
@@ -153,16 +155,6 @@ def _policy_of(kind: str, made: Any, beside: Mapping[str, Any]) -> Recorded:
     }
     refresh = REFRESH if "refresh" in company["estimator"].needs else None
     return Recorded(**company, refresh=refresh)
-
-
-def _reads_bounds(policy: Recorded) -> bool:
-    """Whether a policy asks for confidence bounds, in its first round, where there are none."""
-    engine = Engine(policy, Scattered(), rounds=1, seed=SEED, replicas=[0])
-    try:
-        next(engine.play())
-    except NoBounds:
-        return True
-    return False
 
 
 def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tensor:

@@ -109,10 +109,8 @@ class Judge:
     def __init__(
         self, metrics: Mapping[str, Metric], problem: Problem, *, draws_models: bool = False
     ) -> None:
-        regrets: dict[str, Metric] = dict(
-            zip(REGRETS, (StandardRegret(), FairRegret()), strict=True)
-        )
-        self.metrics = {**regrets, **metrics}
+        regrets: list[Metric] = [StandardRegret(), FairRegret()]
+        self.metrics = {**dict(zip(REGRETS, regrets, strict=True)), **metrics}
         self._problem, self._draws_models = problem, draws_models
         for metric in self.metrics.values():
             metric.bind(problem)
