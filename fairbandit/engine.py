@@ -105,7 +105,6 @@ class Engine:
         """All that is needed to continue after the last piece, as plain tensors and numbers."""
         return {
             "known": self.policy.state(self.known),
-            "size": self.size.state(),
             "metrics": self.judge.state(),
             "waiting": self.delays.state(),
         }
@@ -113,7 +112,6 @@ class Engine:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from a state that an engine of the same policy, problem and seed gave."""
         self.known = self.policy.restored(self.known, state["known"])
-        self.size.load_state(state["size"])
         self.judge.load_state(state["metrics"])
         self.delays.load_state(state["waiting"])
 

@@ -12,8 +12,7 @@ so that each repetition draws the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -168,11 +167,3 @@ class BlockSize:
             self._wait = 1
             if changes <= 2:
                 self._size = min(max(self._size, 2 * size), CHUNK_ROUNDS)
-
-    def state(self) -> dict[str, int]:
-        """Plain numbers to continue from."""
-        return {"size": self._size, "wait": self._wait, "left": self._left}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from what `state` gave."""
-        self._size, self._wait, self._left = state["size"], state["wait"], state["left"]
