@@ -1,4 +1,4 @@
-"""What an order costs at the start: `python -m tests.estimators.order_posterior`, four minutes.
+"""What an order costs at the start: `python -m tests.estimators.order_posterior`, six minutes.
 
 Learners that know the rewards and learners that know only their order in each group play by exact
 posteriors. Their difference is the price of the order, whatever the estimator.
@@ -6,6 +6,7 @@ posteriors. Their difference is the price of the order, whatever the estimator.
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Callable
 from functools import partial
@@ -151,6 +152,7 @@ LEARNERS: dict[str, Callable[[int], Learner]] = {
 
 def main() -> None:
     """Prints the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     print("| features | known | estimate | 5 rounds | 10 | 20 | 30 |")
     print("|---" * 7 + "|")

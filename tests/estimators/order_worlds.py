@@ -6,6 +6,7 @@ rounds, 20 runs each, in some four minutes.
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Callable
 from typing import Any
@@ -108,6 +109,7 @@ def ratio(above: Array, below: Array) -> str:
 
 def main() -> None:
     """Prints the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     print(
         "| features | means differ by | noise | random rounds | distorted: ridge | pairs |", end=""
