@@ -22,7 +22,7 @@ from fairbandit.splits import Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 
 LATE = 1 << 30
-"""A late round, at which whoever reads earlier rewards or picks does so."""
+"""A round so late that each part that reads earlier rewards or picks reads some."""
 
 
 class Knowledge(NamedTuple):
@@ -300,7 +300,7 @@ class Policy:
         }
 
     def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
-        """The knowledge that gave a state, like one of the same problem, such as `init` gives."""
+        """The knowledge whose `state` this is; `known` is any of the same problem."""
         like = known.states[0][1]
         states = tuple((n, _shaped(like, plain)) for n, plain in state["states"])
         return Knowledge(known.problem, states, known.past.restored(state["past"]))

@@ -15,7 +15,7 @@ def given_log(
 ) -> tuple[Log, dict[str, Any]]:
     """Reads a log, and returns it with those of the settings that a function takes by keyword.
 
-    The others are those of `read_log`; one of neither raises `FairbanditError`.
+    The other settings are those of `read_log`. An unknown one raises `FairbanditError`.
     """
     reading: Any = read_log.__kwdefaults__
     options: Any = function.__kwdefaults__

@@ -210,7 +210,8 @@ class Contexts(NamedTuple):
     ) -> Contexts:
         """The value with further contexts (B, M, d) of groups (B, M), −1 for none.
 
-        Their rounds are `came`, (B, M) or, in all replicas, (M,), and `rounds` is the last round.
+        `came` holds their rounds, (B, M), or (M,) if those of all replicas are the same, and
+        `rounds` is the last round.
         """
         (b, m), g = groups.shape, self.groups
         at = np.flatnonzero(groups >= 0)
@@ -224,10 +225,7 @@ class Contexts(NamedTuple):
             memory = self._copied(self.first, total.max(0))
             if held is not None and held.within(self.first, self.total.min(0)):
                 memory.sorted = held
-        # those of a cell are consecutive in the order of cells
-        order, row = cell.argsort(kind="stable"), np.empty_like(cell)
-        first = (memory.address + self.total).ravel() - (more.cumsum() - more)
-        row[order] = first[cell[order]] + np.arange(len(cell))
+        row = (memory.address + self.total).ravel()[cell] + occurrences(cell)
         contexts = contexts.reshape(-1, contexts.shape[2])
         if len(at) < b * m:
             contexts = contexts[torch.from_numpy(at).to(contexts.device)]
@@ -251,14 +249,9 @@ class Contexts(NamedTuple):
 
 
 def occurrences(keys: Ints) -> Ints:
-    """The number of earlier occurrences of each key in its row, (B, M)."""
-    b, m = keys.shape
-    if b > 1 and (keys == keys[:1]).all():
-        return occurrences(keys[:1]).repeat(b, axis=0)
-    if b > 1:  # shift each row, so that no two rows share a key
-        keys = keys + np.arange(b)[:, None] * (np.ptp(keys) + 1)
-    cell = keys.ravel()
-    order = cell.argsort(kind="stable")
-    ordered, number = cell[order], np.empty_like(order)
-    number[order] = np.arange(b * m) - ordered.searchsorted(ordered)
-    return number.reshape(b, m)
+    """The number of earlier occurrences of each key, (M,)."""
+    order, place = keys.argsort(kind="stable"), np.arange(len(keys))
+    ordered, number = keys[order], np.empty_like(order)
+    begins = np.append(True, ordered[1:] != ordered[:-1])
+    number[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    return number

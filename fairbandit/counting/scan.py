@@ -86,7 +86,9 @@ class Windows:
             groups, ends = groups[:1], ends[:, :1]
         g, flat = contexts.groups, groups.flatten(1)
         key = flat * models + model_of_round.repeat_interleave(groups.shape[2])
-        number = torch.from_numpy(occurrences(key.numpy(force=True))).to(key.device)
+        replica = torch.arange(len(key), device=key.device)[:, None]
+        each = (key + replica * (g + 1) * models).flatten().numpy(force=True)
+        number = torch.from_numpy(occurrences(each)).to(key.device).view(key.shape)
         widths = number.new_zeros(g + 1)
         widths.scatter_reduce_(0, flat.flatten() + 1, number.flatten() + 1, "amax")
         self._widths = widths[1:].tolist()

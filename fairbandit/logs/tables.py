@@ -103,7 +103,7 @@ class Pool:
 
 
 def number(value: Any, name: str) -> float:
-    """A number of a line, which is none if it is too large."""
+    """A number of a line; anything else, or one that is too large, raises `ValueError`."""
     found = float(value) if isinstance(value, (int, float)) else math.nan
     if not abs(found) <= LARGEST:
         raise ValueError(f"{name} is {str(value)[:50]}, and no number of at most {LARGEST:g}")

@@ -103,7 +103,7 @@ class Selector(Part):
         return Selection(actions, propensities[..., 0], weights)
 
     def _checked_inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        """What `_inclusion` gives, checked, and 1 for all of a pool of at most m candidates."""
+        """The checked result of `_inclusion`; all of a pool of at most m candidates get 1."""
         found, there = self._inclusion(candidates, index, picks), candidates.present
         if found.shape != index.shape or found.dtype != index.dtype:
             raise FairbanditError(
