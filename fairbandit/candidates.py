@@ -26,7 +26,7 @@ class Ranking(Protocol):
         """The index of every candidate, (B, N, K)."""
 
     def tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        """The largest value with which each index ties, (B, N, K)."""
+        """The greatest number that each index may be, were it not rounded, (B, N, K)."""
 
     def bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the index, (B, N, K) each."""
@@ -78,12 +78,16 @@ class Candidates:
 
     @cached_property
     def errors(self) -> Tensor:
-        """How far rounding may have moved each score, (B, N, K): two tie within their sum."""
+        """How far rounding may have moved scores, (B, N, K): two of a pool tie within the sum."""
         return _alike(self._errors, self._scored[2])
 
     @cached_property
     def top(self) -> Tensor:
-        """The largest past score that ties with each candidate's, (B, N, K)."""
+        """The largest past score that ties with each candidate's, (B, N, K).
+
+        Where rounding has moved no parameter of the model, a past score is taken to be as far off
+        as the candidate's own.
+        """
         contexts, model, groups = self._past.contexts, self._model, self.groups
         if contexts is None or not model.is_off:
             return self.scores + 2 * self.errors
@@ -128,12 +132,12 @@ class Candidates:
 
     @cached_property
     def index(self) -> Tensor:
-        """The rank's index, (B, N, K), for selectors; 0 while no reward is known to learn from."""
+        """The rank's index, (B, N, K); 0 in rounds whose model has learned from no reward."""
         return self._if_informed(self._rank.index(self), 0.0)
 
     @cached_property
     def tie_ceiling(self) -> Tensor:
-        """The largest value with which each index ties, (B, N, K), for selectors."""
+        """The greatest number that each index may be, were it not rounded, (B, N, K)."""
         ceiling = self._rank.tie_ceiling(self, self.index)
         return ceiling if ceiling is self.index else self._if_informed(ceiling, 0.0)
 

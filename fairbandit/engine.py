@@ -1,4 +1,4 @@
-"""The engine: lets a policy play an environment, in blocks. It knows no policy's name."""
+"""The engine: lets a policy, whichever it is, play an environment, in blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Engine:
     Args:
         policy: decides.
         environment: draws pools and knows the truth; bound here.
-        rounds: T.
+        rounds: T, at least 1.
         seed: of all random numbers.
         replicas: the replicas' numbers; each decides as it would alone.
         device: where tensors live.
@@ -58,8 +58,9 @@ class Engine:
         delay: int = 0,
         delay_law: str = "fixed",
     ) -> None:
-        if picks < 1:
-            raise FairbanditError(f"picks must be at least 1, got {picks}")
+        for name, given in {"rounds": rounds, "at_once": at_once, "picks": picks}.items():
+            if given is not None and given < 1:
+                raise FairbanditError(f"{name} must be at least 1, got {given}")
         self.policy, self.environment, self.picks = policy, environment, picks
         if at_once is None:
             many = environment.places * CHUNK_ROUNDS > CANDIDATES
@@ -116,7 +117,7 @@ class Engine:
         self.delays.load_state(state["waiting"])
 
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
-        """Decides the next rounds, the first of which, so many, read none of the others."""
+        """Decides the rounds of some pools, of which the first `n_ready` need no guess."""
         policy, first, n = self.policy, self.played + 1, pools.groups.shape[1]
         past = self.known.past.with_pools(pools.contexts, pools.groups)
         known = self.known._replace(past=past)

@@ -40,7 +40,7 @@ class Solution(NamedTuple):
 
 
 def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
-    """The outcomes of picks in rounds first, first + 1, …, of which all rewards are drawn.
+    """The outcomes of picks in rounds first, first + 1, …, from pools that hold all rewards.
 
     An empty slot has an outcome of no group, whose context and reward are 0.
     """
@@ -63,7 +63,7 @@ def fixed_point(
     changes, N times at most.
 
     Args:
-        policy: decides; no refresh makes it sum outcomes ahead.
+        policy: decides; it does not sum outcomes ahead.
         known: what is known before the block, and its pools.
         first: the first round of the block, from 1.
         pools: the N rounds, with the rewards of all their candidates.
@@ -111,17 +111,17 @@ LEAST = 24
 """
 
 PATIENCE = 256
-"""The most decisions without a guess before the next attempt at the smallest block."""
+"""The most proposals without a guess before the next attempt at the smallest block."""
 
 
 class BlockSize:
     """Chooses how many rounds to decide as one fixed point: call `next`, then `learn`.
 
-    The size halves after a block in which the repetitions that changed a pick were at least a
-    quarter as many as the decisions that it takes without a guess. Else it doubles, if at most two
-    of them did. Where blocks would hold no more than the rounds that need no guess, a block of
-    twice these is tried once more after a number of decisions that doubles with each failure. The
-    choice depends on the sizes of tensors and these counts, never on a clock.
+    Without a guess, a block of `size` rounds takes size/n_ready proposals. The size halves after a
+    block in which at least a quarter as many repetitions changed a pick, and doubles if at most two
+    did. Where blocks would hold no more than the rounds that need no guess, a block of twice these
+    is tried once more after a number of proposals that doubles with each failure. The choice
+    depends on the sizes of tensors and these counts, never on a clock.
 
     Args:
         policy: decides.
@@ -131,17 +131,17 @@ class BlockSize:
 
     def __init__(self, policy: Policy, problem: Problem, places: int) -> None:
         self._policy, self._size, self._wait, self._left = policy, 8, 1, 0
-        self._places, self._features = problem.replicas * places, problem.features
+        self._candidates, self._features = problem.replicas * places, problem.features
 
     def next(self, played: int, n_ready: int = 1) -> int:
         """How many rounds to decide after `played`; the next `n_ready` of them need no guess."""
         if self._policy.sums_ahead or "refresh" in self._policy.estimator.needs:
             return n_ready  # models fitted to a guess would be thrown away
-        places, features, work = self._places, self._features, WORK
-        most = min(CHUNK_ROUNDS, math.isqrt(work // places), work // (places * features))
+        candidates, features = self._candidates, self._features
+        most = min(CHUNK_ROUNDS, math.isqrt(WORK // candidates), WORK // (candidates * features))
         if "contexts" in self._policy.needs:
             window = played - self._policy.schedule.rank_start(played + 1)
-            if window * places * features > WINDOW:
+            if window * candidates * features > WINDOW:
                 most = 1
         if most < LEAST * n_ready:
             return n_ready
@@ -149,7 +149,7 @@ class BlockSize:
             self._left -= 1
             return n_ready
         wanted = min(max(self._size, 2 * n_ready), most)
-        return 1 << wanted.bit_length() - 1  # so that blocks fill the grid
+        return 1 << wanted.bit_length() - 1  # so that blocks fill a chunk
 
     def learn(self, size: int, changes: int, n_ready: int = 1) -> None:
         """Adapts the size to what a block took.

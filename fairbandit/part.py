@@ -74,8 +74,8 @@ class Part(Registered, ABC):
     """A split, an estimator, a rank or a selector: a function and its hyperparameters.
 
     A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
-    Nothing else is ever stored, so that a part can be shared by policies, runs and threads. What a
-    part writes begins with an underscore; the public method of that name checks it.
+    Nothing is stored after that, so that a part can be shared by policies, runs and threads. The
+    methods that a part writes begin with an underscore; those that call it have the public names.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -1,4 +1,4 @@
-"""A policy: a split, an estimator, a rank and a selector, and nothing else."""
+"""A policy: a split, an estimator, a rank and a selector, composed."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class Policy:
         return self.selector.select(candidates, candidates.index, picks).probabilities
 
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
-        """Moves on after N rounds, whose pools are in the past and whose picks are of some groups.
+        """Moves on after N rounds were decided, whose pools are in the past already.
 
         Outcomes that no later round reads separately are summed up, and what no later round reads
         is forgotten.
@@ -194,19 +194,15 @@ class Policy:
             outcomes: of any decided rounds, in order of round.
         """
         problem, states, past = known
-        keeps = "rewards" in self.needs
+        summed = outcomes.n  # those that no later round reads separately
         if self.sums_ahead:
             states = self._summed(states, outcomes)
-        if self.sums_ahead or not self.learns or not outcomes.n:
-            return Knowledge(problem, states, past.with_outcomes(outcomes, keep=keeps))
-        n, state = states[0]
-        if late := outcomes.counts([n])[0]:
-            states = ((n, self.estimator.advance(state, outcomes.rows(0, late))),)
-        if keeps or not late:
-            return Knowledge(problem, states, past.with_outcomes(outcomes, keep=True))
-        past = past.with_outcomes(outcomes, keep=False)
-        kept = past.with_outcomes(outcomes.rows(late, outcomes.n), keep=True)
-        return Knowledge(problem, states, kept)
+        elif self.learns:
+            n, state = states[0]
+            (summed,) = outcomes.counts([n])
+            states = ((n, self.estimator.advance(state, outcomes.rows(0, summed))),)
+        skipped = 0 if "rewards" in self.needs else summed
+        return Knowledge(problem, states, past.with_outcomes(outcomes, skipped))
 
     def n_ready(self, played: int, last: int) -> int:
         """How many rounds after those played, up to a last one, need no guess.
@@ -265,12 +261,12 @@ class Policy:
         n_train = np.minimum(division[0], played).tolist() if self.learns else [0] * n
         if "rewards" in self.estimator.needs:
             start = 0
-        outcomes = past.outcomes_of(start, min(self.n_train(last), played))
+        outcomes = past.outcomes_of(start, n_train[-1])
         rounds = range(first, first + n)
         models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
         one_each = len(models) == n
         informed = None
-        if self.learns and min(self.n_train(first), played) < past.first_reward:
+        if self.learns and n_train[0] < past.first_reward:
             trained = torch.tensor(n_train, device=groups.device)
             informed = trained >= past.first_reward
         return Candidates(
@@ -306,7 +302,7 @@ class Policy:
         return Knowledge(known.problem, states, known.past.restored(state["past"]))
 
     def _is_ready(self, t: int, played: int) -> bool:
-        """Whether round t needs no guess; where outcomes are summed ahead, all models are equal."""
+        """Whether round t needs no guess, and the next model where outcomes are summed ahead."""
         if self.sums_ahead and self.n_train(t) > self.n_train(played + 1):
             return False
         return self.last_read(t) <= played

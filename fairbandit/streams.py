@@ -2,8 +2,9 @@
 
 Each purpose of each replica has its own generator, seeded by
 `SeedSequence(seed, spawn_key=(replica, purpose))`, and each round its own place in that
-generator's sequence. A draw depends on its address alone: not on how many replicas run together,
-how rounds are grouped, which policy asks, or what was drawn before.
+generator's sequence; or, where each candidate needs a draw, each candidate of all rounds. A draw
+depends on its address alone: not on how many replicas run together, how rounds are grouped, which
+policy asks, or what was drawn before.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class Purpose(IntEnum):
 
     POOLS = 0
     REWARDS = 1
-    ESTIMATOR = 2
-    RANK = 3
+    ESTIMATOR = 2  # of ridge, a round is a number of training rounds
+    RANK = 3  # of each candidate of a group that was not seen
     SELECTOR = 4
-    ORDER = 5
+    ORDER = 5  # of each candidate of a shortlist's pool, in systematic sampling
     DELAYS = 6
 
 

@@ -35,9 +35,9 @@ class Agent(Committing):
     """A policy deciding online: `act` picks from a pool, `update` reports what the pick gave.
 
     Each `act` is one round: fed the pools and the rewards of replica 0 of an `Engine` with the same
-    seed, the agent decides as it does. A round learns from those of its rounds whose rewards have
-    come; every pool feeds the ranks at once. Before the first known reward, all candidates of a
-    learning policy tie.
+    seed, the agent decides as it does. The model of a round is trained on those of its training
+    rounds whose rewards are known; while there are none, all candidates of a learning policy tie.
+    Every pool feeds the ranks at once.
 
     With `refresh` (see `Policy`), which keeps outcomes as sums, a rank of bounded memory, such as
     `recent_cdf`, and `patience`, the agent's memory does not grow.

@@ -33,7 +33,7 @@ SCAN, GROUP = 100_000, 25_000
 AGAIN = 20
 """The cost of scoring one sorted context again."""
 
-SORT = 300
+SORT = 100
 """The cost of sorting one more context."""
 
 SEARCH, SEARCH_SETUP = 1200, 400
@@ -249,6 +249,7 @@ class PastScores:
             limits = [(low, max(low, high)) for _, low, high, _ in self._windows.limits]
             if all(low == high for low, high in limits):
                 return None
+            held = memory.sorted = None  # there is no room for two of them
             contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(limits)]
             held = SortedSegment(contexts, [low for low, _ in limits], theta[:, -1])
             counts = self._count_by(held, values, theta, budget) if held.exact else None

@@ -25,6 +25,9 @@ from fairbandit.counting.segments import count_segments
 SLACK = 1e-11
 """Rounding allowed for in each score, relative to the largest possible ‖x‖·‖θ‖."""
 
+PIECE = 1 << 13
+"""How many contexts are compared with their mean at a time, so that they stay in cache."""
+
 
 class SortedSegment:
     """Consecutive entries of each group, sorted by their scores under a reference model.
@@ -55,30 +58,39 @@ class SortedSegment:
         self.spent = self.saved = 0.0
         self._mean, self._spread = theta.new_zeros(2, b, g, d)  # in units of keys
         self._scale = theta.new_ones(b, g)
-        least, radius, off, keys = *theta.new_zeros(3, b, g), list[Tensor]()
+        least, radius, off = theta.new_zeros(3, b, g)
         number = 2.0 * torch.arange(b * g, dtype=theta.dtype, device=theta.device)
+        keys, table = theta.new_empty(b, self.length), theta.new_empty(b, self.length, d)
+        stop = 0
         for group, x in enumerate(contexts):
             if not x.shape[1]:
                 continue
-            mean = x.mean(1)
-            away = x - mean[:, None]
-            spread = away.square().mean(1).sqrt_()
+            mean, pieces = x.mean(1, keepdim=True), x.split(PIECE, 1)
+            squares = sum((piece - mean).square_().sum(1) for piece in pieces)
+            spread = (squares / x.shape[1]).sqrt_()
             spread += 1e-6 * spread.amax(1, keepdim=True) + 1e-150  # none is 0
-            norm = torch.linalg.vector_norm(away.div_(spread[:, None]), dim=2).amax(1)
-            slack = SLACK * torch.linalg.vector_norm(x, dim=2).amax(1)
+            weights = spread.square().reciprocal_()[..., None]
+            norms = [((piece - mean).square_() @ weights).amax((1, 2)) for piece in pieces]
+            norm = torch.stack(norms).amax(0).sqrt_()
+            # ‖x‖ is at most ‖m‖ + ‖(x − m)/s‖·‖s‖
+            size = torch.linalg.vector_norm(torch.cat([mean, spread[:, None]], 1), dim=2)
+            slack = SLACK * (size[:, 0] + norm * size[:, 1])
             scores = (x @ theta[..., None])[..., 0]
             low, high = scores.aminmax(dim=1)
             scale = 1 / (high - low).where(high > low, 1.0)
-            self._mean[:, group] = mean * scale[:, None]
+            self._mean[:, group] = mean[:, 0] * scale[:, None]
             self._spread[:, group] = spread * scale[:, None]
             # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖s·Δ‖ over the least s
             radius[:, group] = norm + slack / spread.amin(1)
             off[:, group] = 2 * slack * torch.linalg.vector_norm(theta, dim=1) * scale
             self._scale[:, group], least[:, group] = scale, low * scale
+            start_, stop = stop, stop + x.shape[1]
             scores = (scores - low[:, None]).mul_(scale[:, None])
-            keys.append((scores + number.view(b, g, 1)[:, group]).flatten())
-        self._keys, order = torch.cat(keys).sort()
-        self._table = torch.cat([x.flatten(0, 1) for x in contexts]).index_select(0, order)
+            ordered, order = (scores + number.view(b, g, 1)[:, group]).sort(1)
+            keys[:, start_:stop] = ordered
+            for rows, own, at in zip(table[:, start_:stop], x, order, strict=True):
+                torch.index_select(own, 0, at, out=rows)
+        self._keys, self._table = keys.flatten(), table.flatten(0, 1)
         self._theta = theta[:, None]
         # they lead from scaled values to the keys between which entries have to be scored again;
         # two keys may be off by the last term

@@ -55,9 +55,9 @@ class Estimator(Part):
             rounds: t, N of them, ascending.
             n_train: how many first rounds train the model of each, N of them, nondecreasing, and no
                 less than the state includes; 0 if the estimator does not learn.
-            outcomes: those that the state does not include, in order of round; all there are, if
-                the estimator needs rewards. The model of round t is trained on those of rounds up
-                to its n_train.
+            outcomes: those of rounds up to the last n_train that the state does not include, in
+                order of round; with those that it includes, if the estimator needs rewards. The
+                model of round t is trained on those of rounds up to its n_train.
 
         Returns:
             U distinct models, and which of them each round uses, (N,) int64.

@@ -26,8 +26,8 @@ class Ridge(Estimator):
     standard normal, drawn once for each n (Algorithms 1 and 2, line 5).
 
     Scores tie within the rounding of their last product where there is noise, since anything wider
-    undoes the parity that the noise buys. Without noise they tie within 1e-10 of the largest score
-    that the regression could give, since rounding has moved θ_n.
+    undoes the parity that the noise buys. Without noise, rounding has moved θ_n too: a score may be
+    off by 64·eps·√cond(V) times the largest score that the regression could give.
 
     Args:
         regularization: λ > 0.

@@ -1,7 +1,7 @@
 """All that is known of the rounds so far, as a value."""
 
 from fairbandit.past.outcomes import Outcomes
-from fairbandit.past.past import NEVER, Past
+from fairbandit.past.past import Past
 from fairbandit.past.rows import Rows
 
-__all__ = ["NEVER", "Outcomes", "Past", "Rows"]
+__all__ = ["Outcomes", "Past", "Rows"]

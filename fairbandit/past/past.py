@@ -20,7 +20,7 @@ NEVER = torch.iinfo(torch.int64).max
 
 
 class Past(NamedTuple):
-    """The pools, picks and rewards so far; every method returns a longer past, and changes none.
+    """The pools, picks and rewards so far, as a value: no method changes it.
 
     Attributes:
         rounds: how many rounds there were, those whose picks are not yet known included.
@@ -114,30 +114,31 @@ class Past(NamedTuple):
         counts = (counts.sum(2) if groups.ndim == 3 else counts).cumsum(1).add_(last)
         return self._replace(picks=self.picks.append(counts))
 
-    def with_outcomes(self, outcomes: Outcomes, *, keep: bool) -> Past:
+    def with_outcomes(self, outcomes: Outcomes, skipped: int = 0) -> Past:
         """The past with outcomes of any rounds.
 
         Args:
             outcomes: in order of round.
-            keep: whether they are kept as rows; else only their rounds are noted.
+            skipped: how many first ones are not kept as rows; they count as known all the same.
         """
         if not outcomes.n:
             return self
         first, last, rows = int(outcomes.rounds[0]), int(outcomes.rounds[-1]), self.rows
-        if keep and first < self.last_reward:
-            both = self.outcomes.and_then(outcomes)
+        kept = outcomes.rows(skipped, outcomes.n)
+        if kept.n and int(kept.rounds[0]) < self.last_reward:
+            both = self.outcomes.and_then(kept)
             order = both.rounds.argsort(stable=True)
             rounds, *others = both
             sorted_ = [rounds[None, order], *(part[:, order] for part in others)]
             rows = Rows(sorted_, rows.start)
-        elif keep:
-            rows = rows.append(outcomes.rounds[None], *outcomes[1:])
+        elif kept.n:
+            rows = rows.append(kept.rounds[None], *kept[1:])
         first, last = min(self.first_reward, first), max(self.last_reward, last)
         return self._replace(first_reward=first, last_reward=last, rows=rows)
 
     def supposing(self, outcomes: Outcomes) -> Past:
-        """The past if rounds that were not played yet had some outcomes; not with their picks."""
-        return self.with_outcomes(outcomes, keep=False)._replace(supposed=outcomes)
+        """The past if rounds that were not played yet had some outcomes; picks are not counted."""
+        return self.with_outcomes(outcomes, outcomes.n)._replace(supposed=outcomes)
 
     def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> Past:
         """The past without what is not asked for again.

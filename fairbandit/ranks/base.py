@@ -44,10 +44,10 @@ class Rank(Part):
         return index
 
     def tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        """The largest value with which each index ties.
+        """The greatest number that each index may be, were it not rounded, (B, N, K).
 
-        A candidate is among the best if its ceiling reaches every other index, less as much as
-        that one's own ceiling is above it. It is (B, N, K) and no less than the index.
+        With the ceiling c, an index i stands for any number from 2i − c to c, and ties with all
+        those whose numbers overlap with these.
 
         Raises:
             FairbanditError: a ceiling of the wrong shape.
@@ -82,7 +82,7 @@ class Rank(Part):
         """The index, (B, N, K)."""
 
     def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        """The largest value with which each index ties, (B, N, K): itself, unless overridden."""
+        """See `tie_ceiling`; the index itself, unless overridden."""
         return index
 
     def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:

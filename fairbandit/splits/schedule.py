@@ -63,7 +63,7 @@ class Schedule:
         return self._read(t, 1)
 
     def refreshed(self, t: int) -> int:
-        """The first number of training rounds, of those that occur, that includes round t."""
+        """The least number of training rounds of any model that includes round t."""
         if self._refresh is None:
             return t
         if (trained := self._trained)[-1] < t:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.part import Problem
-from fairbandit.past import NEVER, Outcomes, Past, Rows
+from fairbandit.past import Outcomes, Past, Rows
+from fairbandit.past.past import NEVER
 from fairbandit.streams import Streams
 
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.sampled_from("aaafx"), st.integers(0, 5)))
@@ -57,12 +58,12 @@ def test_late_outcomes_come_in_order_of_round() -> None:
     past = empty()
     assert past.first_reward == NEVER
     for some in (outcomes(2, 5), outcomes(9), outcomes(1, 5, 7), outcomes()):
-        past = past.with_outcomes(some, keep=True)
+        past = past.with_outcomes(some)
     assert past.outcomes.rounds.tolist() == [1, 2, 5, 5, 7, 9]
     assert past.outcomes.rewards.tolist() == [[1, 2, 5, 5, 7, 9]] * 2
     assert past.outcomes.counts([0, 1, 4, 5, 100]) == [0, 1, 2, 4, 6]
     assert past.first_reward == 1
-    fewer = past.forget(outcomes=2).with_outcomes(outcomes(6), keep=True)
+    fewer = past.forget(outcomes=2).with_outcomes(outcomes(6))
     assert fewer.outcomes.rounds.tolist() == [5, 5, 6, 7, 9]
     assert past.supposing(outcomes(10, 11)).outcomes.rounds.tolist()[-3:] == [9, 10, 11]
     assert past.outcomes.n == 6
@@ -86,10 +87,10 @@ def test_picks_are_counted_by_the_end_of_each_round() -> None:
 def test_a_restored_past_goes_on() -> None:
     past = empty().with_pools(torch.zeros(2, 3, 2, 1), torch.zeros(2, 3, 2, dtype=torch.int64))
     past = past.with_picks(torch.zeros(2, 3, dtype=torch.int64)).forget(picks=1)
-    past = past.with_outcomes(outcomes(1, 3), keep=True).forget(outcomes=1)
+    past = past.with_outcomes(outcomes(1, 3)).forget(outcomes=1)
     again = empty().restored(past.state())
     for one in (past, again):
-        later = one.with_outcomes(outcomes(2), keep=True).with_picks(torch.ones(2, 1).long())
+        later = one.with_outcomes(outcomes(2)).with_picks(torch.ones(2, 1).long())
         assert later.outcomes.rounds.tolist() == [2, 3]
         assert counted(later, [3, 4]) == [[[3, 0], [3, 1]]] * 2
         assert (later.rounds, later.candidates.tolist(), later.first_reward) == (3, [6, 6], 1)
