@@ -189,9 +189,15 @@ def best(candidates: Candidates, index: Tensor, among: Tensor) -> Tensor:
 
 
 def ends(candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
-    """The least and the greatest number that each index may be, (B, N, K) both; see `best`."""
-    ceiling = index if candidates._apart and index is candidates.index else candidates.tie_ceiling
-    return (index if ceiling is index else 2 * index - ceiling), ceiling
+    """The least and the greatest number that each index may be, (B, N, K) both; see `best`.
+
+    An index that a selector makes of the rank's is taken to be as far off as that.
+    """
+    own = candidates.index
+    if (candidates._apart and index is own) or (ceiling := candidates.tie_ceiling) is own:
+        return index, index
+    off = ceiling - own
+    return index - off, index + off
 
 
 def best_picks(candidates: Candidates, index: Tensor, picks: int) -> Tensor:

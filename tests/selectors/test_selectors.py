@@ -22,6 +22,7 @@ from fairbandit.selectors import (
     GroupParity,
     Proportional,
     Selector,
+    best,
 )
 from fairbandit.streams import Purpose, Streams
 from tests import support
@@ -54,6 +55,20 @@ def test_argmax_picks_a_present_maximiser(pool: list[tuple[int, bool]]) -> None:
     assert pool[int(selection.actions)] == (best, True)
     ties = [float(one == (best, True)) for one in pool]
     assert selection.probabilities.flatten().tolist() == [tie / sum(ties) for tie in ties]
+
+
+class Least(Selector):
+    """The candidates of least index, by an index of its own."""
+
+    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
+        return best(candidates, -index, candidates.present)
+
+
+def test_a_selector_may_choose_the_best_by_an_index_of_its_own() -> None:
+    index = torch.tensor([[[1.0, 3.0, 1.2, 1.5]]], dtype=torch.float64)
+    for off, probabilities in ((0.0, [1, 0, 0, 0]), (0.1, [0.5, 0, 0.5, 0])):
+        found = select(Least(), index, ceiling=index + off).probabilities
+        assert found.flatten().tolist() == probabilities
 
 
 INDEX = [1.0, -3.0, 9.0, 4.0, 0.005]
