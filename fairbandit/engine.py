@@ -30,7 +30,7 @@ class Engine:
     Args:
         policy: decides.
         environment: draws pools and knows the truth; bound here.
-        rounds: T, at least 1.
+        rounds: T.
         seed: of all random numbers.
         replicas: the replicas' numbers; each decides as it would alone.
         device: where tensors live.
@@ -58,7 +58,7 @@ class Engine:
         delay: int = 0,
         delay_law: str = "fixed",
     ) -> None:
-        for name, given in {"rounds": rounds, "at_once": at_once, "picks": picks}.items():
+        for name, given in {"picks": picks, "at_once": at_once}.items():
             if given is not None and given < 1:
                 raise FairbanditError(f"{name} must be at least 1, got {given}")
         self.policy, self.environment, self.picks = policy, environment, picks

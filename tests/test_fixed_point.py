@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit import Engine, Policy, build, registry
+from fairbandit import Engine, FairbanditError, Policy, build, registry
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
 from fairbandit.plugins import load_plugins
@@ -33,6 +33,12 @@ def made(**parts: Any) -> Policy:
     policy = build({**reference, **parts})
     assert isinstance(policy, Policy)
     return policy
+
+
+@pytest.mark.parametrize("name", ["at_once", "picks"])
+def test_none_at_once(name: str) -> None:
+    with pytest.raises(FairbanditError, match=f"{name} must be at least 1, got 0"):
+        play(made(), support.environment(), 3, **{name: 0})
 
 
 @pytest.mark.parametrize(("rounds", "late"), [(3, 0), (60, 0), (1000, 0), (1000, 2), (1000, 5)])
