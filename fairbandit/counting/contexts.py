@@ -47,7 +47,7 @@ class Memory:
         needed: the number of entries that must fit, forgotten ones included, (G,).
 
     Attributes:
-        rows: the contexts, (B, R, d); arbitrary where there is no entry.
+        rows: the contexts, (B, R, d).
         keys: (B, R).
         most: the number of entries of each group that fit, as `needed`.
         addresses: the row of entry 0 of each group within a replica, even if it is forgotten.
@@ -67,7 +67,7 @@ class Memory:
         self.address = np.arange(b)[:, None] * length + (start - first)
         self.base = np.arange(b * g).reshape(b, g) << BITS
         self.keys = np.repeat(self.base + LATEST, room, axis=1)
-        self.rows = like.new_empty(b, length, d)
+        self.rows = like.new_zeros(b, length, d)
         self.stamps = dict[int, bool]()
         self.sorted: SortedSegment | None = None
         self.not_worth_sorting = 0.0
@@ -127,11 +127,9 @@ class Contexts(NamedTuple):
         gone = (keys & LATEST > self.rounds) | (number < self.first[groups])
         some = torch.from_numpy(np.flatnonzero(~gone.all(0))).to(self.largest.device)
         keys[gone] = -1
-        kept = torch.from_numpy(keys).to(some.device).index_select(1, some)
-        rows = self.memory.rows.index_select(1, some)
         return {
-            "contexts": rows.masked_fill_((kept < 0)[..., None], 0),
-            "keys": kept,
+            "contexts": self.memory.rows.index_select(1, some),
+            "keys": torch.from_numpy(keys).to(some.device).index_select(1, some),
             "group_count": self.groups,
             "rounds": self.rounds,
             "forgotten": self.forgotten,
