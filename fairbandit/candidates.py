@@ -78,7 +78,7 @@ class Candidates:
 
     @cached_property
     def errors(self) -> Tensor:
-        """How far rounding may have moved scores, (B, N, K): two of a pool tie within the sum."""
+        """How far rounding has moved each score at most, (B, N, K); two tie within their sum."""
         return _alike(self._errors, self._scored[2])
 
     @cached_property

@@ -302,7 +302,7 @@ class Policy:
         return Knowledge(known.problem, states, known.past.restored(state["past"]))
 
     def _is_ready(self, t: int, played: int) -> bool:
-        """Whether round t needs no guess, and the next model where outcomes are summed ahead."""
+        """Whether round t can be decided now; if outcomes are summed ahead, by the next model."""
         if self.sums_ahead and self.n_train(t) > self.n_train(played + 1):
             return False
         return self.last_read(t) <= played

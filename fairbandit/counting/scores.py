@@ -249,7 +249,7 @@ class PastScores:
             limits = [(low, max(low, high)) for _, low, high, _ in self._windows.limits]
             if all(low == high for low, high in limits):
                 return None
-            held = memory.sorted = None  # there is no room for two of them
+            held = memory.sorted = None  # it is freed before the new one is made
             contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(limits)]
             held = SortedSegment(contexts, [low for low, _ in limits], theta[:, -1])
             counts = self._count_by(held, values, theta, budget) if held.exact else None

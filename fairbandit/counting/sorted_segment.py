@@ -84,11 +84,11 @@ class SortedSegment:
             radius[:, group] = norm + slack / spread.amin(1)
             off[:, group] = 2 * slack * torch.linalg.vector_norm(theta, dim=1) * scale
             self._scale[:, group], least[:, group] = scale, low * scale
-            start_, stop = stop, stop + x.shape[1]
+            here = slice(stop, stop := stop + x.shape[1])
             scores = (scores - low[:, None]).mul_(scale[:, None])
             ordered, order = (scores + number.view(b, g, 1)[:, group]).sort(1)
-            keys[:, start_:stop] = ordered
-            for rows, own, at in zip(table[:, start_:stop], x, order, strict=True):
+            keys[:, here] = ordered
+            for rows, own, at in zip(table[:, here], x, order, strict=True):
                 torch.index_select(own, 0, at, out=rows)
         self._keys, self._table = keys.flatten(), table.flatten(0, 1)
         self._theta = theta[:, None]
