@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +25,21 @@ def of_file(path: Path, what: str = "cannot read") -> Iterator[None]:
         yield
     except OSError as error:
         raise FairbanditError(f"{what} {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """Opens a regular file for reading: a named pipe or a device in its place would block for ever.
+
+    Raises:
+        FairbanditError: the file is missing, cannot be read, or is not a regular file.
+    """
+    with of_file(path):
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FairbanditError(f"cannot read {path}: it is not a regular file")
+        yield file
 
 
 @contextmanager
