@@ -34,11 +34,13 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
     Raises:
         FairbanditError: the file is missing, cannot be read, or is not a regular file.
     """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with of_file(path):
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FairbanditError(f"cannot read {path}: it is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FairbanditError(f"cannot read {path}: it is not a regular file")
         yield file
 
 
