@@ -78,7 +78,6 @@ def coded(labels: Iterable[Any], known: Codes) -> tuple[NDArray[np.int64], Codes
             for form, label in zip(forms, plain, strict=True):
                 if form not in every:
                     every[form] = Group(len(every), label)
-                    hash(label)
             known = every
     except Exception as error:  # whatever a label's own methods may raise
         raise FairbanditError(
@@ -98,6 +97,7 @@ def _plain(label: Any) -> Any:
         label = tuple(map(_plain, label))
     elif hasattr(label, "item") and not isinstance(label, type):
         label = label.item()
+    hash(label)  # a TypeError, if it has none
     if not label == label:
         raise ValueError(f"got {label!r}")
     return label

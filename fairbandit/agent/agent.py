@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.agent import groups as grouping
 from fairbandit.agent import inputs, saving
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.decisions import Decision, Explanation, explanation
@@ -23,6 +22,7 @@ from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import spellings
 from fairbandit.logs import Floats, Log, Position
 from fairbandit.maths.checks import shown
 from fairbandit.modes import inferring
@@ -97,7 +97,7 @@ class Agent(Committing):
         refresh = policy.refresh if refresh is None else inputs.number(refresh, "refresh")
         self._policy = Policy(**policy.parts, refresh=refresh, name=policy.name)  # type: ignore[arg-type]
         self.encoder, d = inputs.features(features)
-        codes = grouping.initial(groups)
+        codes = inputs.groups(groups)
         problem = Problem(
             features=d,
             groups=len(codes),
@@ -138,7 +138,7 @@ class Agent(Committing):
     @call
     def groups(self) -> tuple[Hashable, ...]:
         """The labels of all groups so far, in the order of their codes."""
-        return tuple(self._now.groups)
+        return spellings(self._now.groups)
 
     @property
     @call
@@ -173,7 +173,7 @@ class Agent(Committing):
         picked, codes = (part.squeeze(1).index_select(1, places) for part in (x, g))
         known = self._policy.advance(known, codes if m == 1 else codes[:, None])
         tickets = now.tickets.add(t, decision.picks, picked, codes).give_up(t, self._patience)
-        labels = tuple(now.groups)
+        labels = spellings(now.groups)
         entry = decided(decision, x, g, labels, selection) if self._journal else None
         self._commit(before, now._replace(known=known, tickets=tickets), entry)
         return decision
@@ -187,7 +187,7 @@ class Agent(Committing):
         """
         now, x, g = self._pool(contexts, groups)
         m = min(inputs.whole(picks, "picks", 1), x.shape[2])
-        return explanation(self._policy, now.known, x, g, tuple(now.groups), m)
+        return explanation(self._policy, now.known, x, g, spellings(now.groups), m)
 
     @classmethod
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:

@@ -11,10 +11,10 @@ from weakref import WeakSet
 
 import torch
 
-from fairbandit.agent.groups import Codes
 from fairbandit.agent.journal import Checker, Entry
 from fairbandit.agent.tickets import Tickets
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import Codes
 from fairbandit.logs import LogFile, Position
 from fairbandit.modes import inferring
 from fairbandit.policy import Knowledge
@@ -31,7 +31,7 @@ class Now(NamedTuple):
 
     Attributes:
         known: what its policy knows.
-        groups: the numbers of all labels so far.
+        groups: all groups so far, by the normal forms of their labels.
         tickets: the decisions that wait for a reward.
         log: where its log ends; None without a log.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import Codes, coded
 from fairbandit.maths.checks import shown, typed
 from fairbandit.past import Outcomes
 from fairbandit.streams import CHUNK_ROUNDS
@@ -107,6 +108,21 @@ def listed(values: Any, what: str) -> list[Any]:
     if not isinstance(entries, (list, tuple, range)):
         raise FairbanditError(f"{what}: expected an array or a list, got {typed(values)}")
     return list(entries)
+
+
+def groups(given: int | Sequence[Hashable]) -> Codes:
+    """The first groups of an agent, by the normal forms of their labels; G stands for 0 … G−1.
+
+    Raises:
+        FairbanditError: neither a number of groups nor a list of labels, or a label given twice.
+    """
+    if isinstance(given, (int, np.integer)):
+        given = range(whole(given, "groups", most=MOST))
+    labels = listed(given, "groups")
+    _, codes = coded(labels, {})
+    if len(codes) < len(labels):
+        raise FairbanditError(f"groups: expected labels that differ, got {shown(labels)}")
+    return codes
 
 
 def features(given: Any) -> tuple[Encoder | None, int]:
@@ -232,7 +248,7 @@ def truth(given: Truth, features: int) -> Truth:
     return Truth(torch.from_numpy(np.array(theta, dtype=np.float64)), given.cdf)
 
 
-def check_known(given: Truth | None, groups: Mapping[Hashable, int], first: int) -> None:
+def check_known(given: Truth | None, groups: Codes, first: int) -> None:
     """Refuses groups, from a first number on, of which a truth knows no CDF.
 
     Raises:
@@ -241,7 +257,7 @@ def check_known(given: Truth | None, groups: Mapping[Hashable, int], first: int)
     if given is None:
         return
     top, one = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])
-    for label, code in list(groups.items())[first:]:
+    for code, label in list(groups.values())[first:]:
         try:
             share = float(given.cdf(torch.tensor([code]), top, one))
             known, reason = abs(share - 1) < 1e-6, f"it is {share:g} at {LARGEST:g}, not 1"

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fairbandit.agent import groups as grouping
 from fairbandit.agent import inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
+from fairbandit.labels import coded
 from fairbandit.logs import Floats, Log
 from fairbandit.past import Outcomes
 from fairbandit.policy import Knowledge, Policy
@@ -83,7 +83,7 @@ def welcomed(
     Raises:
         FairbanditError: labels that are none, or a group that the truth does not know.
     """
-    codes, groups = grouping.coded(now.groups, labels)
+    codes, groups = coded(labels, now.groups)
     if groups is now.groups:
         return now, codes
     problem = replace(now.known.problem, groups=len(groups))

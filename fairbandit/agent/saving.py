@@ -12,6 +12,7 @@ from fairbandit.agent.calls import Now
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file
+from fairbandit.labels import spellings
 from fairbandit.logs.own import label
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
@@ -34,7 +35,7 @@ def plain(
         "seed": problem.streams.seed,
         "exploration": problem.exploration,
         "patience": patience,
-        "groups": tuple(now.groups),
+        "groups": spellings(now.groups),
     }
     return {
         "options": options,

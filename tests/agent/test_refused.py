@@ -174,5 +174,14 @@ def test_numbers_of_every_kind(odd: Any) -> None:
 def test_labels_within_others_are_plain() -> None:
     agent = Agent.from_config("greedy", features=2)
     agent.act(X, [(torch.tensor(1), (np.int8(2),)), frozenset({1}), np.ma.array([7, 8])[0]])
-    agent.act(X, [(1, (2,)), frozenset({True}), 7.0])
+    agent.act(X, [(1, (2,)), frozenset({1}), 7.0])
     assert agent.groups == ((1, (2,)), frozenset({1}), 7)
+
+
+def test_one_group_however_it_is_spelled() -> None:
+    """The first spelling is kept; a truth value is not a number."""
+    agent = Agent.from_config("greedy", features=2, groups=2)
+    agent.act(X, ["1", 1.0, "01"])
+    agent.act(X, [True, " TRUE", ("a", 1)])
+    agent.act(X, ["a × 1", "caf\u00e9", "cafe\u0301"])
+    assert agent.groups == (0, 1, True, ("a", 1), "café")
