@@ -48,6 +48,7 @@ def normal(label: Any) -> str:
     """
     if isinstance(label, (tuple, list)) and label:
         return JOINED.join(map(normal, label))
+    label = _item(label)
     if isinstance(label, Enum) and isinstance(label, (str, int)):
         label = label.value
     return _normal(label if isinstance(label, str) else str(label))
@@ -95,9 +96,13 @@ def _plain(label: Any) -> Any:
     """A label without NumPy scalars and tensors, within tuples too."""
     if type(label) is tuple:
         label = tuple(map(_plain, label))
-    elif hasattr(label, "item") and not isinstance(label, type):
-        label = label.item()
+    label = _item(label)
     hash(label)  # a TypeError, if it has none
     if not label == label:
         raise ValueError(f"got {label!r}")
     return label
+
+
+def _item(label: Any) -> Any:
+    """The number that a NumPy scalar or a tensor holds; any other label as it is."""
+    return label.item() if hasattr(label, "item") and not isinstance(label, type) else label

@@ -16,7 +16,7 @@ from fairbandit.agent import inputs, saving
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.decisions import Decision, Explanation, explanation
 from fairbandit.agent.journal import attach, decided, rewarded
-from fairbandit.agent.learning import frozen, learned, taken_in, welcomed
+from fairbandit.agent.learning import frozen, learned, observed, taken_in, welcomed
 from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
@@ -24,6 +24,7 @@ from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import spellings
 from fairbandit.logs import Floats, Log, Position
+from fairbandit.logs.schema import Learned, Schema, described, pick_hashes, pool_key
 from fairbandit.maths.checks import shown
 from fairbandit.modes import inferring
 from fairbandit.part import Problem
@@ -47,13 +48,15 @@ class Agent(Committing):
 
     Args:
         policy: decides.
-        features: d, or an `Encoder`, which the agent's files hold; pools may then be raw rows.
+        features: d; or the names of the d features; or an `Encoder`, which the agent's files hold,
+            and pools may then be raw rows.
         groups: the labels of the groups that are known, in the order of a truth's groups; a
             number G stands for 0 … G−1. Labels that appear later join them.
         seed: of all random numbers.
         exploration: of optimistic estimators that leave theirs unset.
         truth: the truth, for policies that need it.
         refresh: the policy's, in place of its own; None leaves it.
+        reward: the name of the reward, with which that of a log is compared.
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
         log: a file to which each decision and reward is appended before it takes effect, or a
@@ -79,12 +82,13 @@ class Agent(Committing):
         self,
         policy: Policy,
         *,
-        features: int | Encoder,
+        features: int | Sequence[str] | Encoder,
         groups: int | Sequence[Hashable] = (),
         seed: int = 0,
         exploration: float = 1.0,
         truth: Truth | None = None,
         refresh: float | None = None,
+        reward: str | None = None,
         patience: int | None = None,
         log: str | PathLike[str] | None = None,
         log_contexts: bool = True,
@@ -96,7 +100,8 @@ class Agent(Committing):
             )
         refresh = policy.refresh if refresh is None else inputs.number(refresh, "refresh")
         self._policy = Policy(**policy.parts, refresh=refresh, name=policy.name)  # type: ignore[arg-type]
-        self.encoder, d = inputs.features(features)
+        self._features, self._reward = inputs.features(features), reward
+        self.encoder, self._names, d = described(self._features)
         codes = inputs.groups(groups)
         problem = Problem(
             features=d,
@@ -106,7 +111,7 @@ class Agent(Committing):
             truth=None if truth is None else inputs.truth(truth, d),
         )
         self._patience = None if patience is None else inputs.whole(patience, "patience")
-        self._now = Now(self._policy.init(problem), codes, Tickets({}, None))
+        self._now = Now(self._policy.init(problem), codes, Tickets({}, None), Learned.of())
         self._vetted = problem.truth if "truth" in self._policy.rank.needs else None
         inputs.check_known(self._vetted, codes, 0)
         self.digest: str | None = None
@@ -142,6 +147,14 @@ class Agent(Committing):
 
     @property
     @call
+    def schema(self) -> Schema:
+        """What the agent is compared with a log by: features, groups, reward and decisions."""
+        now, labels = self._now, tuple(self._now.groups)
+        d = now.known.problem.features
+        return Schema(d, self._names, self.encoder, labels, self._reward, now.learned)
+
+    @property
+    @call
     def pending(self) -> tuple[int, ...]:
         """The tickets whose rewards have not come, oldest first."""
         return tuple(self._now.tickets.picks)
@@ -172,8 +185,10 @@ class Agent(Committing):
         places = selection.actions.flatten()[: len(decision.picks)]
         picked, codes = (part.squeeze(1).index_select(1, places) for part in (x, g))
         known = self._policy.advance(known, codes if m == 1 else codes[:, None])
-        tickets = now.tickets.add(t, decision.picks, picked, codes).give_up(t, self._patience)
         labels = spellings(now.groups)
+        key = pool_key(labels[code] for code in g[0, 0].tolist())
+        tickets = now.tickets.add(t, decision.picks, picked, codes, key)
+        tickets = tickets.give_up(t, self._patience)
         entry = decided(decision, x, g, labels, selection) if self._journal else None
         self._commit(before, now._replace(known=known, tickets=tickets), entry)
         return decision
@@ -205,10 +220,13 @@ class Agent(Committing):
         made = policy if isinstance(policy, Policy) else build_policy(policy)
         if "log" in options:
             raise FairbanditError("save an agent made from a log; load it with a log of its own")
-        features = log.encoder or log.contexts.shape[2]
-        agent = cls(made, features=features, groups=log.labels, **options)
+        schema = log.schema
+        features = log.encoder or schema.names or schema.width
+        options = {"features": features, "reward": log.reward, **options}
+        agent = cls(made, groups=log.labels, **options)
         known = inferring(True, learned, agent._policy, agent._now.known, log)
-        agent._now = agent._now._replace(known=known)
+        hashes = agent._now.learned.add(log.pick_hashes)
+        agent._now = agent._now._replace(known=known, learned=hashes)
         return agent
 
     @call
@@ -246,7 +264,10 @@ class Agent(Committing):
         t = tickets.find(tickets.latest if ticket is None else ticket)
         rewards = tickets.rewards(t, reward, candidate)
         known = taken_in(self._policy, before.known, tickets.outcomes(t, rewards))
-        now = before._replace(known=known, tickets=tickets.remove(t, rewards))
+        pool = tickets.picks[t].pool
+        hashes = [pick_hashes(t, pool, place, given) for place, given in rewards.items()]
+        seen = before.learned.add(hashes)
+        now = before._replace(known=known, tickets=tickets.remove(t, rewards), learned=seen)
         self._commit(before, now, rewarded(t, rewards, tickets.picks[t].places))
 
     @call
@@ -276,7 +297,7 @@ class Agent(Committing):
                 Nothing changes.
         """
         before = now = self._now
-        contexts = inputs.encoded(contexts, self.encoder, 3)
+        contexts = inputs.encoded(contexts, self.encoder, self._names, 3)
         d = before.known.problem.features
         for pools, labels, places, values in inputs.log(contexts, groups, actions, rewards, d):
             first = now.known.past.rounds + 1
@@ -285,7 +306,8 @@ class Agent(Committing):
             known = now.known._replace(past=now.known.past.with_pools(x, g))
             known = taken_in(self._policy, self._policy.advance(known, outcomes.groups), outcomes)
             tickets = now.tickets.give_up(known.past.rounds, self._patience)
-            now = now._replace(known=known, tickets=tickets)
+            seen = now.learned.add(observed(map(len, pools), labels, places, values))
+            now = now._replace(known=known, tickets=tickets, learned=seen)
         entry = inputs.entry(contexts, groups, actions, rewards) if self._journal else None
         self._commit(before, now, entry)
 
@@ -336,15 +358,17 @@ class Agent(Committing):
         Agent.__init__(self, state["policy"], truth=state["truth"], **options)
         known = self._policy.restored(self._now.known, state["known"])
         log = None if state["log"] is None else Position(*state["log"])
-        self._now = Now(known, self._now.groups, Tickets.restored(state["waiting"]), log)
+        seen, tickets = Learned.of(**state["learned"]), Tickets.restored(state["waiting"])
+        self._now = Now(known, self._now.groups, tickets, seen, log)
 
     def _state(self) -> dict[str, Any]:
         """All that changes, and the options, as plain data."""
-        return saving.plain(self._policy, self._now, self._patience, self.encoder)
+        features, reward = self._features, self._reward
+        return saving.plain(self._policy, self._now, self._patience, features, reward)
 
     def _pool(self, contexts: Any, groups: Any) -> tuple[Now, Tensor, Tensor]:
         """The agent as it is once it knows a pool's groups; the pool, and its groups' numbers."""
-        contexts = inputs.encoded(contexts, self.encoder)
+        contexts = inputs.encoded(contexts, self.encoder, self._names)
         pool, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
         now, codes = welcomed(self._policy, self._vetted, self._now, labels)
         return now, torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None])

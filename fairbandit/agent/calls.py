@@ -16,6 +16,7 @@ from fairbandit.agent.tickets import Tickets
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import Codes
 from fairbandit.logs import LogFile, Position
+from fairbandit.logs.schema import Learned
 from fairbandit.modes import inferring
 from fairbandit.policy import Knowledge
 
@@ -33,12 +34,14 @@ class Now(NamedTuple):
         known: what its policy knows.
         groups: all groups so far, by the normal forms of their labels.
         tickets: the decisions that wait for a reward.
+        learned: the decisions that it has learned from.
         log: where its log ends; None without a log.
     """
 
     known: Knowledge
     groups: Codes
     tickets: Tickets
+    learned: Learned
     log: Position | None = None
 
 

@@ -125,20 +125,43 @@ def groups(given: int | Sequence[Hashable]) -> Codes:
     return codes
 
 
-def features(given: Any) -> tuple[Encoder | None, int]:
-    """The encoder of raw rows, if one is given, and d."""
-    encoder = given if isinstance(given, Encoder) else None
-    return encoder, whole(len(encoder.names) if encoder else given, "features", 1, MOST)
+def features(given: Any) -> Encoder | tuple[str, ...] | int:
+    """What an agent's features are: an encoder, their names, or their number d alone.
+
+    Raises:
+        FairbanditError: none of these, or none or too many of them.
+    """
+    if isinstance(given, Encoder):
+        return given
+    if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
+        return whole(given, "features", 1, MOST)
+    if len(set(given)) < max(len(given), 1):
+        raise FairbanditError(f"features: expected names that differ, got {shown(given)}")
+    return tuple(given)
 
 
-def encoded(contexts: Any, encoder: Encoder | None, ndim: int = 2) -> Any:
-    """Contexts as numbers: a pool of raw rows, or a list of pools if `ndim` is 3, is encoded."""
-    if encoder is None or isinstance(contexts, (np.ndarray, Tensor)):
+def encoded(
+    contexts: Any, encoder: Encoder | None, names: Sequence[str] | None = None, ndim: int = 2
+) -> Any:
+    """Contexts as numbers: a pool of raw rows, or a list of pools if `ndim` is 3, is encoded.
+
+    Raises:
+        FairbanditError: without an encoder, a table whose columns are not the names.
+    """
+    if encoder is None:
+        columns = getattr(contexts, "columns", names)
+        if names is not None and list(columns) != list(names):
+            raise FairbanditError(
+                f"contexts: expected the columns {shown(list(names))}, in this order; got "
+                f"{shown(list(columns))}"
+            )
+        return contexts
+    if isinstance(contexts, (np.ndarray, Tensor)):
         return contexts
     if not isinstance(contexts, (list, tuple)):
         return encoder(contexts)
     if ndim == 3:
-        return [encoded(one, encoder) for one in contexts]
+        return [encoded(one, encoder, names) for one in contexts]
     return encoder(contexts) if any(isinstance(row, Mapping) for row in contexts) else contexts
 
 

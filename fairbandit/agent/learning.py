@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from fairbandit.agent import inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
 from fairbandit.labels import coded
-from fairbandit.logs import Floats, Log
+from fairbandit.logs import Floats, Ints, Log
+from fairbandit.logs.schema import pick_hashes, pool_key
 from fairbandit.past import Outcomes
 from fairbandit.policy import Knowledge, Policy
 from fairbandit.streams import CHUNK_ROUNDS
@@ -61,6 +62,17 @@ def learned(policy: Policy, known: Knowledge, log: Log) -> Knowledge:
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
             known = taken_in(policy, known, outcomes)
     return known
+
+
+def observed(
+    sizes: Iterable[int], labels: Sequence[Any], places: Ints, rewards: Floats
+) -> list[tuple[int, int]]:
+    """The hashes of observed picks, whose decisions have no names, of pools of some sizes."""
+    found, at = [], 0
+    for size, place, reward in zip(sizes, places.tolist(), rewards.tolist(), strict=True):
+        found.append(pick_hashes("", pool_key(labels[at : at + size]), place, reward))
+        at += size
+    return found
 
 
 def frozen(

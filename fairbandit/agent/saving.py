@@ -21,26 +21,29 @@ from fairbandit.run import state
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
 
-VERSION = 8
+VERSION = 9
 """The version of the format; files of other versions are refused."""
 
 
 def plain(
-    policy: Policy, now: Now, patience: int | None, encoder: Encoder | None
+    policy: Policy, now: Now, patience: int | None, features: Any, reward: str | None
 ) -> dict[str, Any]:
     """All that an agent is, as plain data."""
     problem = now.known.problem
     options = {
-        "features": encoder.state() if encoder else problem.features,
+        "features": features.state() if isinstance(features, Encoder) else features,
         "seed": problem.streams.seed,
         "exploration": problem.exploration,
         "patience": patience,
         "groups": spellings(now.groups),
     }
+    if reward is not None:
+        options["reward"] = reward
     return {
         "options": options,
         "known": policy.state(now.known),
         "waiting": now.tickets.state(problem.features),
+        "learned": {"picks": now.learned.picks, "hashes": now.learned.kept},
         "log": None if now.log is None else list(now.log),
     }
 

@@ -26,12 +26,14 @@ class Waiting(NamedTuple):
         places: of all picks in their pool, in order of preference.
         open: those that wait for a reward.
         contexts, groups: of these, (1, w, d) and (1, w).
+        pool: what stands for the labels of the pool where the decision is recognised.
     """
 
     places: tuple[int, ...]
     open: tuple[int, ...]
     contexts: Tensor
     groups: Tensor
+    pool: str
 
     def of(self, places: Sequence[int]) -> tuple[Tensor, Tensor]:
         """The contexts and groups of some that wait, in this order."""
@@ -52,16 +54,18 @@ class Tickets(NamedTuple):
     picks: Mapping[int, Waiting]
     latest: int | None
 
-    def add(self, t: int, places: tuple[int, ...], contexts: Tensor, groups: Tensor) -> Tickets:
+    def add(
+        self, t: int, places: tuple[int, ...], contexts: Tensor, groups: Tensor, pool: str
+    ) -> Tickets:
         """With the picks of the latest round, (1, m, d) and (1, m)."""
-        return Tickets({**self.picks, t: Waiting(places, places, contexts, groups)}, t)
+        return Tickets({**self.picks, t: Waiting(places, places, contexts, groups, pool)}, t)
 
     def remove(self, t: int, places: Collection[int] | None = None) -> Tickets:
         """Without some picks of a round, or all of them."""
         picks, one = dict(self.picks), self.picks[t]
         left = tuple(place for place in one.open if places is not None and place not in places)
         if left:
-            picks[t] = Waiting(one.places, left, *one.of(left))
+            picks[t] = Waiting(one.places, left, *one.of(left), one.pool)
         else:
             del picks[t]
         return Tickets(picks, self.latest)
@@ -141,6 +145,7 @@ class Tickets(NamedTuple):
             "tickets": list(self.picks),
             "places": [list(one.places) for one in every],
             "waiting": [list(one.open) for one in every],
+            "pools": [one.pool for one in every],
             "groups": [group for one in every for group in one.groups[0].tolist()],
             "contexts": torch.cat([none, *(one.contexts for one in every)], 1),
         }
@@ -151,6 +156,6 @@ class Tickets(NamedTuple):
         widths = [len(own) for own in state["waiting"]]
         groups = torch.tensor(state["groups"], dtype=torch.int64)[None]
         parts = (part.split(widths, 1) for part in (state["contexts"], groups))
-        rows = zip(state["places"], state["waiting"], *parts, strict=True)
-        every = [Waiting(tuple(a), tuple(b), x.clone(), g.clone()) for a, b, x, g in rows]
+        rows = zip(state["places"], state["waiting"], *parts, state["pools"], strict=True)
+        every = [Waiting(tuple(a), tuple(b), x.clone(), g.clone(), p) for a, b, x, g, p in rows]
         return cls(dict(zip(state["tickets"], every, strict=True)), state["latest"])

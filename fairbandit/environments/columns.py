@@ -5,6 +5,8 @@ Columns are chosen by a mapping, by a YAML file, or by what their cells hold.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,18 +16,27 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from fairbandit.environments.reading import Source
+from fairbandit.environments.reading import Source, listed, remark
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown
 
 CATEGORY = "category"
 """The specification of a category whose codes are the values in the table."""
 
+MANY_CODES, ROWS_PER_CODE = 50, 10
+"""A category with more codes, or with fewer rows a code, may hold names; there is a notice."""
+
 MOST_CODES = 1_000
 """The most distinct texts of a column that becomes a category without a specification."""
+
+FEW, SMALL = 5, 30
+"""Groups below the first size are no groups where most are; below the second there is a notice."""
 
 # the reasons why a column is not a feature
 CONSTANT = "one value, or none"
 OTHER = "neither numbers nor texts that recur"
+INDEX = "row numbers that pandas has written"
+EXCLUDED = "excluded"
 
 _DATE = "([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*)"
 _CODE = "([-+]?0[0-9]+)"  # a number with leading zeros, such as 007
@@ -94,31 +105,95 @@ def _load(path: Path) -> Any:
 
 
 def resolve_columns(
-    source: Source, chosen: Mapping[str, Any] | None, taken: Collection[str]
+    source: Source,
+    chosen: Mapping[str, Any] | None,
+    taken: Collection[str],
+    exclude: Sequence[str] | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The specification of each feature column, with its codes, and why others are left out.
+
+    There is a notice for columns that become features and may well be none, such as ids.
 
     Args:
         source: the table whose values are codes where none are given.
         chosen: what `chosen_columns` returned. If None, the cells of each column decide: numbers
             and truth values become numbers, texts that recur become categories.
         taken: the columns of the group and of the reward, left out if `chosen` is None.
+        exclude: columns that are no features.
 
     Raises:
-        FairbanditError: a column has numbers with decimal commas although `decimal` is a point.
+        FairbanditError: a column has numbers with decimal commas although `decimal` is a point, or
+            there is no column to exclude.
     """
+    out = dict.fromkeys(exclude or (), EXCLUDED)
+    if unknown := [name for name in out if name not in source.columns]:
+        raise FairbanditError(
+            f"exclude: {source.name} has no column {unknown[0]!r}; it has "
+            f"{listed([*map(repr, source.columns)])}"
+        )
     if chosen is not None:
         asked = [name for name, spec in chosen.items() if spec == CATEGORY]
-        return {**chosen, **{name: _codes(source, name) for name in asked}}, {}
-    judged = {name: _judged(source, name) for name in source.columns if name not in taken}
+        found = {**chosen, **{name: _codes(source, name) for name in asked}}
+        return {name: spec for name, spec in found.items() if name not in out}, {}
+    every = [name for name in source.columns if name not in taken]
+    judged = {name: _judged(source, name) for name in every if name not in out}
     columns = {name: spec for name, (spec, reason) in judged.items() if not reason}
-    return columns, {name: reason for name, (_, reason) in judged.items() if reason}
+    doubts = [f"{name!r} {doubt}" for name in columns if (doubt := _doubt(source, name, columns))]
+    if doubts:
+        remark(
+            f"{source.name}: these features may be ids or names, which say nothing of other "
+            f"{source.unit}s: {listed(doubts)}; exclude=[…] leaves columns out"
+        )
+    out |= {name: reason for name, (_, reason) in judged.items() if reason}
+    return columns, {name: out[name] for name in every if name in out}
+
+
+def group_columns(given: Any) -> tuple[str, ...]:
+    """The columns of the group: one, or several of intersectional groups.
+
+    Raises:
+        FairbanditError: neither the name of a column nor a list of different names.
+    """
+    names = (given,) if isinstance(given, str) else given
+    texts = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
+    if texts and len(set(names)) == len(names) > 0:
+        return tuple(names)
+    raise FairbanditError(
+        f"group: expected the name of a column, or a list of names for intersectional groups; got "
+        f"{shown(given)}"
+    )
+
+
+def check_groups(where: str, sizes: Mapping[str, int]) -> None:
+    """Refuses groups that are none, as of a column of amounts or ids; gives notice of small ones.
+
+    Args:
+        where: the table and its column, for messages.
+        sizes: the number of members by label.
+
+    Raises:
+        FairbanditError: most of more than ten groups have fewer than `FEW` members.
+    """
+    few = sum(size < FEW for size in sizes.values())
+    if few > max(len(sizes) / 2, 10):
+        raise FairbanditError(
+            f"{where}: {few:,} of {len(sizes):,} groups have fewer than {FEW} members, so that "
+            "relative ranks within groups say nothing; expected a column of few labels, such as "
+            "sex, or a number that was cut into intervals"
+        )
+    if small := [f"{label!r}: {size}" for label, size in sizes.items() if size < SMALL]:
+        remark(f"{where}: relative ranks are coarse in groups of few members: {listed(small)}")
+    folded = Counter(map(str.casefold, sizes))
+    if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:
+        remark(f"{where}: groups differ in upper and lower case alone: {listed(alike)}")
 
 
 def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
     """The specification of a column by its cells, and the reason why it is no feature, or ""."""
     if name not in source.frame:
         return None, OTHER
+    if re.fullmatch("Unnamed: [0-9]+", name) and _counts(source, name):
+        return None, INDEX
     if not source.fits(name).all() and source.fits(name, ",").all():
         source.numbers(name)  # raises an error that names `decimal`
     codes = _codes(source, name)
@@ -129,6 +204,26 @@ def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
     numbers = (source.fits(name) & ~source.gaps(name)).any() and not _matches(source, name, _CODE)
     recur = len(codes) <= min(MOST_CODES, len(source) / 2)  # twice each, on average
     return (None, OTHER) if numbers or _matches(source, name, _DATE) or not recur else (codes, "")
+
+
+def _doubt(source: Source, name: str, columns: Mapping[str, Any]) -> str:
+    """The reason why a feature may well be none, or ""; tables of few rows raise no doubt."""
+    rows, codes = len(source), columns[name]
+    if rows < SMALL:
+        return ""
+    if codes is None:
+        return f"is another whole number in each {source.unit}" if _counts(source, name) else ""
+    if len(codes) > MANY_CODES or rows < ROWS_PER_CODE * len(codes):
+        return f"has {len(codes):,} codes in {rows:,} {source.unit}s"
+    return ""
+
+
+def _counts(source: Source, name: str) -> bool:
+    """Whether a column holds whole numbers, of which no two are equal."""
+    if not source.fits(name).all() or source.gaps(name).any():
+        return False
+    values = source.numbers(name)
+    return bool((values == values.round()).all()) and len(np.unique(values)) == len(values)
 
 
 def _codes(source: Source, name: str) -> list[Any]:

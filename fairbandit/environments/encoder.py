@@ -43,6 +43,7 @@ class Encoder:
         fill: whether missing cells and unknown codes of raw rows become 0, the mean, with a notice,
             or are an error.
         decimal: the decimal mark of numbers that are texts.
+        groups: the columns of an intersectional group, if it is a feature.
 
     Attributes:
         names: of the d features, as in `age`, `job=1`, `job=2`, `bias`.
@@ -56,10 +57,15 @@ class Encoder:
     """
 
     def __init__(
-        self, columns: Sequence[Any], bias: bool = False, fill: bool = True, decimal: str = "."
+        self,
+        columns: Sequence[Any],
+        bias: bool = False,
+        fill: bool = True,
+        decimal: str = ".",
+        groups: Sequence[str] = (),
     ) -> None:
         self._columns = [Column(*column) for column in columns]
-        self.bias, self.fill, self.decimal = bias, fill, decimal
+        self.bias, self.fill, self.decimal, self.groups = bias, fill, decimal, tuple(groups)
         names: list[str] = []
         for name, _, codes, _, *scales in self._columns:
             own = [f"{name}={code}" for code in codes] or [name]
@@ -109,10 +115,23 @@ class Encoder:
             found.append(column._replace(means=means.tolist(), deviations=scales.tolist()))
         return cls(found, **options)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that it reads."""
+        return tuple(column.name for column in self._columns)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it makes the same features of the same rows."""
+        same = isinstance(other, Encoder) and self.state()["columns"] == other.state()["columns"]
+        return same and self.groups == other.groups and self.bias == other.bias
+
+    __hash__ = object.__hash__
+
     def state(self) -> dict[str, Any]:
         """All arguments of the encoder as plain data, which JSON holds exactly."""
         columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
-        return {"columns": columns, "bias": self.bias, "fill": self.fill, "decimal": self.decimal}
+        options = {"bias": self.bias, "fill": self.fill, "decimal": self.decimal}
+        return {"columns": columns, **options, **({"groups": self.groups} if self.groups else {})}
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """The features of each row, (n, d).
@@ -124,9 +143,9 @@ class Encoder:
         Raises:
             FairbanditError: a column is missing, or a cell is not as those of the table.
         """
-        source = rows if isinstance(rows, Source) else self._raw(rows)
+        source = rows.joined(self.groups) if isinstance(rows, Source) else self._raw(rows)
         features, at = np.ones((len(source), len(self.names))), 0
-        source.need(column.name for column in self._columns)
+        source.need(self.columns)
         for column in self._columns:
             block = (_encoded(source, column) - column.means) / column.deviations
             features[:, at : at + len(column.means)] = np.where(np.isnan(block), 0.0, block)
@@ -136,7 +155,8 @@ class Encoder:
     def _raw(self, rows: Any) -> Source:
         """Raw rows; with `fill`, cells of unknown codes are missing, and there is a notice."""
         source = replace(source_of(table_of(rows), "the pool"), decimal=self.decimal)
-        source.need(column.name for column in self._columns)
+        source = source.joined(self.groups)
+        source.need(self.columns)
         frame = source.frame
         for column in self._columns:
             name, gaps = column.name, source.gaps(column.name)

@@ -19,10 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.columns import resolve_columns
+from fairbandit.environments.columns import EXCLUDED, check_groups, resolve_columns
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.reading import NUMBER, Source, listed, read_table, remark
+from fairbandit.environments.reading import Source, listed, read_table, remark
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import JOINED, NUMBER
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.least_squares import ridge_fit
 
@@ -52,9 +53,10 @@ class Request:
 
     path: str
     scaler_path: str | None
-    group: str
+    groups: tuple[str, ...]
     reward: str
     columns: Mapping[str, Any] | None = field(hash=False)
+    exclude: tuple[str, ...]
     group_feature: bool
     bias: bool
     min_group_size: int
@@ -65,6 +67,11 @@ class Request:
     separator: str
     decimal: str
     fingerprint: str | None
+
+    @property
+    def group(self) -> str:
+        """The column of the group, which is made where the group is that of several columns."""
+        return JOINED.join(self.groups)
 
 
 @dataclass(frozen=True)
@@ -126,20 +133,21 @@ def load_population(request: Request) -> Population:
     Raises:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
     """
-    taken, every = (request.group, request.reward), request.columns is None
+    taken, every = (*request.groups, request.reward), request.columns is None
     wanted, marks = [*taken, *(request.columns or ())], (request.separator, request.decimal)
     sources = [read_table(request.path, wanted, every, *marks)]
-    columns, left_out = resolve_columns(sources[0], request.columns, taken)
+    columns, left_out = resolve_columns(sources[0], request.columns, taken, request.exclude)
     if request.scaler_path:
         sources.append(read_table(request.scaler_path, [*taken, *columns], False, *marks))
-    if left_out:
-        text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
+    if unasked := [f"{name!r} ({why})" for name, why in left_out.items() if why != EXCLUDED]:
+        text = listed(unasked)
         remark(
-            f"{request.path}: these columns are no features: {text}. environment.columns chooses "
-            "the features, as in 'environment.columns={NAME: null, NAME: category}', or in a YAML "
-            "file, environment.columns=FILE.yaml; null is a number"
+            f"{sources[0].name}: these columns are no features: {text}. environment.columns "
+            "chooses the features, as in 'environment.columns={NAME: null, NAME: category}', or in "
+            "a YAML file, environment.columns=FILE.yaml; null is a number"
         )
-    sources = [_usable(source, columns, request) for source in sources]
+    joined = [source.joined(request.groups) for source in sources]
+    sources = [_usable(source, columns, request) for source in joined]
     kept = _kept_groups(sources[0], request)
     parts = [_part(*own, kept, request) for own in zip(sources, (2, 1), strict=False)]
     members, first = parts[0], parts[-1].source
@@ -147,6 +155,7 @@ def load_population(request: Request) -> Population:
     group = request.group if request.group_feature and request.group not in columns else None
     features = {**columns, **({group: list(kept)} if group else {})}
     options = {"fill": request.missing is Missing.mean, "decimal": request.decimal}
+    options["groups"] = request.groups if group else ()
     encoder = Encoder.fitted(features, first, group, bias=request.bias, **options)
     made = _members(encoder(members.source), rewards, members, len(kept))
     return Population(made, kept, encoder, columns)
@@ -184,6 +193,7 @@ def _kept_groups(source: Source, request: Request) -> tuple[str, ...]:
             f"two; the groups and their sizes are {found or 'none'}; environment.group names "
             "another column"
         )
+    check_groups(f"{source.name}, column {request.group!r}", {one: sizes[one] for one in kept})
     return tuple(sorted(kept, key=_by_value))
 
 

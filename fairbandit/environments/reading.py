@@ -4,8 +4,7 @@ Rows are counted from 1 below the header. The same rules hold for both formats:
 
 - A cell is *missing* if it is empty, NaN, or one of the texts in `MISSING`.
 - A *number* is at most 1e100 in magnitude; `true` is 1 and `false` is 0.
-- A *label* names a group. Different spellings of one number or truth value are one label (`1`,
-  `1.0`, `01` and `1e0` are `1`, `True` is `true`), and so are the Unicode forms of one text.
+- A *label* names a group; `fairbandit.labels` says which spellings are one label.
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ import logging
 import re
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -30,6 +31,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import JOINED, NUMBER, normal
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -43,11 +45,9 @@ LARGEST = 1e100
 MISSING = ("none", "<na>", "nat", *map(str.lower, pa_csv.ConvertOptions().null_values))
 """The texts that pandas or Arrow read as a missing value, in lower case; one of them is empty."""
 
-NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
-"""How numbers are spelled, as a regular expression."""
-
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 _log = logging.getLogger("fairbandit")
+_noted: ContextVar[list[str]] = ContextVar("_noted", default=[])  # noqa: B039 - never read
 _in_memory: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
 
 
@@ -57,19 +57,26 @@ def listed(items: Sequence[str], limit: int = 30) -> str:
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
 
 
-@cache
 def remark(text: str) -> None:
     """Logs what was done with a table, once in a process, so that a sweep does not repeat it."""
+    _noted.get().append(text)
+    _remark(text)
+
+
+@cache
+def _remark(text: str) -> None:
     _log.warning(text)
 
 
-def label(cell: str | float) -> str:
-    """A cell as text with one spelling of each number, so that `1.0`, `01` and `1e0` become `1`."""
-    text = str(cell)
-    if len(text) > 15 or not re.fullmatch(NUMBER, text):  # float64 holds 15 digits
-        return text
-    value = float(text)
-    return str(int(value)) if value.is_integer() else repr(value)
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Yields the list that all remarks within the block are added to, too."""
+    notes = list[str]()
+    token = _noted.set(notes)
+    try:
+        yield notes
+    finally:
+        _noted.reset(token)
 
 
 @dataclass(frozen=True)
@@ -146,8 +153,23 @@ class Source:
     def labels(self, column: str) -> NDArray[Any]:
         """A column as labels, one a row; None where a cell is missing."""
         places, cells = self.frame[column].factorize()
-        labels = np.array([*map(label, cells), None], dtype=object)
+        labels = np.array([*map(normal, cells), None], dtype=object)
         return labels[places]  # −1, of a missing cell, takes the last
+
+    def joined(self, columns: Sequence[str]) -> Source:
+        """The table with a column of intersectional groups: the labels of several columns, joined.
+
+        Its name is that of the columns, joined likewise; a cell is missing if one of theirs is.
+        """
+        import pandas as pd
+
+        if len(columns) < 2:
+            return self
+        self.need(columns)
+        labels = np.stack([self.labels(name) for name in columns], 1)
+        cells = [None if None in row else JOINED.join(row) for row in labels.tolist()]
+        texts = pd.array(cells, dtype=pd.ArrowDtype(pa.string()))
+        return replace(self, frame=self.frame.assign(**{JOINED.join(columns): texts}))
 
 
 def read_table(
@@ -256,10 +278,16 @@ def source_of(table: pa.Table, name: str = "the table", first: int = 0) -> Sourc
 def table_of(data: Any) -> pa.Table:
     """An Arrow table of what `Table.from_data` takes, or of a list of rows, each a mapping."""
     import pandas as pd
+    from pandas.api.types import infer_dtype
 
     try:
         if isinstance(data, (list, tuple)) and all(isinstance(row, Mapping) for row in data):
             data = pd.DataFrame(data)
+        if isinstance(data, pd.DataFrame):  # Arrow has no texts for intervals, as of `pd.cut`
+            cells = {name: getattr(one.dtype, "categories", one) for name, one in data.items()}
+            bins = [name for name, one in cells.items() if infer_dtype(one) == "interval"]
+            data = data.astype(dict.fromkeys(bins, object))
+            data[bins] = data[bins].map(str, na_action="ignore")
         return pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
     except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
         raise FairbanditError(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools, Truth
-from fairbandit.environments.columns import chosen_columns, columns_file
+from fairbandit.environments.columns import chosen_columns, columns_file, group_columns
 from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.population import Missing, Request, load_population
 from fairbandit.environments.reading import MEMORY, keep
@@ -51,7 +51,8 @@ class Table(Environment):
 
     Args:
         path: D2, a file that ends in .csv or .parquet.
-        group: the column of the sensitive group.
+        group: the column of the sensitive group, or a list of several columns, whose labels
+            together make an intersectional group, such as `f × A`.
         reward: the column of the reward.
         columns: a mapping from each feature column, in order, to its specification: null for a
             number; for a category the list of its codes, each of which becomes a feature, or
@@ -59,6 +60,7 @@ class Table(Environment):
             feature, or `category`, which takes the values in the table as codes. Or the path of a
             YAML file with that mapping. null: all columns of numbers, truth values or recurring
             texts.
+        exclude: columns that are no features, such as ids and names.
         group_feature: adds a feature for each group label, unless `columns` has the group. Without
             the group, true rewards miss what differs by group alone.
         scaler_path: D1; null for D2 itself.
@@ -95,9 +97,10 @@ class Table(Environment):
         self,
         *,
         path: str,
-        group: str,
+        group: Any,
         reward: str,
         columns: Any = None,
+        exclude: list[str] | None = None,
         group_feature: bool = True,
         scaler_path: str | None = None,
         bias: bool = True,
@@ -113,7 +116,7 @@ class Table(Environment):
         decimal: str = ".",
     ) -> None:
         self.path, self.scaler_path = path, scaler_path
-        self.group, self.reward, self.columns = group, reward, columns
+        self.group, self.reward, self.columns, self.exclude = group, reward, columns, exclude
         self.bias, self.pool, self.candidates = bias, pool, candidates
         self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
         self.min_group_size, self.group_size = min_group_size, group_size
@@ -133,7 +136,8 @@ class Table(Environment):
         # a file that is D1 and D2 is read once
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
         request = Request(
-            *(path, other, group, reward, chosen_columns(columns), group_feature, bias),
+            *(path, other, group_columns(group), reward, chosen_columns(columns)),
+            *(tuple(exclude or ()), group_feature, bias),
             *(min_group_size, group_size, own_places, sample_seed, missing, separator, decimal),
             fingerprint=Table.fingerprint(vars(self)),
         )
@@ -172,6 +176,11 @@ class Table(Environment):
         named = columns_file(parameters.get("columns"))
         files = [parameters.get("path"), parameters.get("scaler_path"), named]
         return data_hash(Path(file) for file in files if file and not str(file).startswith(MEMORY))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The groups' labels by number, as a log has them."""
+        return self.group_names
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""

@@ -32,9 +32,16 @@ from fairbandit.agent.inputs import number, numbers
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import weight_below
 from fairbandit.logs import Floats, Ints, Log
+from fairbandit.logs.tables import rounding_unit
 
 BETS, CENTRES = np.meshgrid(np.geomspace(1e-4, 0.5, 24), np.linspace(0, 1, 5))
 """The bets λ and the centres c of `lower_end`."""
+
+
+WEIGHT = "the mean weight"
+
+MOST_ROUNDED = 0.02
+"""The rounding of propensities may move the mean weight by this much; more is refused."""
 
 
 class Estimate(NamedTuple):
@@ -85,13 +92,18 @@ def weighted_picks(
 class Sums(NamedTuple):
     """Sufficient statistics of a policy's estimates on some decisions.
 
-    Each decision whose rewards and propensities are known contributes three numbers, which are
-    means over its m picks: wr, w, and the summand of `dr`.
+    Each decision whose rewards and propensities are known contributes four numbers, which are
+    means over its m picks: wr, w, the summand of `dr`, and the weight u of a policy that picks
+    among all candidates with support alike. The means of w and u are 1 in expectation.
 
     Attributes:
-        n, mean, scatter: the number of such decisions, the mean of the three numbers, (3,), and the
-            sum of the outer products of their deviations from it, (3, 3).
-        largest: the largest weight, and the largest of the rewards r and of −r, (3,).
+        n, mean, scatter: the number of such decisions, the mean of the four numbers, (4,), and the
+            sum of the outer products of their deviations from it, (4, 4).
+        variance: the sum over decisions of the largest variance that w and u have if propensities
+            are right, (2,); NaN where only the propensities of picks are known.
+        largest: the largest weight, the largest of the rewards r and of −r, and the largest values
+            that w and u can have, (5,).
+        rounding: the sum over decisions of the error of u that the rounding of propensities makes.
         groups: for each label, the expected number of picks and the number of candidates.
         unsupported: the summed probability of candidates that the log never picks; NaN where only
             the propensities of picks are known.
@@ -101,7 +113,9 @@ class Sums(NamedTuple):
     n: int
     mean: Floats
     scatter: Floats
+    variance: Floats
     largest: Floats
+    rounding: float
     groups: Mapping[Hashable, Floats]
     unsupported: float
     refused: str
@@ -113,28 +127,48 @@ class Sums(NamedTuple):
         Raises:
             FairbanditError: products that are beyond double precision.
         """
-        known, weights, rewards, *_ = weighted_picks(log, chances)
-        expected = (chances * scores).sum(1)[known] / (log.picks >= 0).sum(1)[known]
+        here, picks, p = log.groups >= 0, (log.picks >= 0).sum(1), log.probabilities
+        supported = here if p is None else p > 0
+        alike = supported * (picks / supported.sum(1))[:, None]
+        known, weights, rewards, references, _ = weighted_picks(log, chances)
+        _, even, *_ = weighted_picks(log, alike)
+        expected = (chances * scores).sum(1)[known] / picks[known]
         with np.errstate(all="ignore"):
             robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
-            three = np.stack([(weights * rewards).mean(1), weights.mean(1), robust])
-            mean = three.sum(1) / max(len(expected), 1)
-            scatter = (three - mean[:, None]) @ (three - mean[:, None]).T
+            four = np.stack([(weights * rewards).mean(1), weights.mean(1), robust, even.mean(1)])
+            mean = four.sum(1) / max(len(expected), 1)
+            scatter = (four - mean[:, None]) @ (four - mean[:, None]).T
         if not np.isfinite(scatter).all():
             raise FairbanditError("the log has rewards or weights too large to be squared")
+        variance, reach = np.full(2, math.nan), [math.nan, math.nan]
+        if p is not None:
+            ratios = [
+                np.where(supported, own, 0.0) / np.where(supported, p, 1.0)
+                for own in (chances, alike)
+            ]
+            # E[w²] is at most the mean over the picks of E[(π/p)²]
+            squares = [
+                (own * ratio).sum(1) / picks
+                for own, ratio in zip((chances, alike), ratios, strict=True)
+            ]
+            variance = np.array([(one - 1)[known].clip(min=0).sum() for one in squares])
+            reach = [float(one[known].max(initial=0.0)) for one in ratios]
         extremes = (weights, log.rewards, -log.rewards)
         largest = [np.fmax.reduce(one, axis=None, initial=-math.inf) for one in extremes]
-        here, unsupported, refused = log.groups >= 0, math.nan, ""
+        rounding = float((even * references).mean(1).sum()) * rounding_unit(log.propensities)
+        unsupported, refused = math.nan, ""
         groups, size = log.groups[here], len(log.labels)
         counts = np.bincount(groups, chances[here], size), np.bincount(groups, minlength=size)
-        if log.probabilities is not None:
-            unsupported = float(chances[log.probabilities <= 0].sum())
+        if p is not None:
+            unsupported = float(chances[p <= 0].sum())
         if np.isnan(log.propensities[:, 0]).any():
             refused = "the log has no propensities"
         if log.draws_models:
             refused = "the logged probabilities are given a draw of the model"
         of_label = dict(zip(log.labels, np.transpose(counts), strict=True))
-        return cls(len(expected), mean, scatter, np.array(largest), of_label, unsupported, refused)
+        limits = np.array([*largest, *reach])
+        own = (len(expected), mean, scatter, variance, limits, rounding)
+        return cls(*own, of_label, unsupported, refused)
 
     def merged(self, other: Sums) -> Sums:
         """The sums of both together."""
@@ -145,7 +179,9 @@ class Sums(NamedTuple):
             n,
             self.mean + apart * share,
             self.scatter + other.scatter + np.outer(apart, apart) * self.n * share,
+            self.variance + other.variance,
             np.maximum(self.largest, other.largest),
+            self.rounding + other.rounding,
             {one: self.groups.get(one, none) + other.groups.get(one, none) for one in labels},
             self.unsupported + other.unsupported,
             self.refused or other.refused,
@@ -167,38 +203,60 @@ class Sums(NamedTuple):
     def refusal(self) -> str:
         """The reason why weighted estimates are refused, or "".
 
-        Where only the propensities of picks are known, a test checks that the mean weight is 1. By
-        chance, it is off by 3.9 standard errors in one of 10,000 logs.
+        If propensities are right, the means of w and u are 1. Where the probabilities of all
+        candidates are known, so is the largest variance, and a mean is farther from 1 than
+        Freedman's inequality allows in at most one of 10,000 logs. Otherwise a normal test of this
+        level takes its place, and u is at most 1, since some candidates may have no support.
         """
-        lacking, n, mean = self.diagnostics["unsupported"], max(self.n, 2), float(self.mean[1])
-        error = math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
-        if self.refused or lacking <= 1e-9:
+        lacking, n = self.diagnostics["unsupported"], max(self.n, 2)
+        if self.refused:
             return self.refused
         if lacking > 1e-9:
             return f"{lacking:.1%} of its probability has no support in the log"
-        if abs(mean - 1) <= 3.9 * error + 1e-9:
+        if not self.n:
             return ""
-        return (
-            f"the mean weight is {mean:.3f} ± {error:.3f} and should be 1: propensities are wrong, "
-            f"or about {max(1 - mean, 0):.0%} of its probability has no support in the log"
-        )
+        level, rounding = math.log(2e4), min(self.rounding / n, MOST_ROUNDED)
+        for at, name in ((3, "the mean of 1/(K·p) over the picks from pools of K"), (1, WEIGHT)):
+            mean, off = float(self.mean[at]), math.sqrt(float(self.scatter[at, at]) / (n - 1) / n)
+            limit, known = 3.9 * off, not math.isnan(lacking)
+            if known:
+                place = at // 2
+                limit = math.sqrt(2 * level * float(self.variance[place])) / n
+                limit += level * float(self.largest[3 + place]) / 3 / n
+            limit += rounding + 1e-9
+            found = f"{name} is {mean:.3f} and should be 1 ± {limit:.3f}"
+            if mean - 1 > limit or (1 - mean > limit and known):
+                return (
+                    f"{found}: propensities are wrong, or stand beside other candidates, or "
+                    "rewards are missing more often for some picks than for others"
+                )
+            if 1 - mean > limit and at == 1:
+                return (
+                    f"{found}: propensities are wrong, or about {1 - mean:.0%} of its probability "
+                    "has no support in the log"
+                )
+        return ""
 
     def rewards(self, level: float, reward_range: Any = None) -> Iterator[Estimate]:
         """The weighted estimates of the reward, unless they are refused; see `evaluate_sums`."""
         if not self.n or self.refusal:
             return
-        (wr, w, robust), n, ess = self.mean.tolist(), self.n, self.diagnostics["ess"]
-        ways = {"ips": (wr, [1.0, 0.0, 0.0])}
+        (wr, w, robust, _), n, ess = self.mean.tolist(), self.n, self.diagnostics["ess"]
+        ways = {"ips": (wr, [1.0, 0.0, 0.0, 0.0])}
         if w > 0:
-            ways["snips"] = wr / w, [1 / w, -wr / w**2, 0.0]
-        ways["dr"] = robust, [0.0, 0.0, 1.0]
+            ways["snips"] = wr / w, [1 / w, -wr / w**2, 0.0, 0.0]
+        ways["dr"] = robust, [0.0, 0.0, 1.0, 0.0]
         for name, (value, gradient) in ways.items():  # by the delta method
             variance = max(float(gradient @ self.scatter @ gradient), 0.0) / max(n - 1, 1)
             found = student(value, math.sqrt(variance / n), ess - 1, level)
             yield Estimate("reward", name, *found, n, ess)
         if reward_range is None:
             return
-        given, (_, most, least) = numbers(reward_range, "reward_range"), self.largest * (1, 1, -1)
+        given, most, least = (
+            numbers(reward_range, "reward_range"),
+            self.largest[1],
+            -self.largest[2],
+        )
         if given.shape != (2,) or not given[0] <= least <= most <= given[1] or given[0] == given[1]:
             raise FairbanditError(
                 "reward_range: expected the least and the greatest possible reward; the log has "
@@ -207,7 +265,7 @@ class Sums(NamedTuple):
         # for r in [0, 1], E[w(1 − r)] is 1 − E[wr], since E[w] = 1: each gives one end
         squares, ends = self.scatter / n + np.outer(self.mean, self.mean), list[float]()
         for one, other in (given.tolist(), given[::-1].tolist()):
-            way = np.array([1.0, -one, 0.0]) / (other - one)  # of (r − one)/(other − one)
+            way = np.array([1.0, -one, 0.0, 0.0]) / (other - one)  # of (r − one)/(other − one)
             end = lower_end(n, float(way @ self.mean), float(way @ squares @ way), (1 - level) / 2)
             ends.append(one + (other - one) * end)
         yield Estimate("reward", "anytime", wr, ends[0], ends[1], n, ess)

@@ -89,13 +89,10 @@ def evaluate(
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
     level, adaptive = checked_level(level), log.adaptive if adaptive is None else adaptive
-    every = named(policies)
+    every, notes = named(policies), list(log.notes)
     for name, one in every.items():
-        if isinstance(one, Agent) and one.log_hash in log.hashes:
-            raise FairbanditError(
-                f"{name} has learned from this log, which would flatter it; judge it by decisions "
-                "that it has not seen, or give its policy, which is trained on a part of the log"
-            )
+        if isinstance(one, Agent):
+            notes += one.schema.check_log(log.schema, log.pick_hashes, name)
         if isinstance(one, Policy) and not train:
             if one.learns:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
@@ -128,6 +125,7 @@ def evaluate(
     table = evaluate_sums(sums, level=level, reward_range=span, further=further)
     if refusal and any(not one.refusal for one in sums.values()):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
+    table.attrs["notes"] += notes
     table.attrs["notes"] += _notes(judged, best, forward, max(map(unspanned, parts)))
     if choose is not None:
         rows, lowest = preferred(table, choose), choose == "fair_regret"
@@ -180,20 +178,19 @@ class Frozen:
     def __init__(self, log: Log, policies: Any, *, seed: int = 0) -> None:
         if log.contexts is None:
             raise FairbanditError("the log leaves out the contexts, and no policy decides without")
-        self._like, self._features = log[:0] if log.encoder else None, log.features
+        self._like, self._schema = log[:0] if log.encoder else None, log.schema
         self._model, self._agents = LinearModel(log), dict[str, Agent]()
         for name, one in named(policies).items():
             agent = one if isinstance(one, Agent) else Agent.from_log(one, log, seed=seed)
-            if (d := agent._now.known.problem.features) != len(log.features):
-                raise FairbanditError(f"{name} takes {d} features, not {len(log.features)}")
+            if agent is one:
+                list(one.schema.check_log(self._schema, log.pick_hashes[:0], name))
             self._agents[name] = agent
 
     def decided(self, log: Log) -> tuple[Floats, Floats]:
         """The probabilities of n decisions under P policies, (P, n, K), and their m̂, (n, K)."""
-        if log.contexts is None or log.features != self._features:
-            raise FairbanditError(
-                f"expected decisions with the features {self._features}, got {log.features}"
-            )
+        if log.contexts is None:
+            raise FairbanditError("the log leaves out the contexts, and no policy decides without")
+        list(self._schema.check_log(log.schema, log.pick_hashes[:0], "the log that trained"))
         chances, picks = np.empty((len(self._agents), *log.groups.shape)), (log.picks >= 0).sum(1)
         for m in np.unique(picks).tolist():
             some = picks == m
@@ -260,7 +257,13 @@ def evaluate_sums(
     rows, notes, diagnostics = [], [], []
     for name, one in sums.items():
         own = [*one.rewards(level, reward_range), *(further or {}).get(name, ()), *one.selections()]
-        rows += [(name, *estimate) for estimate in own]
+        rows += [(name, *estimate) for estimate in own if estimate.low <= estimate.high]
+        notes += [
+            f"{name}: {estimate.estimator} is refused: the ends of its interval cross, at "
+            f"{estimate.low:.3g} and {estimate.high:.3g}, so that its assumptions do not hold"
+            for estimate in own
+            if estimate.low > estimate.high
+        ]
         diagnostics.append({"policy": name, **one.diagnostics})
         if one.refusal:
             notes.append(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from fairbandit.environments.encoder import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, written_aside
+from fairbandit.labels import normal
+from fairbandit.logs.schema import Schema, pick_hashes, pool_key, unnamed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,15 +39,16 @@ class Log:
         contexts: (n, K, d); None where the log leaves them out.
         probabilities: of all candidates to be picked, (n, K); None where only `propensities` are
             known.
-        features: the names of the d features.
+        features: the names of the d features; x0, x1, … stand for features without names.
         names: what the log calls the decisions, n of them.
         scores: a score of each candidate, (n, K), NaN for none; None where there are none.
         group_columns: those of a table by name, each with its label of every group.
         adaptive: whether decisions depend on earlier rewards, as those of a learning agent do.
         draws_models: whether probabilities are given a draw of the model, as in posterior sampling:
             then they do not say how probable a pick was.
-        hashes: the hashes of its lines, if it is a log of ours.
         encoder: what encoded the features, if it was read from a table.
+        reward: the name of the reward, or None.
+        notes: what was left out or decided when it was read.
     """
 
     groups: Ints
@@ -61,16 +64,17 @@ class Log:
     group_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     adaptive: bool = False
     draws_models: bool = False
-    hashes: frozenset[str] = frozenset()
     encoder: Encoder | None = None
+    reward: str | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.groups)
 
     def __getitem__(self, rows: Any) -> Log:
         """Some decisions: a slice, places or truth values."""
-        arrays = {name: one for name, one in vars(self).items() if isinstance(one, np.ndarray)}
-        arrays.pop("picked", None)
+        every = {one.name: getattr(self, one.name) for one in fields(self)}
+        arrays = {name: one for name, one in every.items() if isinstance(one, np.ndarray)}
         arrays["names"] = np.asarray(self.names)
         return replace(self, **{name: one[rows] for name, one in arrays.items()})
 
@@ -84,6 +88,33 @@ class Log:
     def picked(self) -> NDArray[np.bool_]:
         """Which candidates were picked, (n, K)."""
         return self.at_places(np.ones(self.picks.shape, np.bool_), False)
+
+    @property
+    def schema(self) -> Schema:
+        """What an agent is compared with the log by."""
+        d = len(self.features)
+        named = self.features != unnamed(d)
+        labels = tuple(map(normal, self.labels))
+        return Schema(d, self.features if named else None, self.encoder, labels, self.reward)
+
+    @cached_property
+    def pick_hashes(self) -> Ints:
+        """The hashes of the picks whose rewards are known, (n, 2), decision by decision."""
+        key = cache(lambda row: pool_key(self.labels[code] for code in row if code >= 0))
+        rows = zip(
+            np.asarray(self.names).tolist(),
+            map(tuple, self.groups.tolist()),
+            self.picks.tolist(),
+            self.rewards.tolist(),
+            strict=True,
+        )
+        found = [
+            pick_hashes(name, key(groups), place, reward)
+            for name, groups, places, rewards in rows
+            for place, reward in zip(places, rewards, strict=True)
+            if place >= 0 and reward == reward
+        ]
+        return np.array(found, np.int64).reshape(-1, 2)
 
     @property
     def attributes(self) -> dict[str, tuple[Ints, tuple[str, ...]]]:

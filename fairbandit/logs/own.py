@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from fairbandit import registry
+from fairbandit.environments.encoder import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import learns
 from fairbandit.files import of_file, written_aside
 from fairbandit.logs.chain import Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
+from fairbandit.logs.schema import described, unnamed
 from fairbandit.logs.tables import Pool, log_of_pools
 
 
@@ -45,18 +47,18 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     Left out are rounds that were observed and not decided, since nobody knows how probable their
     picks were, and the rewards of decisions that a saved agent had made before it began a file.
     """
-    pools, hashes, adaptive, draws = list[Pool](), set[str](), False, False
+    pools, adaptive, draws, options = list[Pool](), False, False, list[Any]()
     for path in paths:
         tickets, loaded = dict[Any, Pool](), False
         for line in own_lines(path):
             record = line.record
-            hashes.add(line.at.sha256)
             with of_line(line.where):
                 kind, ticket = record["kind"], record.get("ticket")
                 if kind == "header":
                     learning, drawing = _learning(str(record["config"]["estimator"]["name"]))
                     adaptive, draws = adaptive or learning, draws or drawing
                     loaded = record["agent"] is not None
+                    options.append(record["options"])
                 elif kind == "decision":
                     if type(ticket) is not int or ticket in tickets:
                         raise ValueError(f"ticket {ticket!r} recurs, or is no number")
@@ -72,13 +74,20 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                     for place, reward in zip(places, rewards, strict=True):
                         pool.reward(place, reward)
         pools += tickets.values()
-    contexts, features = None, tuple[str, ...]()
-    if pools and all(pool.contexts is not None for pool in pools):
-        with of_line(name):
+    contexts, further = None, dict[str, Any](features=())
+    with of_line(name):
+        given, *others = [(one["features"], one.get("reward")) for one in options]
+        if any(one != given for one in others):
+            raise ValueError("its files are of agents with different features or rewards")
+        if pools and all(pool.contexts is not None for pool in pools):
             contexts = np.concatenate([pool.contexts for pool in pools])
-            features = tuple(f"x{column}" for column in range(contexts.shape[1]))
-    further: dict[str, Any] = {"features": features, "adaptive": adaptive, "draws_models": draws}
-    return log_of_pools(pools, name, contexts, hashes=frozenset(hashes), **further)
+            shape, reward = given
+            encoder, names, d = described(Encoder(**shape) if isinstance(shape, dict) else shape)
+            if contexts.shape[1:] != (d,):
+                raise ValueError(f"expected contexts of {d} features, got {contexts.shape[1:]}")
+            further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
+    further |= {"adaptive": adaptive, "draws_models": draws}
+    return log_of_pools(pools, name, contexts, **further)
 
 
 def _learning(estimator: str) -> tuple[bool, bool]:

@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.columns import chosen_columns, resolve_columns
+from fairbandit.environments.columns import SMALL, check_groups, chosen_columns, resolve_columns
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import LARGEST, Source, listed, remark
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import JOINED, coded, normal, spellings
 from fairbandit.logs.log import Floats, Ints, Log
 
-OFF = 0.00501
-"""The largest error of a probability that was rounded to two decimals."""
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_REPEATED = 0.4
+"""A file of which a larger share stands elsewhere in the log holds decisions a second time."""
+
+MOST_OFF = 0.05
+"""A pool's probabilities sum to the number of picks up to this much a pick, however rounded."""
 
 SINGLE = 1e-6
 """The largest excess over 1 of a probability of single precision."""
@@ -59,13 +66,33 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
 
     for name in (columns.decision, *groups):
         source.require(name, ~source.gaps(name), "a value")
-    labels = {name: source.labels(name).astype(str).astype(object) for name in groups}
-    first, *others = labels.values()
-    codes, every = pd.factorize(sum((" × " + other for other in others), first), sort=True)
+    codes, every = pd.factorize(source.joined(groups).labels(JOINED.join(groups)), sort=True)
     rows = np.unique(codes, return_index=True)[1]
-    by_group = {name: tuple(own[rows].tolist()) for name, own in labels.items()}
+    by_group = {name: tuple(source.labels(name)[rows].tolist()) for name in groups}
     further = {"group_columns": by_group, "features": encoder.names, "encoder": encoder}
-    return _log_of(source, columns, (codes, tuple(every)), encoder(source), **further)
+    contexts, own = encoder(source), encoder.columns
+    if gaps := {name: gap for name in own if (gap := int(source.gaps(name).sum()))}:
+        counts = listed([f"{gap:,} of {name!r}" for name, gap in gaps.items()])
+        remark(f"{source.name}: missing cells of features get the feature's mean: {counts}")
+    if strange := _strange(contexts, encoder.names):
+        remark(
+            f"{source.name}: features differ from the table by which they are standardised, as in "
+            f"other units: {listed(strange)}"
+        )
+    further["reward"] = columns.reward
+    return _log_of(source, columns, (codes, tuple(every)), contexts, **further)
+
+
+def _strange(contexts: Floats, names: Sequence[str]) -> list[str]:
+    """The features, standardised by another table, whose mean or deviation is far from its own."""
+    if len(contexts) < SMALL:
+        return []
+    means, deviations = contexts.mean(0), contexts.std(0)
+    far = (np.abs(means) > 3) | (deviations > 5) | ((deviations < 0.1) & (deviations > 0))
+    far &= np.array(names) != "bias"
+    return [
+        f"{names[at]!r} (mean {means[at]:.3g}, std {deviations[at]:.3g})" for at in far.nonzero()[0]
+    ]
 
 
 @dataclass
@@ -124,11 +151,10 @@ def log_of_pools(
     files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
     every = [label for pool in pools for label in pool.labels]
-    labels = {label: code for code, label in enumerate(dict.fromkeys(every))}
-    groups = np.array([labels[label] for label in every]), tuple(labels)
+    codes, groups = coded(every, {})
     further["names"] = [pool.name for pool in pools]
     source = Source(name, list(frame), frame, unit=unit)
-    return _log_of(source, columns, groups, contexts, **further)
+    return _log_of(source, columns, (codes, spellings(groups)), contexts, **further)
 
 
 def _log_of(
@@ -142,7 +168,9 @@ def _log_of(
     import pandas as pd
 
     cells, files = source.frame[columns.decision], source.frame.index
-    files = files.codes[0] if isinstance(files, pd.MultiIndex) else np.zeros(len(files))
+    several = isinstance(files, pd.MultiIndex)
+    names = files.get_level_values(0).to_numpy() if several else np.full(len(files), source.name)
+    files = files.codes[0] if several else np.zeros(len(files))
     codes = cells.groupby([files, cells.to_numpy()], sort=False).ngroup().to_numpy()
     order, rewards = source.numbers(columns.picked), source.numbers(columns.reward)
     is_pick = order > 0
@@ -151,6 +179,8 @@ def _log_of(
     expected = "one pick in each decision, or picks that are numbered 1, 2, …; others are 0"
     source.require(columns.picked, valid.to_numpy(), expected)
     source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
+    sizes = np.bincount(groups[0], minlength=len(groups[1])).tolist()
+    check_groups(f"{source.name}, the group", dict(zip(map(normal, groups[1]), sizes, strict=True)))
     chances = _chances(source, columns.propensity, codes, is_pick)
     if contexts is not None:
         finite = np.asarray((np.abs(contexts) <= LARGEST).all(1))
@@ -158,7 +188,7 @@ def _log_of(
     scores = None if columns.score is None else source.numbers(columns.score)
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
     pools, picks = (codes, places), (codes[is_pick], order[is_pick].astype(np.int64) - 1)
-    return Log(
+    log = Log(
         groups=_spread(groups[0], pools, -1),
         labels=groups[1],
         picks=_spread(places[is_pick], picks, -1),
@@ -169,6 +199,39 @@ def _log_of(
         scores=_spread(scores, pools, np.nan),
         **{"names": cells[places == 0].tolist(), **further},
     )
+    _check_repeats(log, pd.Series(names[places == 0]))
+    return log
+
+
+def _check_repeats(log: Log, files: pd.Series) -> None:
+    """Refuses a log that holds decisions twice under their names; notes those that are equal.
+
+    Args:
+        log: n decisions.
+        files: the name of each decision's file, (n,).
+    """
+    import pandas as pd
+
+    draws, n = np.random.default_rng(0), len(log)
+    parts = (log.groups, log.picks, log.rewards, log.propensities, log.contexts)
+    content = np.zeros(n, np.uint64)
+    for part in parts:
+        if part is not None and part.size:
+            words = np.ascontiguousarray(part).reshape(n, -1).view(np.uint64)
+            content += words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
+    names = pd.factorize(np.asarray(log.names))[0].astype(np.uint64)
+    again = pd.Series(content + names * np.uint64(0x9E3779B97F4A7C15)).duplicated()
+    share = again.groupby(files).mean()
+    if len(np.unique(names)) > n / 4 and share.max() > MOST_REPEATED:
+        raise FairbanditError(
+            f"{share.idxmax()}: {share.max():.0%} of its decisions stand elsewhere in the log, "
+            "under the same names; expected each decision once"
+        )
+    if (equal := float(pd.Series(content).duplicated().mean())) >= 0.01:
+        remark(
+            f"{files[0]}: {equal:.1%} of {n:,} decisions equal an earlier one in all that is "
+            "logged; where they are the same decisions, intervals are too narrow"
+        )
 
 
 def _spread(values: Any, at: tuple[Ints, Ints], empty: float) -> Any:
@@ -185,6 +248,10 @@ def _spread(values: Any, at: tuple[Ints, Ints], empty: float) -> Any:
 def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
     """The propensities of all rows if all are known, and else those of the picks; NaN elsewhere."""
     if name is None:
+        remark(
+            f"{source.name} has no propensities: ips, snips, dr and win cannot be estimated, and "
+            "direct estimates rest on a model of the rewards alone"
+        )
         return np.full(len(source), np.nan)
     chances = source.numbers(name)
     known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)
@@ -193,11 +260,24 @@ def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.
     chances = chances.clip(max=1)
     of_pick = np.where(is_pick, chances, 0.0)
     if known.all():
-        beyond = np.abs(np.bincount(codes, chances) - np.bincount(codes, is_pick))
-        near = beyond <= OFF * np.bincount(codes)
+        picks, unit = np.bincount(codes, is_pick), rounding_unit(chances)
+        beyond = np.abs(np.bincount(codes, chances) - picks)
+        near = beyond <= np.minimum(unit * np.bincount(codes), MOST_OFF * picks) + SINGLE
         alone = (chances == np.bincount(codes, of_pick)[codes]).all() or (chances == of_pick).all()
-        expected = f"probabilities that sum to 1 ± {OFF:g} a candidate, or the pick's alone"
+        expected = (
+            f"probabilities that sum to the number of picks, up to rounding ({unit:g} a candidate "
+            f"and {MOST_OFF:g} a pick), or the pick's alone"
+        )
         source.require(name, near[codes] | alone, expected)
         if near.all():
             return chances
     return np.where(is_pick, chances, np.nan)
+
+
+def rounding_unit(chances: Floats) -> float:
+    """The largest error of numbers that were rounded to as many decimals as these have, or 0."""
+    known = chances[~np.isnan(chances)]
+    for decimals in range(1, 9):
+        if np.allclose(known, known.round(decimals), rtol=0, atol=1e-12):
+            return 0.5 * 10.0**-decimals
+    return 0.0

@@ -14,6 +14,7 @@ import pytest
 from fairbandit import Agent, Encoder, FairbanditError, build, read_log
 from fairbandit.agent.replaying import replay
 from fairbandit.environments import Table, reading
+from fairbandit.labels import normal
 from fairbandit.run import state
 from fairbandit.streams import Purpose, Streams
 from tests import support
@@ -48,7 +49,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def notices(caplog):
-    reading.remark.cache_clear()
+    reading._remark.cache_clear()
     return lambda: [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
 
 
@@ -63,7 +64,7 @@ def served(agent: Any, environment: Any, rows: Any, as_table: Any) -> list[int]:
     picked = []
     for t, members in enumerate(drawn):
         pool = [rows[member] for member in members]
-        groups = [reading.label(row["group"]) for row in pool]
+        groups = [normal(row["group"]) for row in pool]
         decision = agent.act(as_table(pool), groups)
         picked.append(decision.candidate)
         agent.update(pools.rewards[0, t, decision.candidate], decision.ticket)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairbandit.environments.reading import remark
+from fairbandit.environments.reading import _remark
 from fairbandit.run.table import console, make_table
 from tests.environments.data import write
 
@@ -23,7 +23,7 @@ RUN = ("policy=uniform", "rounds=3", "replicas=1", "environment=table", "environ
 
 @pytest.fixture(autouse=True)
 def people(tmp_path):
-    remark.cache_clear()
+    _remark.cache_clear()
     return write(tmp_path / "été.csv", TABLE)
 
 
