@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from enum import Enum
 
 import torch
@@ -70,5 +69,5 @@ class MeritFunction:
         else:
             exponent = self.exponent if self.merit is MeritForm.power else 1.0
             logarithms = exponent * values.clamp(min=0).log()
-        logarithms = logarithms.clamp(math.log(self.floor), sys.float_info.max)
+        logarithms = logarithms.clamp(math.log(self.floor), torch.finfo(values.dtype).max)
         return logarithms.masked_fill(~present, -torch.inf)

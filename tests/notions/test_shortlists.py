@@ -73,7 +73,7 @@ def epsilon_greedy(past: Past, view: View, groups: Groups) -> Array:
 
 
 def exposed(logarithms: Array, amount: int) -> Array:
-    """min(1, c·merit): the greatest is full if its share of what is left is 1 or more, and so on."""
+    """min(1, c·merit): the greatest is full if its share of the rest is at least 1, and so on."""
     pi, order = np.zeros(len(logarithms)), np.argsort(-logarithms)
     for full, a in enumerate(order):
         rest = order[full:]
