@@ -49,9 +49,10 @@ TESTS = """\
 Each p is the least level at which a test has rejected so far, over all {rows} rows together; the
 column "at" has the first decision, from 1, at which that was {level:g} or less: where the wealth
 crosses the line in the picture. A log that grows may be looked at every day: by Ville's inequality
-each test ever rejects a true hypothesis with probability at most {level:g}. Intervals take
-decisions as independent or, where a policy learns, are for the mean of its probabilities. Whether
-the log is complete and true, and who was the better candidate, is not examined here."""
+each test ever rejects a true hypothesis with probability at most {level:g}, as long as no group
+joins; a group that joins raises the number of rows, and every p with it. Intervals take decisions
+as independent or, where a policy learns, are for the mean of its probabilities. Whether the log is
+complete and true, and who was the better candidate, is not examined here."""
 
 DRIFT = """\
 **Drift.** Hypothesis: the candidates of a group are independent and of one distribution. A model of

@@ -234,11 +234,23 @@ class _Tables:
             "second moment is at least λ_κ, and 2λ_κ takes the place of "
             f"{share}λ'. When that is depends on the run; those first rounds are not in the table.",
         ]
-        if known.own_places:
+        # pools of one candidate a group draw these independently, as assumption (iii) asks
+        if known.own_places and not known.ties:
             picks = _number(self.rounds / known.places)
             texts.append(
-                f"Parity: Fair-Greedy picks each group with probability 1/K in every round (lemma "
+                "Parity: Fair-Greedy picks each group with probability 1/K in every round (lemma "
                 f"DGP), so T/K = {picks} times on average; fairbandit audit tests it."
+            )
+        elif known.own_places:
+            texts.append(
+                "Parity is not proved here: lemma DGP takes continuous rewards (assumption iv), "
+                "and the true rewards of two random candidates of one group are equal with "
+                f"probability up to {_number(known.ties)}. Rare ties leave Fair-Greedy near parity."
+            )
+        else:
+            texts.append(
+                "Parity is not proved here: lemma DGP takes one candidate of each group in every "
+                "pool, independent of the others (assumption iii)."
             )
         if not self.has_trade_off:
             texts.append("thm:linreg_opt takes two groups with a place each and a reward density.")

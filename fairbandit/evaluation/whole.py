@@ -27,11 +27,13 @@ COLUMNS = ("policy", *Estimate._fields)
 """The columns of an evaluation."""
 
 ASSUMPTIONS = {
-    "ips, snips, dr, win": "propensities are right and positive where the policy's are; intervals "
-    "are normal in the number of effective decisions (ess)",
+    "ips, snips, dr, win": "propensities are right and positive where the policy's are; rewards "
+    "that are missing are so completely at random; the reward of a pick of several does not depend "
+    "on the others; intervals are normal in the number of effective decisions (ess)",
     "direct": "mean rewards are linear in the features, logged picks span the contexts and depend "
     "on nothing but what is logged; intervals are bootstrapped over decisions",
-    "anytime": "propensities as above, rewards in the range given; holds at all times at once",
+    "anytime": "propensities and rewards as above, rewards in the range given; covers the mean "
+    "over the decisions that judge, and holds at all times at once for a policy that stays frozen",
     "exact": "the pools are those of the log",
 }
 """The assumptions of each estimator."""
@@ -68,7 +70,8 @@ def evaluate(
         level: of all intervals.
         adaptive: whether logged decisions depend on earlier rewards. Then policies are trained
             forward in time only. None takes what the log says.
-        anytime: adds intervals for `reward` that hold at all times at once; trains forward too.
+        anytime: adds intervals for `reward` over the decisions that judge; trains forward too. For
+            agents with `train=0`, these hold at all times of a growing log at once.
         reward_range: the least and the greatest possible reward, for `anytime`.
         choose: a measure; `attrs["chosen"]` names the policy whose interval has the best near end:
             the smallest upper end of `fair_regret`, else the largest lower end.
@@ -306,7 +309,8 @@ def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
     if log.missing:
         yield (
             f"{log.missing:.1%} of the rewards are missing, and their decisions are left out of "
-            "reward and win, as if they were missing at random"
+            "reward and win; that is right only if they are missing completely at random, whatever "
+            "the group, the features and the reward"
         )
 
 

@@ -12,9 +12,6 @@ from torch import Tensor
 SUMS = 1e-9
 """Sums of capacities that differ by no more than this are equal."""
 
-TINY = 1e-300
-"""The least weight: merits that underflow still share what the others leave."""
-
 
 def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) -> Tensor:
     """Draws m places by systematic sampling, with exactly the inclusion probabilities π.
@@ -113,24 +110,30 @@ def standing(
     return above, torch.empty_like(floors).scatter_(2, order, ceilings)[..., k:] - before
 
 
-def proportional(weights: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
+def proportional(logarithms: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
     """Capped shares min(capacity, c·weight), with the c for which they sum to an amount.
 
+    Weights are relative to the greatest one whose place is not full. So places of tiny weight share
+    what full places leave in the right proportions, where quotients by a full one would underflow.
+
     Args:
-        weights: (…, K), not negative; 0 where the capacity is 0.
+        logarithms: ln of the weights, (…, K); anything where the capacity is 0.
         capacity: (…, K), not negative.
         amount: (…, 1); if it exceeds the sum of the capacities, all are filled.
 
-    >>> proportional(torch.tensor([4.0, 1.0, 1.0]), torch.ones(3), torch.tensor([2.0]))
+    >>> proportional(torch.tensor([4.0, 1.0, 1.0]).log(), torch.ones(3), torch.tensor([2.0]))
     tensor([1.0000, 0.5000, 0.5000])
+    >>> proportional(torch.tensor([3e3, 2e3, 1e3, 0.0]), torch.ones(4), torch.tensor([2.0]))
+    tensor([1., 1., 0., 0.])
     """
-    weights = weights.clamp(min=TINY).where(capacity > 0, 0)
-    full = torch.zeros_like(weights, dtype=torch.bool)
+    full, least = capacity <= 0, torch.finfo(logarithms.dtype).min
     while True:
-        rest = weights.masked_fill(full, 0)
+        rest = logarithms.masked_fill(full, -torch.inf)
+        rest = (rest - rest.amax(-1, keepdim=True).clamp(min=least)).exp()
         left = amount - capacity.where(full, 0).sum(-1, keepdim=True)
-        shares = left.clamp(min=0) * rest / rest.sum(-1, keepdim=True).clamp(min=TINY)
-        more = ~full & (weights > 0) & (shares >= capacity)
+        # the greatest of the rest is 1, unless all are full
+        shares = left.clamp(min=0) * rest / rest.sum(-1, keepdim=True).clamp(min=1)
+        more = ~full & (shares >= capacity)
         if not bool(more.any()):
             return capacity.where(full, shares)
         full = full | more

@@ -23,7 +23,8 @@ class MeritFunction:
     """A merit function with a floor: f(x) = max(h(x), γ), where h is x, max(x, 0)^p or exp(βx).
 
     Negative values are clipped: where h(x) is below γ, the merit is γ. All candidates thus have a
-    positive probability, up to underflow. A part with such a function derives from this class too.
+    positive probability, up to underflow. Merits are computed and handed on as logarithms, since
+    their quotients may underflow. A part with such a function derives from this class too.
 
     Args:
         merit: h: `identity`, `power` or `exponential`.
@@ -35,8 +36,8 @@ class MeritFunction:
         FairbanditError: a number out of range.
 
     >>> pool = torch.tensor([-1.0, 1.0, 3.0])
-    >>> MeritFunction(floor=0.5).merits(pool, pool < 9)
-    tensor([0.1667, 0.3333, 1.0000])
+    >>> MeritFunction(floor=0.5).merits(pool, pool < 2).exp()
+    tensor([0.5000, 1.0000, 0.0000])
     """
 
     def __init__(
@@ -54,20 +55,19 @@ class MeritFunction:
         self.merit, self.exponent, self.rate, self.floor = merit, exponent, rate, floor
 
     def merits(self, values: Tensor, present: Tensor) -> Tensor:
-        """The merits of each pool's candidates, divided by the greatest among them.
-
-        The quotient is the exponential of a difference of logarithms, so that no merit overflows
-        and the proportions are those of f.
+        """The logarithms of the candidates' merits, ln f(x).
 
         Args:
-            values: rewards or ranks, (…, K); anything at empty places, which get 0.
+            values: rewards or ranks, (…, K); anything at empty places.
             present: which places hold a candidate, (…, K) bool.
-        """
-        logarithm = self._logarithm(values).masked_fill(~present, -torch.inf)
-        return (logarithm - logarithm.amax(-1, keepdim=True)).exp()
 
-    def _logarithm(self, values: Tensor) -> Tensor:
+        Returns:
+            (…, K), finite; −∞ at empty places.
+        """
         if self.merit is MeritForm.exponential:
-            return (self.rate * values).clamp(min=math.log(self.floor))
-        exponent = self.exponent if self.merit is MeritForm.power else 1.0
-        return (exponent * values.clamp(min=0).log()).clamp(min=math.log(self.floor))
+            logarithms = self.rate * values
+        else:
+            exponent = self.exponent if self.merit is MeritForm.power else 1.0
+            logarithms = exponent * values.clamp(min=0).log()
+        logarithms = logarithms.clamp(math.log(self.floor), torch.finfo(values.dtype).max)
+        return logarithms.masked_fill(~present, -torch.inf)

@@ -139,7 +139,9 @@ class Welfare(GroupMetric):
     1 … t. p = 1 is the utilitarian welfare, p = 0 Nash's, the geometric mean Π_g m_g^{1/G}, and
     p → −∞ Rawls's, the least of the m_g, from which p = −1e6 differs by a factor of G^{1e-6}.
     A group of which there were candidates and no picks has m_g = 0, and one without candidates does
-    not count. But for p = 1, p-means are for numbers of at least 0, and a negative m_g counts as 0.
+    not count. But for p = 1, p-means are for rewards of at least 0: the metric is null from the
+    first round on in which a candidate's true reward is negative, as standardised rewards of a
+    table are. This depends on the pools alone, so that it is null for all policies or for none.
 
     Args:
         p: any finite number; the smaller, the more the worst group counts.
@@ -162,8 +164,30 @@ class Welfare(GroupMetric):
             )
         self.p = p
 
+    def bind(self, problem: Problem) -> None:
+        """Starts from sums of 0 and no negative reward; see `Metric`."""
+        super().bind(problem)
+        self._least = problem.zeros(problem.replicas, 1)
+
+    def values(self, judged: Judged) -> Tensor:
+        """Judges the next N rounds; see `Metric`. Where welfare is undefined it is NaN."""
+        values, pools = super().values(judged), judged.pools
+        least = pools.expected.where(pools.groups >= 0, 0).amin(2)
+        least = torch.cat([self._least, least], 1).cummin(1).values[:, 1:]
+        self._least = least[:, -1:].clone()
+        return values if self.p == 1 else values.where(least >= 0, torch.nan)
+
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
         return _p_mean(gained / picked.clamp(min=1), received > 0, self.p)
+
+    def state(self) -> dict[str, Any]:
+        """The sums, and the least true reward or 0."""
+        return {**super().state(), "least": self._least}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state; see `Metric`."""
+        super().load_state(state)
+        self._least = state["least"]
 
 
 def _spread(values: Tensor, there: Tensor) -> Tensor:

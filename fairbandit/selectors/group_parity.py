@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+import torch
 from torch import Tensor
 
 from fairbandit.candidates import Candidates
@@ -58,8 +59,10 @@ class GroupParity(Selector):
         own, present = candidates.groups.clamp(min=0), candidates.present.to(index.dtype)
         none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
         sizes = none.scatter_add(2, own, present)
-        chance = sizes if self.chance is GroupChance.pool else (sizes > 0).to(index.dtype)
-        places = proportional(chance, sizes, index.new_full((1, 1, 1), picks))
+        if self.chance is GroupChance.pool:
+            places = (picks * sizes / sizes.sum(2, keepdim=True).clamp(min=1)).minimum(sizes)
+        else:
+            places = proportional(torch.zeros_like(sizes), sizes, index.new_full((1, 1, 1), picks))
         if places.amax() <= 1:
             return best_of_groups(candidates, index, places)
         return best_first(candidates, index, present, places, own)

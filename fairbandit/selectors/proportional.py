@@ -25,7 +25,8 @@ class Proportional(MeritFunction, Selector):
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
 
     def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        return self.merits(index, candidates.present)
+        logarithms = self.merits(index, candidates.present)
+        return (logarithms - logarithms.amax(2, keepdim=True)).exp()
 
     def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
         present = candidates.present

@@ -61,6 +61,8 @@ class Constants:
         candidates: q_K = min_i Σ_a P(s_a = i), the mean number of candidates of the rarest group
             in a pool.
         random: whether some place's group is random (the indicator in `lm:chernoff`).
+        ties: the greatest probability that two independent candidates of one group have equal true
+            rewards; 0 where these are continuous (assumption iv).
         caveats: which assumptions of the theorems the problem does not meet.
     """
 
@@ -75,6 +77,7 @@ class Constants:
     theta: float
     candidates: Estimate = Estimate(1.0, "one candidate a group")
     random: bool = False
+    ties: float = 0.0
     caveats: tuple[str, ...] = ()
 
     @property
@@ -192,7 +195,7 @@ def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
             "than 0 in environment.theta"
         )
         density = Estimate(math.inf, "a group has one reward")
-        known = partial(known, density=density, caveats=(caveat,))
+        known = partial(known, density=density, ties=1.0, caveats=(caveat,))
     return known(norm=Estimate(largest, "closed form"), noise=Estimate(world.noise, "normal noise"))
 
 
@@ -219,9 +222,12 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
         rarest = world.places * float(counts.min()) / len(members.groups)
         candidates = Estimate(rarest, "K × share of the rarest group")
         known = partial(known, random=True, candidates=candidates)
+    ranks = [members.ranks[members.groups == g] for g in range(len(world.group_names))]
+    shares = [one.unique(return_counts=True)[1].double() / len(one) for one in ranks]
     return known(
         norm=Estimate(float(members.contexts.norm(dim=1).max()), "over all members"),
         noise=noise,
+        ties=max(float(one.square().sum()) for one in shares),
         caveats=tuple(caveats),
     )
 

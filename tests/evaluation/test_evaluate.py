@@ -88,6 +88,17 @@ def test_policies_learn_forward_from_adaptive_logs_and_for_anytime():
     assert not dealt[0].equals(dealt[1])
 
 
+def test_looks_at_a_growing_log_are_of_one_martingale():
+    """With an agent and train=0, each look adds the new decisions to all earlier ones."""
+    log = random_log(300)
+    options: dict[str, Any] = {"train": 0, "anytime": True, "reward_range": (-99, 99)}
+    agent = Agent.from_config("fair_greedy", features=len(log.features), groups=log.labels, seed=0)
+    looks = [evaluate(one, agent, **options) for one in (log[:100], log[100:], log)]
+    first, new, both = (rows(look, "agent").loc["anytime"] for look in looks)
+    assert (first.n, both.n) == (100, 300)
+    assert both.value == pytest.approx((100 * first.value + 200 * new.value) / 300)
+
+
 CHANCES = random_log(400).propensities
 
 REFUSED: list[tuple[str, float, dict[str, Any]]] = [
@@ -145,7 +156,9 @@ def test_missing_rewards_are_left_out_and_their_share_is_a_note():
             rows(kept, "uniform").value[name]
         )
     assert rows(table, "uniform").n["ips"] == 150
-    assert "25.0% of the rewards are missing" in " ".join(table.attrs["notes"])
+    notes = " ".join(table.attrs["notes"])
+    assert "25.0% of the rewards are missing" in notes
+    assert "right only if they are missing completely at random" in notes
 
 
 def test_a_group_that_was_never_picked_makes_direct_a_guess():

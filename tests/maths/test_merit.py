@@ -19,6 +19,11 @@ def plain(f: MeritFunction, x: float) -> float:
     return max(x, f.floor)
 
 
+def relative(logarithms: torch.Tensor) -> torch.Tensor:
+    """Merits divided by the greatest."""
+    return (logarithms - logarithms.max()).exp()
+
+
 @settings(deadline=None)
 @given(
     form=st.sampled_from(MeritForm),
@@ -33,7 +38,7 @@ def test_the_proportions_are_those_of_the_formula(
     f = MeritFunction(merit=form, exponent=exponent, rate=rate, floor=floor)
     pool = [*pool, (1.0, True)]  # no pool is empty
     values = torch.tensor([x for x, _ in pool], dtype=torch.float64)
-    weights = f.merits(values, torch.tensor([here for _, here in pool]))
+    weights = relative(f.merits(values, torch.tensor([here for _, here in pool])))
     merits = torch.tensor([plain(f, x) * here for x, here in pool], dtype=torch.float64)
     torch.testing.assert_close(weights, merits / merits.max(), rtol=1e-12, atol=0)
     assert float(weights.max()) == 1
@@ -52,6 +57,7 @@ def test_the_proportions_are_those_of_the_formula(
 )
 def test_nothing_overflows(form: str, pool: list[float], expected: list[float]) -> None:
     f = MeritFunction(merit=MeritForm[form], exponent=2.0)
-    weights = f.merits(torch.tensor(pool, dtype=torch.float64), torch.ones(3, dtype=torch.bool))
+    values = torch.tensor(pool, dtype=torch.float64)
+    weights = relative(f.merits(values, torch.ones(3, dtype=torch.bool)))
     torch.testing.assert_close(weights, torch.tensor(expected, dtype=torch.float64))
     assert float(weights.max()) == 1

@@ -1,5 +1,6 @@
 """Metrics of what the groups have had so far, against loops over the rounds."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from fairbandit import FairbanditError, registry
-from fairbandit.metrics import PullShortfall, Welfare
+from fairbandit import Engine, FairbanditError, registry
+from fairbandit.environments import Table
+from fairbandit.metrics import Judged, PullShortfall, Welfare
 from fairbandit.metrics.groups import _p_mean
+from fairbandit.selectors import Selection
+from tests import support
+from tests.environments import data
 from tests.metrics.rounds import PROBLEM, ROUNDS, judge, random_rounds
 
 Rows = NDArray[np.float64]
@@ -38,13 +43,12 @@ def reward_gap(picks: list[int], rewards: list[float], seen: Rows) -> float:
 
 
 def p_mean(each: list[float], p: float) -> float:
-    """As it is written: (mean of each^p)^(1/p), what is negative being 0 but for p = 1."""
-    some = each if p == 1 else [max(value, 0.0) for value in each]
+    """As it is written: (mean of each^p)^(1/p)."""
     if p == 0:
-        return float(np.prod(some)) ** (1 / len(some))
-    if p < 0 and min(some) == 0:
+        return float(np.prod(each)) ** (1 / len(each))
+    if p < 0 and min(each) == 0:
         return 0.0
-    mean = float(np.mean(np.array(some) ** p))
+    mean = float(np.mean(np.array(each) ** p))
     return mean if p == 1 else mean ** (1 / p)
 
 
@@ -69,6 +73,8 @@ def welfare(p: float) -> Any:
 def test_against_loops(spec: Any, loop: Any) -> None:
     """In early rounds, some groups have had no candidates, and some no picks."""
     rounds = random_rounds()
+    if isinstance(spec, dict) and spec.get("p", 1.0) != 1:
+        rounds = replace(rounds, pools=replace(rounds.pools, expected=rounds.pools.expected.abs()))
     pools, found = rounds.pools, judge(registry.create("metric", spec), rounds)
     for b, places in enumerate(rounds.actions.tolist()):
         picks = [int(pools.groups[b, t, a]) for t, a in enumerate(places)]
@@ -88,13 +94,49 @@ def test_against_loops(spec: Any, loop: Any) -> None:
         ([1.0, 2.0, 4.0], -1e6, 1.00000110),
         ([1.0, 2.0, 4.0], 1e300, 4.0),
         ([1e200, 2e200], 3.0, 4.5 ** (1 / 3) * 1e200),
-        ([-1.0, -1.0], 0.5, 0.0),
     ],
 )
 def test_welfare_of_extreme_numbers(each: list[float], p: float, wanted: float) -> None:
     values = torch.tensor([[each]], dtype=torch.float64)
     found = _p_mean(values, torch.ones_like(values).bool(), p)
     assert float(found) == pytest.approx(wanted, rel=1e-8)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_welfare_is_null_from_the_first_negative_reward_on(p: float) -> None:
+    """Whether it was picked or not, and in pieces with a state between them."""
+    rounds, metric = random_rounds(), Welfare(p=p)
+    expected = rounds.pools.expected.abs()
+    expected[0, 20, int(rounds.pools.groups[0, 20].argmax())] = -1e-3
+    expected[1, 5, int(rounds.pools.groups[1, 5].argmin())] = -1.0
+    assert rounds.pools.groups[1, 5].min() == -1  # nobody is there
+    rounds = replace(rounds, pools=replace(rounds.pools, expected=expected))
+    metric.bind(PROBLEM)
+    first, last = slice(0, 30), slice(30, ROUNDS)
+    pieces = []
+    for piece in (first, last):
+        picks = rounds.selection
+        some = Selection(*(part[:, piece] for part in picks))
+        pieces.append(metric.values(Judged(1 + piece.start, rounds.pools[piece], some)))
+        state, metric = metric.state(), Welfare(p=p)
+        metric.bind(PROBLEM)
+        metric.load_state(state)
+    null = torch.cat(pieces, 1).isnan()
+    wanted = torch.zeros_like(null)
+    wanted[0, 20:] = p != 1
+    assert torch.equal(null, wanted)
+
+
+def test_welfare_of_a_standardised_table_is_null_for_every_policy() -> None:
+    """Its rewards have no zero, so that no ratio of two means says anything."""
+    world = Table.from_data(data.people(), group="group", reward="wage", columns={"age": None})
+    for name in ("fair_greedy", "optimal"):
+        metrics: Any = {"nash": Welfare(p=0.0)}
+        engine = Engine(
+            support.policy(name), world, rounds=40, seed=0, replicas=[0, 1], metrics=metrics
+        )
+        (played,) = engine.play()
+        assert bool(played.metrics["nash"][:, -1].isnan().all())
 
 
 @pytest.mark.parametrize("shares", [0.5, [0.1, 0.1]])

@@ -72,11 +72,31 @@ def epsilon_greedy(past: Past, view: View, groups: Groups) -> Array:
     return 0.9 * first(view, np.flatnonzero(present), M) + 0.1 * M * present / present.sum()
 
 
+def exposed(logarithms: Array, amount: int) -> Array:
+    """min(1, c·merit): the greatest is full if its share of the rest is at least 1, and so on."""
+    pi, order = np.zeros(len(logarithms)), np.argsort(-logarithms)
+    for full, a in enumerate(order):
+        rest = order[full:]
+        shares = np.exp(logarithms[rest] - logarithms[a])
+        shares *= (amount - full) / shares.sum()
+        if shares[0] < 1:
+            pi[rest] = shares
+            break
+        pi[a] = 1
+    return pi
+
+
 def proportional(past: Past, view: View, groups: Groups) -> Array:
     """By the merits max(index, γ)."""
     pi, here = np.zeros(len(groups)), groups >= 0
-    merits = np.maximum((view[0] + view[1]) / 2, loops.FLOOR)[here]
-    pi[here] = capped(merits, np.ones(len(merits)), M)
+    pi[here] = exposed(np.log(np.maximum((view[0] + view[1]) / 2, loops.FLOOR)[here]), M)
+    return pi
+
+
+def exponential(past: Past, view: View, groups: Groups) -> Array:
+    """By the merits max(exp(300·index), γ), most of whose quotients underflow."""
+    pi, here = np.zeros(len(groups)), groups >= 0
+    pi[here] = exposed(np.maximum(150 * (view[0] + view[1]), np.log(loops.FLOOR))[here], M)
     return pi
 
 
@@ -165,6 +185,13 @@ CASES: dict[str, tuple[Callable[[], Policy], Seen, Rule]] = {
     "lin_ts": (partial(loops.built, "lin_ts"), drawn, argmax),
     "fairx_lints": (partial(loops.built, "fairx_lints"), drawn, proportional),
     "fairx_rank": (partial(loops.built, "fairx_rank"), ranks, proportional),
+    "exponential merits of steep rate": (
+        lambda: loops.built(
+            "greedy", selector={"name": "proportional", "merit": "exponential", "rate": 300.0}
+        ),
+        greedy,
+        exponential,
+    ),
     "group_parity": (partial(loops.built, "group_parity"), greedy, group_parity),
     "minimum_pull": (partial(loops.built, "minimum_pull"), greedy, minimum_pull),
     "minimum_pull of large shares": (

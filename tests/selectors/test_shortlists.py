@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations
 from types import SimpleNamespace
 from typing import Any
@@ -117,7 +118,7 @@ def test_whole_chains_are_taken_while_they_fit() -> None:
 def test_capped_proportions(weights: list[float], picks: int) -> None:
     """There is one c with min(1, c·w) of the right sum."""
     w = torch.tensor(weights, dtype=torch.float64)
-    found = proportional(w, torch.ones_like(w), w.new_tensor([picks]))
+    found = proportional(w.log(), torch.ones_like(w), w.new_tensor([picks]))
     assert float(found.sum()) == pytest.approx(min(picks, len(weights)))
     rates = (found / w)[found < 1]
     assert len(rates) == 0 or float(rates.max() - rates.min()) <= 1e-9 * float(rates.max())
@@ -173,7 +174,7 @@ def test_systematic_draws_are_those_of_a_loop() -> None:
         k, m = int(draws.integers(2, 9)), 0
         m = int(draws.integers(1, k))
         weights = torch.from_numpy(draws.random(k) + 0.01)
-        pi = proportional(weights, torch.ones_like(weights), weights.new_tensor([m]))
+        pi = proportional(weights.log(), torch.ones_like(weights), weights.new_tensor([m]))
         u, keys = float(draws.random()), draws.random(k)
         found = systematic(pi, torch.tensor(m), torch.tensor(u), torch.from_numpy(keys))
         assert found.tolist() == sorted(literal_systematic(pi.numpy(), m, u, keys))
@@ -186,10 +187,24 @@ def test_the_largest_draw_fills_the_last_slot() -> None:
     assert len(set(systematic(pi, torch.tensor(2), start, torch.arange(3.0)).tolist())) == 2
 
 
-def test_merits_that_underflow_share_what_is_left() -> None:
-    w = torch.tensor([1.0, 0.0, 0.0, 0.0], dtype=torch.float64)
-    found = proportional(w, torch.tensor([1.0, 1.0, 1.0, 0.0]), w.new_tensor([2]))
-    assert found.tolist() == [1, 0.5, 0.5, 0]
+@pytest.mark.parametrize(
+    ("index", "picks", "expected"),
+    [
+        ([3.0, 2.0, 1.0, 0.0], 2, [1, 1, 0, 0]),
+        ([3.0, 2.0, 2.0, 0.0], 2, [1, 0.5, 0.5, 0]),
+        ([3.0, 2.0, 1.001, 1.0], 3, [1, 1, math.e / (1 + math.e), 1 / (1 + math.e)]),
+        ([1e306, 2.0, 1.0, 0.0], 3, [1, 1, 1, 0]),
+    ],
+)
+def test_merits_that_underflow_beside_a_full_place_keep_their_proportions(
+    index: list[float], picks: int, expected: list[float]
+) -> None:
+    selector: Any = create(
+        "selector", {"name": "proportional", "merit": "exponential", "rate": 1000.0}
+    )
+    pool = SimpleNamespace(present=torch.ones(1, 1, 4, dtype=torch.bool))
+    found = selector._inclusion(pool, torch.tensor([[index]], dtype=torch.float64), picks)
+    assert found[0, 0].tolist() == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("selector", SELECTORS)

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from fairbandit.theory import constants, pick_moments, regret, repaired_floor, trade_off
@@ -103,13 +104,30 @@ def test_the_census(command, name):
     assert (rows(out)["0.05"] == ["0", "0", "nothing follows"]) == (name == "census_ethnicity")
 
 
+def test_parity_is_claimed_where_it_is_proved(command, tmp_path):
+    """Half of group a have the one true reward and half the other; so a is picked too often."""
+    draws, n = np.random.default_rng(0), 400
+    groups, low = ["a"] * n + ["b"] * n, np.r_[np.arange(n) % 2, np.zeros(n)]
+    wage = low + np.r_[np.zeros(n), draws.normal(size=n)]
+    data.write(tmp_path / "two.csv", {"group": groups, "low": low, "high": wage - low, "y": wage})
+    words = [f"environment.{word}" for word in ("path=two.csv", "group=group", "reward=y")]
+    code, out, err = command("theory", "environment=table", *words)
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    assert "are equal with probability up to 0.5. Rare ties" in text
+    assert "with probability 1/K" not in text
+    code, out, _ = command("theory", "environment=table", *words, "environment.pool=random")
+    assert "not proved here: lemma DGP takes one candidate of each group" in " ".join(out.split())
+
+
 def test_what_has_no_constant_says_so(command):
-    """A group of one reward: M is infinite, and there is no trade-off."""
+    """A group of one reward: M is infinite, there is no trade-off, and no parity is claimed."""
     code, out, _ = command("theory", "environment.groups=2", "environment.theta=[0,2,1]")
     assert code == 0
     text = " ".join(out.split())
     assert "M is infinite, and so are the bounds; give the group a weight other than 0" in text
     assert "thm:linreg_opt takes two groups with a place each and a reward density" in text
+    assert "are equal with probability up to 1. Rare ties" in text
 
 
 @pytest.mark.parametrize(
