@@ -265,7 +265,7 @@ def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.
         near = beyond <= np.minimum(unit * np.bincount(codes), MOST_OFF * picks) + SINGLE
         alone = (chances == np.bincount(codes, of_pick)[codes]).all() or (chances == of_pick).all()
         expected = (
-            f"probabilities that sum to the number of picks, up to rounding ({unit:g} a candidate "
+            f"probabilities that sum to 1 for each pick, up to rounding ({unit:g} a candidate "
             f"and {MOST_OFF:g} a pick), or the pick's alone"
         )
         source.require(name, near[codes] | alone, expected)

@@ -153,20 +153,18 @@ def test_an_anytime_interval_holds_at_all_times_at_once():
         mean = np.repeat([0.3, 0.8], 500)[:, None]
         picked = (draw.random((1000, 1)) < p).astype(float)
         r = (draw.random((1000, 1)) < mean).astype(float)
-        first, ones = np.zeros((1000, 1), dtype=int), np.ones((1000, 2))
         changed: dict[str, Any] = {
             "rewards": r,
-            "propensities": p,
-            "picks": first,
-            "probabilities": ones,
+            "propensities": np.where(picked == 1, p, 1 - p),
+            "picks": 1 - picked.astype(int),
+            "probabilities": np.hstack([p, 1 - p]),
         }
         one = random_log(1000, k=2, **changed)
         none = np.zeros((1000, 2))
         total, inside = Sums.of(one[:0], none[:0], none[:0]), True
         for low in range(0, 1000, 50):
             some = slice(low, low + 50)
-            chances = np.append(picked[some], 1 - picked[some], 1)
-            total = total.merged(Sums.of(one[some], chances, none[some]))
+            total = total.merged(Sums.of(one[some], none[some] + (1, 0), none[some]))
             found = [*total.rewards(0.9, (0.0, 1.0))][-1]
             inside &= found.low <= mean[: low + 50].mean() <= found.high
         missed += not inside
