@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -68,6 +69,17 @@ def fresh(path: Path) -> Path:
         for one in chain([path], numbered)
         if not one.exists() or (one.is_dir() and not any(one.iterdir()))
     )
+
+
+def natural_order(text: str, decimals: bool = False) -> list[tuple[bool, float, str]]:
+    """Returns a key that sorts names by the numbers in them, so that day-2 is before day-10.
+
+    With `decimals`, a point or an exponent belongs to a number, as in noise-0.5.
+    """
+    number = r"[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?" if decimals else "[0-9]+"
+    read = float if decimals else int
+    pieces = re.findall(f"({number})|([^0-9]+)", text)
+    return [(bool(letters), read(digits or 0), letters) for digits, letters in pieces]
 
 
 def sha256(path: Path) -> str:

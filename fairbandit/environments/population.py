@@ -64,6 +64,7 @@ class Request:
     missing: Missing
     separator: str
     decimal: str
+    missing_values: tuple[str, ...] | None
     fingerprint: str | None
 
 
@@ -127,7 +128,8 @@ def load_population(request: Request) -> Population:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
     """
     taken, every = (request.group, request.reward), request.columns is None
-    wanted, marks = [*taken, *(request.columns or ())], (request.separator, request.decimal)
+    wanted = [*taken, *(request.columns or ())]
+    marks = request.separator, request.decimal, request.missing_values
     sources = [read_table(request.path, wanted, every, *marks)]
     columns, left_out = resolve_columns(sources[0], request.columns, taken)
     if request.scaler_path:

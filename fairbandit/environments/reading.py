@@ -2,7 +2,8 @@
 
 Rows are counted from 1 below the header. The same rules hold for both formats:
 
-- A cell is *missing* if it is empty, NaN, or one of the texts in `MISSING`.
+- A cell is *missing* if it is null or NaN or, in a CSV file, empty or one of the texts in
+  `MISSING`. A list of other texts takes the place of these, for every source.
 - A *number* is at most 1e100 in magnitude; `true` is 1 and `false` is 0.
 - A *label* names a group. Different spellings of one number or truth value are one label (`1`,
   `1.0`, `01` and `1e0` are `1`, `True` is `true`), and so are the Unicode forms of one text.
@@ -11,6 +12,7 @@ Rows are counted from 1 below the header. The same rules hold for both formats:
 from __future__ import annotations
 
 import csv
+import io
 import logging
 import re
 import weakref
@@ -30,6 +32,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
+from fairbandit.files import open_regular
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -40,8 +43,8 @@ MEMORY = "memory:"
 LARGEST = 1e100
 """The largest magnitude of a number; deviations of larger ones overflow, which makes features 0."""
 
-MISSING = ("none", "<na>", "nat", *map(str.lower, pa_csv.ConvertOptions().null_values))
-"""The texts that pandas or Arrow read as a missing value, in lower case; one of them is empty."""
+MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
+"""The texts that are missing cells of a CSV file, as for `pandas.read_csv`; one is empty."""
 
 NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 """How numbers are spelled, as a regular expression."""
@@ -72,13 +75,29 @@ def label(cell: str | float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
+def texts_of(name: str, given: Any) -> list[str]:
+    """A parameter that is a list of texts, or one text, or None for none; numbers become texts."""
+    found = [*given] if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    if any(isinstance(one, bool) or not isinstance(one, (str, int, float)) for one in found):
+        raise FairbanditError(f"{name}: expected a list of texts (in quotes, in YAML); got {given}")
+    return [str(one) for one in found]
+
+
+def missing_texts(path: str | Path, given: Any) -> Collection[str]:
+    """The texts that are missing cells of a file, or of a table in memory, by `missing_values`."""
+    empty = [""] * str(path).lower().endswith(".csv")  # which has no other word for a missing cell
+    if given is None:
+        return MISSING if empty else ()
+    return [*empty, *texts_of("missing_values", given)]
+
+
 @dataclass(frozen=True)
 class Source:
     """A table that was read, or some of its rows.
 
     Attributes:
         name: what messages call it, such as its path.
-        columns: the names of all its columns, read or not; an index of pandas is none.
+        columns: the names of all its columns, read or not, but for an index of pandas.
         frame: the columns that were read, without those of nested values or bytes. They hold
             float64, or texts in Unicode's NFC without blanks around them; missing cells are null.
             The index counts the rows of the whole table, from 0; of several tables, it holds the
@@ -143,6 +162,19 @@ class Source:
         self.require(column, fits & ~(np.abs(values) > LARGEST), number)
         return values
 
+    def times(self, column: str) -> NDArray[Any]:
+        """A column of numbers or of times in ISO 8601 as numbers that sort the rows by time."""
+        import pandas as pd
+
+        self.require(column, ~self.gaps(column), "a time")
+        if self.fits(column).all():
+            return self.numbers(column)
+        texts = self.frame[column].astype(object)
+        times = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
+        expected = "a number, or a time of ISO 8601 such as 2024-05-31T08:00:00Z"
+        self.require(column, times.notna().to_numpy(dtype=np.bool_), expected)
+        return times.astype("datetime64[ns, UTC]").astype(np.int64).to_numpy()
+
     def labels(self, column: str) -> NDArray[Any]:
         """A column as labels, one a row; None where a cell is missing."""
         places, cells = self.frame[column].factorize()
@@ -156,6 +188,7 @@ def read_table(
     every: bool = False,
     separator: str = ",",
     decimal: str = ".",
+    missing_values: Sequence[str] | None = None,
 ) -> Source:
     """Reads columns of a table into memory.
 
@@ -163,7 +196,7 @@ def read_table(
         path: a file that ends in .csv (in UTF-8) or .parquet, or what `keep` returned.
         columns: the names of columns that the table must have.
         every: reads all columns that have a name, and not these alone.
-        separator, decimal: see `Table`.
+        separator, decimal, missing_values: see `Table`.
 
     Raises:
         FairbanditError: the file is missing, damaged or of another type, a column is missing, or
@@ -179,33 +212,40 @@ def read_table(
     if source is None:
         source = _read(Path(path), None if every else columns, separator)
     source.need(columns, f"with separator={separator!r} ")
-    return replace(source, decimal=decimal)
+    frame = _with_gaps(source.frame, missing_texts(path, missing_values))
+    return replace(source, frame=frame, decimal=decimal)
 
 
 def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source:
     """Reads a file; if `columns` is None, all columns that have a name."""
     ending = path.suffix.lower()
-    if ending not in (".csv", ".parquet") or not path.is_file():
+    if ending not in (".csv", ".parquet") or not path.exists():
         raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet")
     try:
-        names = pq.read_schema(path).names if ending == ".parquet" else read_header(path, separator)
-        # spreadsheets leave columns without a name behind
-        names = [name for name in names if name and not _INDEX.fullmatch(name)]
-        counts = Counter(name for name in names if columns is None or name in columns)
-        if twice := [repr(name) for name, times in counts.items() if times > 1]:
-            raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
-        if ending == ".parquet":
-            # without read-ahead, whose threads could outlive a process that ends at once
-            with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-                table = file.read([*counts], use_threads=False)
-        else:  # as text, since `01` is no number where codes are meant
-            types = dict.fromkeys(counts, pa.string())
-            table = pa_csv.read_csv(
-                path,  # without threads, messages of Arrow name the row
-                read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
-                parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-                convert_options=pa_csv.ConvertOptions(include_columns=types, column_types=types),
-            )
+        with open_regular(path) as file:
+            of_csv = ending == ".csv"
+            names = read_header(path, separator) if of_csv else pq.read_schema(file).names
+            # spreadsheets leave columns without a name behind
+            names = [name for name in names if name and not _INDEX.fullmatch(name)]
+            counts = Counter(name for name in names if columns is None or name in columns)
+            if twice := [repr(name) for name, times in counts.items() if times > 1]:
+                raise FairbanditError(
+                    f"{path} has more than one column {listed(twice)}; rename them"
+                )
+            if of_csv:  # as text, since `01` is no number where codes are meant
+                types = dict.fromkeys(counts, pa.string())
+                table = pa_csv.read_csv(
+                    file,  # without threads, messages of Arrow name the row
+                    read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
+                    parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                    convert_options=pa_csv.ConvertOptions(
+                        include_columns=types, column_types=types
+                    ),
+                )
+            else:  # without read-ahead, whose threads could outlive a process that ends at once
+                options: Any = {"page_checksum_verification": True, "pre_buffer": False}
+                with pq.ParquetFile(file, **options) as table_file:
+                    table = table_file.read([*counts], use_threads=False)
         return Source(str(path), names, _frame(table))
     except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
         reason = str(error).partition("\n")[0][:200]
@@ -216,9 +256,18 @@ def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source
 
 
 def read_header(path: Path, separator: str) -> list[str]:
-    """The names of the columns of a CSV file."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return next(filter(None, csv.reader(file, delimiter=separator)), [])
+    """The names of the columns of a CSV file; one that holds a separator itself is an error."""
+    with open_regular(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+        names = next(filter(None, csv.reader(lines, delimiter=separator)), [])
+    marks = [mark for mark in ";,\t|" if len(names) == 1 and mark in names[0]]
+    if marks and separator not in marks:
+        mark = marks[0].replace("\t", "tab")
+        raise FairbanditError(
+            f"{path} has one column {names[0]!r} with separator={separator!r}; expected "
+            f"""separator={mark!r}, on the command line 'separator="{mark}"', and """
+            f"""'environment.separator="{mark}"' for a run"""
+        )
+    return names
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
@@ -238,17 +287,30 @@ def _frame(table: pa.Table) -> pd.DataFrame:
         texts = pc.utf8_normalize(pc.utf8_trim_whitespace(texts), "NFC")
         lower = pc.utf8_lower(texts)
         texts = pc.if_else(pc.is_in(lower, pa.array(["true", "false"])), lower, texts)
-        texts = pc.if_else(pc.is_in(lower, pa.array(MISSING)), pa.scalar(None, pa.string()), texts)
         found[name] = pd.Series(texts.to_pandas(types_mapper=pd.ArrowDtype))
     return pd.DataFrame(found)
 
 
-def source_of(table: pa.Table, name: str = "the table", first: int = 0) -> Source:
+def _with_gaps(frame: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
+    """A table in which some texts, and the numbers that they spell, are missing cells."""
+    numbers = [float(text) for text in missing if re.fullmatch(NUMBER, text)]
+    texts = [*missing, *map(repr, numbers), *map(label, numbers)]  # -9 is written -9.0, too
+    found = frame.copy()
+    for name, cells in frame.items():
+        gaps = cells.isin(numbers if cells.dtype == np.float64 else texts)
+        if gaps.any():
+            found[name] = cells.mask(gaps)
+    return found
+
+
+def source_of(
+    table: pa.Table, name: str = "the table", first: int = 0, missing: Collection[str] = ()
+) -> Source:
     """A table in memory, whose first row is number `first` of the whole, from 0."""
     names = [column for column in table.column_names if column and not _INDEX.fullmatch(column)]
     if len(set(names)) < len(names):
         raise FairbanditError(f"{name} has more than one column of one name: {listed(names)}")
-    frame = _frame(table.select(names))
+    frame = _with_gaps(_frame(table.select(names)), missing)
     frame.index += first
     return Source(name, names, frame)
 
