@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from fairbandit.environments.reading import Source, keep, read_header, read_table, source_of
+from fairbandit.environments.reading import (
+    Source,
+    keep,
+    listed,
+    missing_texts,
+    read_header,
+    read_table,
+    remark,
+    source_of,
+    texts_of,
+)
 from fairbandit.errors import FairbanditError
+from fairbandit.files import natural_order, open_regular
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
 from fairbandit.logs.obp import read_obp
@@ -21,8 +33,18 @@ from fairbandit.logs.own import is_own, read_own
 from fairbandit.logs.tables import Columns, encoder_of, log_of_table
 
 TABLES = (".csv", ".parquet")
-ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson")
+ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """How the files of logs are called."""
+
+TAKES: dict[str, tuple[str, ...]] = {
+    "the log of an agent": (),
+    "the feedback of obp": ("group", "propensity"),
+    "DSJSON": ("group", "features", "exclude", "like", "time", "bad_lines"),
+}
+"""The arguments that each kind of log takes; a table takes all but `bad_lines`."""
+
+CHOICES = {"features", "exclude"}
+"""The arguments that choose features, which `like` does, too."""
 
 
 def read_log(
@@ -38,8 +60,15 @@ def read_log(
     separator: str = ",",
     decimal: str = ".",
     like: Log | None = None,
+    exclude: Sequence[str] | None = None,
+    missing_values: Sequence[str] | None = None,
+    time: str | None = None,
+    bad_lines: str = "error",
 ) -> Log:
     """Reads logged decisions.
+
+    An argument that a kind of log does not take is an error. Lines and files that are left out are
+    counted in a notice.
 
     Args:
         source: one of
@@ -47,29 +76,37 @@ def read_log(
             a CSV or Parquet file, or a table of pandas, pyarrow or polars, with a row for each
             candidate;
             the dictionary of bandit feedback of obp;
-            a file of Vowpal Wabbit's DSJSON;
+            a file of Vowpal Wabbit's DSJSON, compressed where it ends in .gz;
             a folder of files of one of these kinds, which is one log. Each decision lies in one
             file.
         decision: the column that says which rows are one pool.
         picked: the column of 1 for the pick of each pool, 2, 3, … for further picks of a shortlist,
-            and 0 for the others.
+            and 0 for the others; or of yes or true, and no or false.
         propensity: the column of the probability with which each candidate would be picked, or of
             that of the pick alone, in its own row or in all of its pool; None where nobody knows
-            it.
+            it, for obp too.
         group: the column of the sensitive group, or a list of several columns; for DSJSON, the
             feature that names the group; for obp, the label of each action's group, where None
             makes each action a group of its own.
         reward: the column of the reward, empty but for picks; and there, too, where none came.
         features: the columns of features, as a list, or a mapping or YAML file as
             `environment.columns` takes it; None takes all others that can be features. They are
-            encoded as those of a `Table`, and so is the group.
+            encoded as those of a `Table`, and so is the group. For DSJSON, a list of features or of
+            namespaces, or None for all.
         score: a column of scores by which candidates were judged, for audits.
         separator, decimal: of CSV files.
         like: a log of a table whose columns are the features, encoded as there; so an agent that
-            learned from one table can be judged by another. None encodes by this table.
+            learned from one table can be judged by another. None encodes by this table. For
+            DSJSON, a log whose features are taken, in its order.
+        exclude: columns that are no features; for DSJSON, features or namespaces.
+        missing_values: of a table, the texts that are missing cells, as for `Table`.
+        time: the column, or the key of a DSJSON line, by which decisions are sorted: numbers, or
+            times in ISO 8601, one a decision. It is no feature.
+        bad_lines: `skip` leaves out lines that hold no decision of DSJSON; `error` refuses them.
 
     Returns:
-        The log, in the order of the files' names and of the lines in each.
+        The log, in the order of `time`, or else in the natural order of the files' names (day-2
+        before day-10) and of the lines in each.
 
     Raises:
         FairbanditError: a file that is missing, damaged or of another kind, or a value that does
@@ -82,33 +119,39 @@ def read_log(
     >>> len(log), log.labels, log.rewards[:, 0].tolist()
     (2, ('a', 'b'), [2.0, 1.0])
     """
-    if isinstance(source, Mapping) and "pscore" in source:
-        return read_obp(source, None if group == "group" else group)
+    given, kind, paths = dict(locals()), "a table", list[Path]()
+    if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
+        kind = "the feedback of obp"
+    elif isinstance(source, (str, PathLike)):
+        kind, paths = _files(Path(source), time)
+    options = _checked(kind, given)
+    if kind == "the feedback of obp":
+        return read_obp(source, group, propensity)
+    if kind == "the log of an agent":
+        return read_own(paths, str(source))
+    if kind == "DSJSON":
+        return read_dsjson(paths, str(source), **options)
     if not isinstance(source, Source):
-        if isinstance(source, (str, PathLike)):
-            kind, paths = _files(Path(source))
-            if kind == "own":
-                return read_own(paths, str(source))
-            if kind == "dsjson":
-                return read_dsjson(paths, str(source), str(group))
-        else:
-            path, _held = keep(source)  # which lives until the end of this call
-            paths = [Path(path)]
-        source = _together([read_table(one, (), True, separator, decimal) for one in paths])
+        path, _held = ("", None) if paths else keep(source)  # which lives until this call ends
+        marks = separator, decimal, missing_values
+        source = _together([read_table(one, (), True, *marks) for one in paths or [path]])
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
     if like is not None and like.encoder is None:
         raise FairbanditError("like: expected a log that was read from a table")
     columns = Columns(decision, picked, propensity, reward, score)
     groups = list(group) if isinstance(group, (list, tuple)) else [group]
-    further = [name for name in (propensity, score) if name is not None]
+    further = [name for name in (propensity, score, time) if name is not None]
     taken = [decision, picked, reward, *further, *groups]
     if not groups or not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
     source = replace(source, decimal=decimal)
     source.need(taken)
+    source = _with_numbers(source, picked)
+    if time is not None:
+        source = _by_time(source, time, decision)
     encoder = None if like is None else like.encoder
-    encoder = encoder or encoder_of(source, taken, groups, features)
+    encoder = encoder or encoder_of(source, taken, groups, features, texts_of("exclude", exclude))
     return log_of_table(source, columns, groups, encoder)
 
 
@@ -124,7 +167,7 @@ def read_pieces(
 
     A piece of a table has about so many rows; those of a decision stand together in the table. The
     first piece says how features are encoded, unless `like` does, so that later ones may hold no
-    other categories. A file of another kind is one piece.
+    other categories. A file of another kind is one piece. A table is not sorted by `time`.
 
     Args:
         path: a file or a folder, as for `read_log`.
@@ -137,31 +180,85 @@ def read_pieces(
     Raises:
         FairbanditError: as `read_log`.
     """
-    kind, paths = _files(Path(path))
-    if kind != "table":
-        yield read_log(path, **options)
+    kind, paths = _files(Path(path), options.get("time"))
+    if kind != "a table":
+        yield read_log(path, separator=separator, like=like, **options)
         return
+    if options.get("time") is not None:
+        raise FairbanditError("time: the pieces of a table stay in the order of its rows")
     for one in paths:
-        for piece in _pieces(one, options.get("decision", "decision"), rows, separator):
+        missing = missing_texts(one, options.get("missing_values"))
+        decision = options.get("decision", "decision")
+        for piece in _pieces(one, decision, rows, separator, missing):
             log = read_log(piece, like=like, **options)
-            like = log[:0] if like is None else like
+            if like is None:
+                like = log[:0]
+                options = {key: options[key] for key in options if key not in CHOICES}
             yield log
 
 
-def _files(path: Path) -> tuple[str, list[Path]]:
-    """The kind of a log, table, own or dsjson, and its files, by name."""
+def _files(path: Path, time: str | None) -> tuple[str, list[Path]]:
+    """The kind of a log in a file or a folder, and its files in the natural order of names."""
     paths = [path]
     if path.is_dir():
-        paths = [file for file in sorted(path.iterdir()) if file.suffix.lower() in ENDINGS]
+        every = sorted(path.iterdir(), key=lambda file: (natural_order(file.name), file.name))
+        paths = [file for file in every if file.name.lower().endswith(ENDINGS)]
         if not paths:
             raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
-    kinds = {
-        "table" if file.suffix.lower() in TABLES else "own" if is_own(file) else "dsjson"
-        for file in paths
-    }
+        if len(paths) > 1 and time is None:
+            remark(
+                f"{path}: {len(paths):,} files in the natural order of their names: "
+                f"{paths[0].name} … {paths[-1].name}"
+            )
+        if others := [one.name for one in every if one not in paths and one.suffix != ".lock"]:
+            remark(f"{path}: {len(others):,} files are left out: {listed(others, 5)}")
+    kinds = {_kind(file) for file in paths}
     if len(kinds) > 1:
         raise FairbanditError(f"{path} holds files of several kinds, which are no one log")
     return kinds.pop(), paths
+
+
+def _kind(file: Path) -> str:
+    if file.name.lower().removesuffix(".gz").endswith(TABLES):
+        return "a table"
+    return "the log of an agent" if is_own(file) else "DSJSON"
+
+
+def _checked(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that a kind of log takes; of others, only the defaults are no error."""
+    defaults: Any = read_log.__kwdefaults__
+    takes = TAKES.get(kind, [key for key in defaults if key != "bad_lines"])
+    own = [key for key, default in defaults.items() if not _is(given[key], default)]
+    if wrong := [key for key in own if key not in takes]:
+        taken = f"; it takes {listed(takes)}" * bool(takes)
+        raise FairbanditError(f"{kind} does not take {listed(wrong)}{taken}")
+    if "like" in own and (not isinstance(given["like"], Log) or CHOICES.intersection(own)):
+        raise FairbanditError("like: expected a log, and neither features nor exclude beside it")
+    return {key: given[key] for key in takes}
+
+
+def _is(value: Any, default: str | None) -> bool:
+    return value is default or (isinstance(value, str) and value == default)
+
+
+def _with_numbers(source: Source, picked: str) -> Source:
+    """A table whose picks are numbers, where they were yes and no."""
+    cells = source.frame[picked]
+    if cells.dtype != np.float64:
+        words = cells.str.lower()
+        cells = cells.mask(words.isin(["yes", "y"]), "1").mask(words.isin(["no", "n"]), "0")
+    return replace(source, frame=source.frame.assign(**{picked: cells}))
+
+
+def _by_time(source: Source, time: str, decision: str) -> Source:
+    """The rows of a table in the order of a column that is the same in all rows of a decision."""
+    import pandas as pd
+
+    times = source.times(time)
+    keys = [source.frame.index.get_level_values(0), source.frame[decision].to_numpy()]
+    first = pd.Series(times).groupby(keys, dropna=False).transform("first").to_numpy()
+    source.require(time, first == times, "the time of the decision's first row")
+    return replace(source, frame=source.frame.iloc[np.argsort(times, kind="stable")])
 
 
 def _together(tables: Sequence[Source]) -> Source:
@@ -174,7 +271,9 @@ def _together(tables: Sequence[Source]) -> Source:
     return replace(first, frame=pd.concat({one.name: one.frame for one in tables}))
 
 
-def _pieces(path: Path, decision: str, rows: int, separator: str) -> Iterator[Source]:
+def _pieces(
+    path: Path, decision: str, rows: int, separator: str, missing: Collection[str]
+) -> Iterator[Source]:
     """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
     first, rest = 0, None
     try:
@@ -184,28 +283,30 @@ def _pieces(path: Path, decision: str, rows: int, separator: str) -> Iterator[So
             rest = batch if rest is None else pa.concat_tables([rest, batch])
             end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
             if end > 0 and len(rest) >= rows:
-                yield source_of(rest[:end], str(path), first)
+                yield source_of(rest[:end], str(path), first, missing)
                 first, rest = first + end, rest[end:]
         if rest is not None:
-            yield source_of(rest, str(path), first)
+            yield source_of(rest, str(path), first, missing)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise FairbanditError(f"cannot read {path}: {error}") from error
 
 
 def _batches(path: Path, rows: int, separator: str) -> Iterator[pa.Table]:
     """The rows of a table, at most so many at a time."""
-    if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
-        with parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-            for batch in file.iter_batches(rows, use_threads=False):
-                yield pa.Table.from_batches([batch])
-        return
-    separator = "\t" if separator == "tab" else separator
-    types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
-    blocks = csv.open_csv(
-        path,
-        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(column_types=types),
-    )
-    for block in blocks:
-        for low in range(0, len(block), rows):
-            yield pa.Table.from_batches([block.slice(low, rows)])
+    with open_regular(path) as file:
+        if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
+            options: Any = {"page_checksum_verification": True, "pre_buffer": False}
+            with parquet.ParquetFile(file, **options) as table:
+                for batch in table.iter_batches(rows, use_threads=False):
+                    yield pa.Table.from_batches([batch])
+            return
+        separator = "\t" if separator == "tab" else separator
+        types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
+        blocks = csv.open_csv(
+            file,
+            parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(column_types=types),
+        )
+        for block in blocks:
+            for low in range(0, len(block), rows):
+                yield pa.Table.from_batches([block.slice(low, rows)])
