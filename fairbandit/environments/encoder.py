@@ -43,6 +43,7 @@ class Encoder:
         fill: whether missing cells and unknown codes of raw rows become 0, the mean, with a notice,
             or are an error.
         decimal: the decimal mark of numbers that are texts.
+        missing: the texts that are missing cells in raw rows.
 
     Attributes:
         names: of the d features, as in `age`, `job=1`, `job=2`, `bias`.
@@ -56,10 +57,15 @@ class Encoder:
     """
 
     def __init__(
-        self, columns: Sequence[Any], bias: bool = False, fill: bool = True, decimal: str = "."
+        self,
+        columns: Sequence[Any],
+        bias: bool = False,
+        fill: bool = True,
+        decimal: str = ".",
+        missing: Sequence[str] = (),
     ) -> None:
         self._columns = [Column(*column) for column in columns]
-        self.bias, self.fill, self.decimal = bias, fill, decimal
+        self.bias, self.fill, self.decimal, self.missing = bias, fill, decimal, tuple(missing)
         names: list[str] = []
         for name, _, codes, _, *scales in self._columns:
             own = [f"{name}={code}" for code in codes] or [name]
@@ -107,12 +113,13 @@ class Encoder:
             means = np.where(constant, low, np.nanmean(block, axis=0))
             scales = np.where(constant, 1.0, np.nanstd(block, axis=0))
             found.append(column._replace(means=means.tolist(), deviations=scales.tolist()))
-        return cls(found, **options)
+        return cls(found, decimal=source.decimal, missing=source.missing, **options)
 
     def state(self) -> dict[str, Any]:
         """All arguments of the encoder as plain data, which JSON holds exactly."""
         columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
-        return {"columns": columns, "bias": self.bias, "fill": self.fill, "decimal": self.decimal}
+        options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
+        return {"columns": columns, **options, "missing": [*self.missing]}
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """The features of each row, (n, d).
@@ -135,7 +142,8 @@ class Encoder:
 
     def _raw(self, rows: Any) -> Source:
         """Raw rows; with `fill`, cells of unknown codes are missing, and there is a notice."""
-        source = replace(source_of(table_of(rows), "the pool"), decimal=self.decimal)
+        source = source_of(table_of(rows), "the pool", missing_values=self.missing)
+        source = replace(source, decimal=self.decimal)
         source.need(column.name for column in self._columns)
         frame = source.frame
         for column in self._columns:

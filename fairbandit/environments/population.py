@@ -148,8 +148,8 @@ def load_population(request: Request) -> Population:
     rewards = Encoder.fitted({request.reward: None}, first)(members.source)[:, 0]
     group = request.group if request.group_feature and request.group not in columns else None
     features = {**columns, **({group: list(kept)} if group else {})}
-    options = {"fill": request.missing is Missing.mean, "decimal": request.decimal}
-    encoder = Encoder.fitted(features, first, group, bias=request.bias, **options)
+    options = {"fill": request.missing is Missing.mean, "bias": request.bias}
+    encoder = Encoder.fitted(features, first, group, **options)
     made = _members(encoder(members.source), rewards, members, len(kept))
     return Population(made, kept, encoder, columns)
 

@@ -17,12 +17,13 @@ import logging
 import re
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -83,14 +84,6 @@ def texts_of(name: str, given: Any) -> list[str]:
     return [str(one) for one in found]
 
 
-def missing_texts(path: str | Path, given: Any) -> Collection[str]:
-    """The texts that are missing cells of a file, or of a table in memory, by `missing_values`."""
-    empty = [""] * str(path).lower().endswith(".csv")  # which has no other word for a missing cell
-    if given is None:
-        return MISSING if empty else ()
-    return [*empty, *texts_of("missing_values", given)]
-
-
 @dataclass(frozen=True)
 class Source:
     """A table that was read, or some of its rows.
@@ -104,6 +97,7 @@ class Source:
             name of each row's table before that.
         decimal: the decimal mark of numbers that are texts, `.` or `,`.
         unit: what messages call a row.
+        missing: the texts that are missing cells, in further rows too.
     """
 
     name: str
@@ -111,6 +105,7 @@ class Source:
     frame: pd.DataFrame
     decimal: str = "."
     unit: str = "row"
+    missing: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -162,19 +157,6 @@ class Source:
         self.require(column, fits & ~(np.abs(values) > LARGEST), number)
         return values
 
-    def times(self, column: str) -> NDArray[Any]:
-        """A column of numbers or of times in ISO 8601 as numbers that sort the rows by time."""
-        import pandas as pd
-
-        self.require(column, ~self.gaps(column), "a time")
-        if self.fits(column).all():
-            return self.numbers(column)
-        texts = self.frame[column].astype(object)
-        times = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
-        expected = "a number, or a time of ISO 8601 such as 2024-05-31T08:00:00Z"
-        self.require(column, times.notna().to_numpy(dtype=np.bool_), expected)
-        return times.astype("datetime64[ns, UTC]").astype(np.int64).to_numpy()
-
     def labels(self, column: str) -> NDArray[Any]:
         """A column as labels, one a row; None where a cell is missing."""
         places, cells = self.frame[column].factorize()
@@ -212,8 +194,7 @@ def read_table(
     if source is None:
         source = _read(Path(path), None if every else columns, separator)
     source.need(columns, f"with separator={separator!r} ")
-    frame = _with_gaps(source.frame, missing_texts(path, missing_values))
-    return replace(source, frame=frame, decimal=decimal)
+    return _with_gaps(replace(source, decimal=decimal), missing_values)
 
 
 def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source:
@@ -221,32 +202,34 @@ def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source
     ending = path.suffix.lower()
     if ending not in (".csv", ".parquet") or not path.exists():
         raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet")
+    with readable(path, separator) as file:
+        is_csv = ending == ".csv"
+        names = read_header(path, separator) if is_csv else pq.read_schema(file).names
+        # spreadsheets leave columns without a name behind
+        names = [name for name in names if name and not _INDEX.fullmatch(name)]
+        counts = Counter(name for name in names if columns is None or name in columns)
+        if twice := [repr(name) for name, times in counts.items() if times > 1]:
+            raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
+        if is_csv:  # as text, since `01` is no number where codes are meant
+            types = dict.fromkeys(counts, pa.string())
+            table = pa_csv.read_csv(
+                file,  # without threads, messages of Arrow name the row
+                read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
+                parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+                convert_options=pa_csv.ConvertOptions(include_columns=types, column_types=types),
+            )
+        else:  # without read-ahead, whose threads could outlive a process that ends at once
+            with pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False) as whole:
+                table = whole.read([*counts], use_threads=False)
+        return Source(str(path), names, _frame(table))
+
+
+@contextmanager
+def readable(path: Path, separator: str) -> Iterator[BinaryIO]:
+    """Opens the file of a table; errors of its readers say what kind of file was expected."""
     try:
         with open_regular(path) as file:
-            of_csv = ending == ".csv"
-            names = read_header(path, separator) if of_csv else pq.read_schema(file).names
-            # spreadsheets leave columns without a name behind
-            names = [name for name in names if name and not _INDEX.fullmatch(name)]
-            counts = Counter(name for name in names if columns is None or name in columns)
-            if twice := [repr(name) for name, times in counts.items() if times > 1]:
-                raise FairbanditError(
-                    f"{path} has more than one column {listed(twice)}; rename them"
-                )
-            if of_csv:  # as text, since `01` is no number where codes are meant
-                types = dict.fromkeys(counts, pa.string())
-                table = pa_csv.read_csv(
-                    file,  # without threads, messages of Arrow name the row
-                    read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
-                    parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-                    convert_options=pa_csv.ConvertOptions(
-                        include_columns=types, column_types=types
-                    ),
-                )
-            else:  # without read-ahead, whose threads could outlive a process that ends at once
-                options: Any = {"page_checksum_verification": True, "pre_buffer": False}
-                with pq.ParquetFile(file, **options) as table_file:
-                    table = table_file.read([*counts], use_threads=False)
-        return Source(str(path), names, _frame(table))
+            yield file
     except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
         reason = str(error).partition("\n")[0][:200]
         raise FairbanditError(
@@ -291,28 +274,29 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _with_gaps(frame: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
+def _with_gaps(source: Source, missing_values: Any) -> Source:
     """A table in which some texts, and the numbers that they spell, are missing cells."""
-    numbers = [float(text) for text in missing if re.fullmatch(NUMBER, text)]
-    texts = [*missing, *map(repr, numbers), *map(label, numbers)]  # -9 is written -9.0, too
-    found = frame.copy()
-    for name, cells in frame.items():
-        gaps = cells.isin(numbers if cells.dtype == np.float64 else texts)
-        if gaps.any():
-            found[name] = cells.mask(gaps)
-    return found
+    texts = texts_of("missing_values", missing_values)
+    numbers = [float(text) for text in texts if re.fullmatch(NUMBER, text)]
+    texts += [*map(repr, numbers), *map(label, numbers)]  # -9 is written -9.0, too
+    if source.name.lower().endswith(".csv"):
+        texts += sorted(MISSING) if missing_values is None else [""]
+    frame = source.frame.copy()
+    for name, cells in frame.items() if texts else ():
+        frame[name] = cells.mask(cells.isin(numbers if cells.dtype == np.float64 else texts))
+    return replace(source, frame=frame, missing=texts)
 
 
 def source_of(
-    table: pa.Table, name: str = "the table", first: int = 0, missing: Collection[str] = ()
+    table: pa.Table, name: str = "the table", first: int = 0, missing_values: Any = None
 ) -> Source:
     """A table in memory, whose first row is number `first` of the whole, from 0."""
     names = [column for column in table.column_names if column and not _INDEX.fullmatch(column)]
     if len(set(names)) < len(names):
         raise FairbanditError(f"{name} has more than one column of one name: {listed(names)}")
-    frame = _with_gaps(_frame(table.select(names)), missing)
+    frame = _frame(table.select(names))
     frame.index += first
-    return Source(name, names, frame)
+    return _with_gaps(Source(name, names, frame), missing_values)
 
 
 def table_of(data: Any) -> pa.Table:

@@ -12,32 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from fairbandit.environments.reading import Source, listed, remark, texts_of
+from fairbandit.environments.reading import listed, remark, texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.files import open_regular
 from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Log
 from fairbandit.logs.tables import Pool, log_of_pools, number
 
-LEFT_OUT = {
-    "_skipLearn": "never carried out (_skipLearn)",
-    "_outcomes": "of conditional bandits (_outcomes)",
-}
-"""The keys of lines that are left out, and why."""
-
 
 def read_dsjson(
-    paths: Sequence[Path],
-    name: str,
-    *,
-    group: str,
-    features: Any = None,
-    exclude: Any = None,
-    like: Log | None = None,
-    time: str | None = None,
-    bad_lines: str = "error",
+    paths: Sequence[Path], name: str, *, group: str, bad_lines: str = "error", **choice: Any
 ) -> Log:
     """The log of files with a decision a line: `_label_cost, _labelIndex, a, p, c`.
 
@@ -46,54 +31,40 @@ def read_dsjson(
     −`_label_cost`. The feature of an action that names its group, such as `group` or `user.region`,
     is a text, a number, or a namespace with one feature, whose name is the group.
 
-    Lines without `_label_cost`, such as those of rewards that came late, and those of `LEFT_OUT`
-    are left out with a notice that counts them. `read_log` describes the arguments.
+    Some lines are left out, with a notice that counts them: those without `_label_cost`, such as
+    rewards that came late, those of `_skipLearn`, whose decision was never carried out, and those
+    of conditional bandits. `read_log` has the arguments; the choice of features is one of three.
     """
-    if bad_lines not in ("error", "skip") or not isinstance(group, str):
-        raise FairbanditError(
-            "DSJSON: expected bad_lines=error or skip, and the name of one feature as group; got "
-            f"{bad_lines!r} and {group!r}"
-        )
-    pools, times, lines = list[Pool](), list[str](), Counter[str]()
+    import pandas as pd
+
+    if bad_lines not in ("error", "skip"):
+        raise FairbanditError(f"bad_lines: expected error or skip, got {bad_lines!r}")
+    pools, lines = list[Pool](), Counter[str]()
     for path in paths:
         for count, line in enumerate(_lines(path), 1):
-            where = f"{path}, line {count}: no decision of DSJSON"
             if not line.strip():
                 continue
             try:
-                with of_line(f"{where} (bad_lines=skip leaves such lines out)"):
+                with of_line(f"{path}, line {count}: no decision of DSJSON (see bad_lines)"):
                     record = json.loads(line)
                     reason = _reason(record)
-                    at = str(record[time]) if time and not reason else ""
-                    found = [] if reason else [_pool(record, str(path), count, group)]
+                    if not reason:
+                        pools.append(_pool(record, str(path), count, str(group)))
             except FairbanditError:
                 if bad_lines == "error":
                     raise
-                record, reason, found = {}, "bad (bad_lines=skip)", []
-            if record.get("pdrop"):
-                raise FairbanditError(f"{where}s: `pdrop` says that some were left out before")
+                reason = "bad (bad_lines=skip)"
             lines[reason] += 1
-            pools += found
-            times += [at] * len(found)
     reasons = ", ".join(f"{lines[reason]:,} {reason}" for reason in lines if reason)
-    total = lines.total()
-    missing = f"{total - lines['']:,} of {total:,} lines are left out: {reasons}"
+    missing = f"{lines.total() - lines['']:,} of {lines.total():,} lines are left out: {reasons}"
     if reasons and not pools:
         raise FairbanditError(f"{name} holds no decision; {missing}")
     if reasons:
         remark(f"{name}: {missing}")
-    if time is not None:
-        pools = _by_time(pools, time, times, name)
-    rows = [context for pool in pools for context in pool.contexts]
+    rows = list(chain.from_iterable(pool.contexts for pool in pools))
     every = list(dict.fromkeys(chain.from_iterable(rows)))
-    columns = _columns(name, every, features, exclude, like)
-    places, contexts = (
-        {one: at for at, one in enumerate(columns)},
-        np.zeros((len(rows), len(columns))),
-    )
-    for values, row in zip(contexts, rows, strict=True):
-        for one in row.keys() & places.keys():
-            values[places[one]] = row[one]
+    columns = _columns(name, every, **choice)
+    contexts = pd.DataFrame(rows, columns=columns, dtype=np.float64).fillna(0.0).to_numpy()
     return log_of_pools(pools, name, contexts, features=tuple(columns))
 
 
@@ -105,39 +76,30 @@ def _lines(path: Path) -> Iterator[bytes]:
             raise FairbanditError(f"cannot read {path}: {error}") from error
 
 
-def _reason(record: Any) -> str:
+def _reason(record: dict[str, Any]) -> str:
     """Why a line is left out; empty for a decision."""
-    if not isinstance(record, dict):
-        raise ValueError("expected an object of JSON")
-    reasons = [reason for key, reason in LEFT_OUT.items() if record.get(key)]
-    if not reasons and "_label_cost" not in record:
-        return "without a cost (_label_cost)"
-    return next(iter(reasons), "")
-
-
-def _by_time(pools: Sequence[Pool], time: str, times: Sequence[str], name: str) -> list[Pool]:
-    import pandas as pd
-
-    places = [[pool.file for pool in pools], [pool.line - 1 for pool in pools]]
-    cells = pd.Series(times, pd.MultiIndex.from_arrays(places), pd.ArrowDtype(pa.string()))
-    found = Source(name, [time], cells.to_frame(time), unit="line").times(time)
-    return [pools[at] for at in np.argsort(found, kind="stable")]
+    if record.get("_skipLearn"):
+        return "never carried out (_skipLearn)"
+    if "_outcomes" in record:
+        return "of conditional bandits (_outcomes)"
+    return "" if "_label_cost" in record else "without a cost (_label_cost)"
 
 
 def _columns(
-    name: str, every: Sequence[str], features: Any, exclude: Any, like: Log | None
-) -> Sequence[str]:
+    name: str, every: list[str], features: Any = None, exclude: Any = None, like: Log | None = None
+) -> list[str]:
     """The features that are taken, of all that the lines have."""
     if like is None:
         out = _named(name, every, texts_of("exclude", exclude))
         chosen = every if features is None else _named(name, every, texts_of("features", features))
         return [one for one in chosen if one not in out]
-    new = [one for one in every if one not in like.features]
+    known = {*like.features}
+    new = [one for one in every if one not in known]
     if like.encoder is not None or len(new) == len(every):
         raise FairbanditError(f"like: expected a log of DSJSON that shares features with {name}")
     if new:
         remark(f"{name}: {len(new):,} features that `like` lacks are left out: {listed(new, 5)}")
-    return like.features
+    return [*like.features]
 
 
 def _named(name: str, every: Sequence[str], asked: Sequence[str]) -> dict[str, None]:
@@ -156,8 +118,8 @@ def _pool(record: Any, file: str, line: int, group: str) -> Pool:
     actions, pick = record["c"]["_multi"], record["_labelIndex"]
     chances = dict(zip(record["a"], record["p"], strict=True))
     label = number(record["_label_probability"], "_label_probability")
-    if record.get("_label_Action", pick + 1) != pick + 1:
-        raise ValueError("`_label_Action` is not `_labelIndex` + 1")
+    if record.get("_label_Action", pick + 1) != pick + 1 or record.get("pdrop"):
+        raise ValueError("`_label_Action` is not `_labelIndex` + 1, or `pdrop` left out decisions")
     if len(chances) != len(actions) or not abs(label - chances[pick + 1]) <= 1e-4 * label:
         raise ValueError("`a` is no order of actions, or `_label_probability` is not the pick's")
     shared, labels, contexts = _encoded(_leaves(record["c"])), [], []

@@ -27,11 +27,7 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
     model has a θ of its own for each action; so they are without `action_context`. Where there are
     several positions, x also has a number that is 1 or 0 for each. `pi_b`, where obp's synthetic
     data have it, gives the probabilities of all actions. A reward that is NaN is missing.
-
-    Args:
-        feedback: the dictionary.
-        group: the label of each action's group; `group` makes each action a group of its own.
-        propensity: None reads no probabilities.
+    `read_log` has the arguments.
     """
     with of_line(NAME):
         x, rewards = (np.asarray(feedback[key], np.float64) for key in ("context", "reward"))
@@ -44,13 +40,10 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
             raise ValueError(
                 f"expected {n} contexts and {k} action contexts (at most {MOST_ACTIONS:,})"
             )
-        own = group is None or (isinstance(group, str) and group == "group")
-        labels = list(range(k) if own else group)
-        if isinstance(group, str) > own or len(labels) != k:
-            got = repr(group) if isinstance(group, str) else len(labels)
+        labels = [*range(k)] if str(group) in ("None", "group") else group
+        if isinstance(labels, str) or len(labels) != k:
+            got = labels if isinstance(labels, str) else len(labels)
             raise FairbanditError(f"group: expected {k} labels, one an action; got {got}")
-        if propensity not in ("propensity", None):
-            raise FairbanditError(f"propensity: expected None or the default; got {propensity!r}")
         if propensity and pscore is None:
             raise FairbanditError("there is no pscore; propensity=None reads a log without it")
         names = [f"x{a}" for a in range(x.shape[1])]
@@ -74,6 +67,5 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
     of_actions = [f"z{b}" for b in range(z.shape[1])]
     features = (*of_actions, *names, *(f"{a}*{b}" for a in names for b in of_actions))
     log = log_of_pools(pools, NAME, contexts, unit="round", features=features)
-    if propensity:
-        return log
-    return replace(log, propensities=np.full_like(log.propensities, np.nan), probabilities=None)
+    unknown = np.full_like(log.propensities, np.nan)
+    return log if propensity else replace(log, propensities=unknown, probabilities=None)

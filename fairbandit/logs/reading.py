@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
@@ -17,34 +16,35 @@ from fairbandit.environments.reading import (
     Source,
     keep,
     listed,
-    missing_texts,
     read_header,
     read_table,
+    readable,
     remark,
     source_of,
     texts_of,
 )
 from fairbandit.errors import FairbanditError
-from fairbandit.files import natural_order, open_regular
+from fairbandit.files import natural_order
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
 from fairbandit.logs.tables import Columns, encoder_of, log_of_table
 
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """How the files of logs are called."""
 
 TAKES: dict[str, tuple[str, ...]] = {
-    "the log of an agent": (),
-    "the feedback of obp": ("group", "propensity"),
-    "DSJSON": ("group", "features", "exclude", "like", "time", "bad_lines"),
+    "agent": (),
+    "obp": ("group", "propensity"),
+    "DSJSON": ("group", "features", "exclude", "like", "bad_lines"),
 }
 """The arguments that each kind of log takes; a table takes all but `bad_lines`."""
 
-CHOICES = {"features", "exclude"}
-"""The arguments that choose features, which `like` does, too."""
+_ANSWERS = {"yes": "1", "y": "1", "no": "0", "n": "0"}
+WORDS = {form(word): _ANSWERS[word] for word in _ANSWERS for form in (str, str.title, str.upper)}
+"""The words of a column `picked` that are numbers."""
 
 
 def read_log(
@@ -65,10 +65,7 @@ def read_log(
     time: str | None = None,
     bad_lines: str = "error",
 ) -> Log:
-    """Reads logged decisions.
-
-    An argument that a kind of log does not take is an error. Lines and files that are left out are
-    counted in a notice.
+    """Reads logged decisions; a notice counts the lines and files that are left out.
 
     Args:
         source: one of
@@ -81,7 +78,7 @@ def read_log(
             file.
         decision: the column that says which rows are one pool.
         picked: the column of 1 for the pick of each pool, 2, 3, … for further picks of a shortlist,
-            and 0 for the others; or of yes or true, and no or false.
+            and 0 for the others; or of yes and no, or true and false.
         propensity: the column of the probability with which each candidate would be picked, or of
             that of the pick alone, in its own row or in all of its pool; None where nobody knows
             it, for obp too.
@@ -91,26 +88,26 @@ def read_log(
         reward: the column of the reward, empty but for picks; and there, too, where none came.
         features: the columns of features, as a list, or a mapping or YAML file as
             `environment.columns` takes it; None takes all others that can be features. They are
-            encoded as those of a `Table`, and so is the group. For DSJSON, a list of features or of
-            namespaces, or None for all.
+            encoded as those of a `Table`, and so is the group. For DSJSON, a list of names or
+            namespaces.
         score: a column of scores by which candidates were judged, for audits.
         separator, decimal: of CSV files.
         like: a log of a table whose columns are the features, encoded as there; so an agent that
             learned from one table can be judged by another. None encodes by this table. For
-            DSJSON, a log whose features are taken, in its order.
-        exclude: columns that are no features; for DSJSON, features or namespaces.
-        missing_values: of a table, the texts that are missing cells, as for `Table`.
-        time: the column, or the key of a DSJSON line, by which decisions are sorted: numbers, or
-            times in ISO 8601, one a decision. It is no feature.
+            DSJSON, a log whose features are taken.
+        exclude: columns that are not features; for DSJSON, features or namespaces.
+        missing_values: the texts that are missing cells of a table, as for `Table`.
+        time: the column by which the decisions of a table are sorted: numbers, or times in ISO
+            8601, one a decision. It is not a feature.
         bad_lines: `skip` leaves out lines that hold no decision of DSJSON; `error` refuses them.
 
     Returns:
-        The log, in the order of `time`, or else in the natural order of the files' names (day-2
-        before day-10) and of the lines in each.
+        The log, in the order of `time`, or in the natural order of the files' names (day-2 before
+        day-10) and of the lines in each.
 
     Raises:
-        FairbanditError: a file that is missing, damaged or of another kind, or a value that does
-            not make sense; the message names the row or the line.
+        FairbanditError: a file that is missing, damaged or of another kind, an argument that this
+            kind of log does not take, or a value that does not make sense, with its row or line.
 
     >>> table = {"decision": [1, 1, 2, 2], "group": ["a", "b", "b", "a"], "age": [3, 4, 5, 6],
     ...          "picked": [0, 1, 1, 0], "propensity": [0.5, 0.5, 0.5, 0.5],
@@ -119,15 +116,15 @@ def read_log(
     >>> len(log), log.labels, log.rewards[:, 0].tolist()
     (2, ('a', 'b'), [2.0, 1.0])
     """
-    given, kind, paths = dict(locals()), "a table", list[Path]()
+    given, kind, paths = dict(locals()), "table", list[Path]()
     if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
-        kind = "the feedback of obp"
+        kind = "obp"
     elif isinstance(source, (str, PathLike)):
-        kind, paths = _files(Path(source), time)
+        kind, paths = _files(Path(source))
     options = _checked(kind, given)
-    if kind == "the feedback of obp":
+    if kind == "obp":
         return read_obp(source, group, propensity)
-    if kind == "the log of an agent":
+    if kind == "agent":
         return read_own(paths, str(source))
     if kind == "DSJSON":
         return read_dsjson(paths, str(source), **options)
@@ -145,9 +142,8 @@ def read_log(
     taken = [decision, picked, reward, *further, *groups]
     if not groups or not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
-    source = replace(source, decimal=decimal)
+    source = replace(source, frame=source.frame.replace({picked: WORDS}), decimal=decimal)
     source.need(taken)
-    source = _with_numbers(source, picked)
     if time is not None:
         source = _by_time(source, time, decision)
     encoder = None if like is None else like.encoder
@@ -180,24 +176,22 @@ def read_pieces(
     Raises:
         FairbanditError: as `read_log`.
     """
-    kind, paths = _files(Path(path), options.get("time"))
-    if kind != "a table":
+    kind, paths = _files(Path(path))
+    if kind != "table":
         yield read_log(path, separator=separator, like=like, **options)
         return
     if options.get("time") is not None:
         raise FairbanditError("time: the pieces of a table stay in the order of its rows")
     for one in paths:
-        missing = missing_texts(one, options.get("missing_values"))
-        decision = options.get("decision", "decision")
-        for piece in _pieces(one, decision, rows, separator, missing):
+        given = options.get("decision", "decision"), options.get("missing_values")
+        for piece in _pieces(one, *given, rows, separator):
             log = read_log(piece, like=like, **options)
-            if like is None:
-                like = log[:0]
-                options = {key: options[key] for key in options if key not in CHOICES}
+            like = log[:0] if like is None else like
+            options |= {"features": None, "exclude": None}  # in the place of which `like` stands
             yield log
 
 
-def _files(path: Path, time: str | None) -> tuple[str, list[Path]]:
+def _files(path: Path) -> tuple[str, list[Path]]:
     """The kind of a log in a file or a folder, and its files in the natural order of names."""
     paths = [path]
     if path.is_dir():
@@ -205,60 +199,48 @@ def _files(path: Path, time: str | None) -> tuple[str, list[Path]]:
         paths = [file for file in every if file.name.lower().endswith(ENDINGS)]
         if not paths:
             raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
-        if len(paths) > 1 and time is None:
-            remark(
-                f"{path}: {len(paths):,} files in the natural order of their names: "
-                f"{paths[0].name} … {paths[-1].name}"
-            )
+        if len(paths) > 1:
+            ends = f"{paths[0].name} … {paths[-1].name}"
+            remark(f"{path}: {len(paths):,} files in the natural order of their names: {ends}")
         if others := [one.name for one in every if one not in paths and one.suffix != ".lock"]:
             remark(f"{path}: {len(others):,} files are left out: {listed(others, 5)}")
-    kinds = {_kind(file) for file in paths}
+    kinds = {
+        "table" if file.name.lower().endswith(TABLES) else "agent" if is_own(file) else "DSJSON"
+        for file in paths
+    }
     if len(kinds) > 1:
         raise FairbanditError(f"{path} holds files of several kinds, which are no one log")
     return kinds.pop(), paths
-
-
-def _kind(file: Path) -> str:
-    if file.name.lower().removesuffix(".gz").endswith(TABLES):
-        return "a table"
-    return "the log of an agent" if is_own(file) else "DSJSON"
 
 
 def _checked(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that a kind of log takes; of others, only the defaults are no error."""
     defaults: Any = read_log.__kwdefaults__
     takes = TAKES.get(kind, [key for key in defaults if key != "bad_lines"])
-    own = [key for key, default in defaults.items() if not _is(given[key], default)]
-    if wrong := [key for key in own if key not in takes]:
-        taken = f"; it takes {listed(takes)}" * bool(takes)
-        raise FairbanditError(f"{kind} does not take {listed(wrong)}{taken}")
-    if "like" in own and (not isinstance(given["like"], Log) or CHOICES.intersection(own)):
+    others = [key for key in defaults if key not in takes]
+    if wrong := [key for key in others if str(given[key]) != str(defaults[key])]:
+        raise FairbanditError(f"{listed(wrong)}: a log of {kind} takes {listed(takes) or 'none'}")
+    like, *chosen = (given[key] for key in ("like", "features", "exclude"))
+    if like is not None and not (isinstance(like, Log) and chosen == [None, None]):
         raise FairbanditError("like: expected a log, and neither features nor exclude beside it")
     return {key: given[key] for key in takes}
-
-
-def _is(value: Any, default: str | None) -> bool:
-    return value is default or (isinstance(value, str) and value == default)
-
-
-def _with_numbers(source: Source, picked: str) -> Source:
-    """A table whose picks are numbers, where they were yes and no."""
-    cells = source.frame[picked]
-    if cells.dtype != np.float64:
-        words = cells.str.lower()
-        cells = cells.mask(words.isin(["yes", "y"]), "1").mask(words.isin(["no", "n"]), "0")
-    return replace(source, frame=source.frame.assign(**{picked: cells}))
 
 
 def _by_time(source: Source, time: str, decision: str) -> Source:
     """The rows of a table in the order of a column that is the same in all rows of a decision."""
     import pandas as pd
 
-    times = source.times(time)
+    if source.fits(time).all():
+        times = pd.Series(source.numbers(time))
+    else:
+        texts = source.frame[time].to_numpy(dtype=object)
+        times = pd.Series(pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce"))
+    expected = "a number, or a time of ISO 8601 such as 2024-05-31T08:00:00Z"
+    source.require(time, times.notna().to_numpy(), expected)
     keys = [source.frame.index.get_level_values(0), source.frame[decision].to_numpy()]
-    first = pd.Series(times).groupby(keys, dropna=False).transform("first").to_numpy()
-    source.require(time, first == times, "the time of the decision's first row")
-    return replace(source, frame=source.frame.iloc[np.argsort(times, kind="stable")])
+    first = times.groupby(keys, dropna=False).transform("first")
+    source.require(time, (first == times).to_numpy(), "the time of the decision's first row")
+    return replace(source, frame=source.frame.iloc[times.argsort(kind="stable")])
 
 
 def _together(tables: Sequence[Source]) -> Source:
@@ -272,41 +254,37 @@ def _together(tables: Sequence[Source]) -> Source:
 
 
 def _pieces(
-    path: Path, decision: str, rows: int, separator: str, missing: Collection[str]
+    path: Path, decision: str, missing_values: Any, rows: int, separator: str
 ) -> Iterator[Source]:
     """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
     first, rest = 0, None
-    try:
-        for batch in _batches(path, rows, separator):
+    with readable(path, separator) as file:
+        for batch in _batches(path, file, rows, separator):
             if decision not in batch.schema.names:
                 raise FairbanditError(f"{path} has no column {decision!r}")
             rest = batch if rest is None else pa.concat_tables([rest, batch])
             end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
             if end > 0 and len(rest) >= rows:
-                yield source_of(rest[:end], str(path), first, missing)
+                yield source_of(rest[:end], str(path), first, missing_values)
                 first, rest = first + end, rest[end:]
         if rest is not None:
-            yield source_of(rest, str(path), first, missing)
-    except (pa.ArrowException, OSError, UnicodeError) as error:
-        raise FairbanditError(f"cannot read {path}: {error}") from error
+            yield source_of(rest, str(path), first, missing_values)
 
 
-def _batches(path: Path, rows: int, separator: str) -> Iterator[pa.Table]:
+def _batches(path: Path, file: BinaryIO, rows: int, separator: str) -> Iterator[pa.Table]:
     """The rows of a table, at most so many at a time."""
-    with open_regular(path) as file:
-        if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
-            options: Any = {"page_checksum_verification": True, "pre_buffer": False}
-            with parquet.ParquetFile(file, **options) as table:
-                for batch in table.iter_batches(rows, use_threads=False):
-                    yield pa.Table.from_batches([batch])
-            return
-        separator = "\t" if separator == "tab" else separator
-        types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
-        blocks = csv.open_csv(
-            file,
-            parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(column_types=types),
-        )
-        for block in blocks:
-            for low in range(0, len(block), rows):
-                yield pa.Table.from_batches([block.slice(low, rows)])
+    if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
+        whole = parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
+        for batch in whole.iter_batches(rows, use_threads=False):
+            yield pa.Table.from_batches([batch])
+        return
+    separator = "\t" if separator == "tab" else separator
+    types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
+    blocks = csv.open_csv(
+        file,
+        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        convert_options=csv.ConvertOptions(column_types=types),
+    )
+    for block in blocks:
+        for low in range(0, len(block), rows):
+            yield pa.Table.from_batches([block.slice(low, rows)])

@@ -57,7 +57,7 @@ def encoder_of(
         remark(f"{source.name}: these columns are no features: {text}; features=[…] chooses others")
     of_groups, _ = resolve_columns(source, dict.fromkeys(groups, "category"), ())
     kept = {name: one for name, one in {**found, **of_groups}.items() if name not in exclude}
-    return Encoder.fitted(kept, source, bias=True, decimal=source.decimal)
+    return Encoder.fitted(kept, source, bias=True)
 
 
 def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder) -> Log:
