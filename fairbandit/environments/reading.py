@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files import open_regular
+from fairbandit.labels import normal
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -278,7 +279,7 @@ def _with_gaps(source: Source, missing_values: Any) -> Source:
     """A table in which some texts, and the numbers that they spell, are missing cells."""
     texts = texts_of("missing_values", missing_values)
     numbers = [float(text) for text in texts if re.fullmatch(NUMBER, text)]
-    texts += [*map(repr, numbers), *map(label, numbers)]  # -9 is written -9.0, too
+    texts += [*map(repr, numbers), *map(normal, numbers)]  # -9 is written -9.0, too
     if source.name.lower().endswith(".csv"):
         texts += sorted(MISSING) if missing_values is None else [""]
     frame = source.frame.copy()

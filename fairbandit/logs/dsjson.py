@@ -47,20 +47,16 @@ def read_dsjson(
             try:
                 with of_line(f"{path}, line {count}: no decision of DSJSON (see bad_lines)"):
                     record = json.loads(line)
-                    reason = _reason(record)
-                    if not reason:
+                    if not (reason := _reason(record)):
                         pools.append(_pool(record, str(path), count, str(group)))
             except FairbanditError:
                 if bad_lines == "error":
                     raise
                 reason = "bad (bad_lines=skip)"
             lines[reason] += 1
-    reasons = ", ".join(f"{lines[reason]:,} {reason}" for reason in lines if reason)
-    missing = f"{lines.total() - lines['']:,} of {lines.total():,} lines are left out: {reasons}"
-    if reasons and not pools:
-        raise FairbanditError(f"{name} holds no decision; {missing}")
-    if reasons:
-        remark(f"{name}: {missing}")
+    if reasons := ", ".join(f"{lines[reason]:,} {reason}" for reason in lines if reason):
+        total = lines.total()
+        remark(f"{name}: {total - len(pools):,} of {total:,} lines are left out: {reasons}")
     rows = list(chain.from_iterable(pool.contexts for pool in pools))
     every = list(dict.fromkeys(chain.from_iterable(rows)))
     columns = _columns(name, every, **choice)

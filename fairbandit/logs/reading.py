@@ -35,13 +35,6 @@ TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """How the files of logs are called."""
 
-TAKES: dict[str, tuple[str, ...]] = {
-    "agent": (),
-    "obp": ("group", "propensity"),
-    "DSJSON": ("group", "features", "exclude", "like", "bad_lines"),
-}
-"""The arguments that each kind of log takes; a table takes all but `bad_lines`."""
-
 _ANSWERS = {"yes": "1", "y": "1", "no": "0", "n": "0"}
 WORDS = {form(word): _ANSWERS[word] for word in _ANSWERS for form in (str, str.title, str.upper)}
 """The words of a column `picked` that are numbers."""
@@ -116,22 +109,23 @@ def read_log(
     >>> len(log), log.labels, log.rewards[:, 0].tolist()
     (2, ('a', 'b'), [2.0, 1.0])
     """
-    given, kind, paths = dict(locals()), "table", list[Path]()
+    given = dict(locals())
     if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
-        kind = "obp"
-    elif isinstance(source, (str, PathLike)):
-        kind, paths = _files(Path(source))
-    options = _checked(kind, given)
-    if kind == "obp":
-        return read_obp(source, group, propensity)
-    if kind == "agent":
-        return read_own(paths, str(source))
-    if kind == "DSJSON":
-        return read_dsjson(paths, str(source), **options)
+        return read_obp(source, **_taken("obp", given, "group", "propensity"))
     if not isinstance(source, Source):
-        path, _held = ("", None) if paths else keep(source)  # which lives until this call ends
+        if isinstance(source, (str, PathLike)):
+            kind, paths = _files(Path(source))
+            if kind == "agent":
+                return read_own(paths, str(source), **_taken("an agent", given))
+            if kind == "dsjson":
+                keys = "group", "features", "exclude", "like", "bad_lines"
+                return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
+        else:
+            path, _held = keep(source)  # which lives until the end of this call
+            paths = [Path(path)]
         marks = separator, decimal, missing_values
-        source = _together([read_table(one, (), True, *marks) for one in paths or [path]])
+        source = _together([read_table(one, (), True, *marks) for one in paths])
+    _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
     if like is not None and like.encoder is None:
@@ -205,7 +199,7 @@ def _files(path: Path) -> tuple[str, list[Path]]:
         if others := [one.name for one in every if one not in paths and one.suffix != ".lock"]:
             remark(f"{path}: {len(others):,} files are left out: {listed(others, 5)}")
     kinds = {
-        "table" if file.name.lower().endswith(TABLES) else "agent" if is_own(file) else "DSJSON"
+        "table" if file.name.lower().endswith(TABLES) else "agent" if is_own(file) else "dsjson"
         for file in paths
     }
     if len(kinds) > 1:
@@ -213,13 +207,14 @@ def _files(path: Path) -> tuple[str, list[Path]]:
     return kinds.pop(), paths
 
 
-def _checked(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
     """The arguments that a kind of log takes; of others, only the defaults are no error."""
     defaults: Any = read_log.__kwdefaults__
-    takes = TAKES.get(kind, [key for key in defaults if key != "bad_lines"])
     others = [key for key in defaults if key not in takes]
     if wrong := [key for key in others if str(given[key]) != str(defaults[key])]:
-        raise FairbanditError(f"{listed(wrong)}: a log of {kind} takes {listed(takes) or 'none'}")
+        raise FairbanditError(
+            f"{listed(wrong)}: a log of {kind} takes only {listed(takes) or 'a path'}"
+        )
     like, *chosen = (given[key] for key in ("like", "features", "exclude"))
     if like is not None and not (isinstance(like, Log) and chosen == [None, None]):
         raise FairbanditError("like: expected a log, and neither features nor exclude beside it")
