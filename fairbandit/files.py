@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -68,6 +69,14 @@ def fresh(path: Path) -> Path:
         for one in chain([path], numbered)
         if not one.exists() or (one.is_dir() and not any(one.iterdir()))
     )
+
+
+def natural_order(text: str, decimals: bool = False) -> list[tuple[bool, float, str]]:
+    """Returns a key that sorts by the numbers in names: day-2 and day-10; noise-0.05 and -0.1."""
+    number = r"[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?" if decimals else "[0-9]+"
+    read = float if decimals else int
+    pieces = re.findall(f"({number})|([^0-9]+)", text)
+    return [(bool(letters), read(digits or 0), letters) for digits, letters in pieces]
 
 
 def sha256(path: Path) -> str:

@@ -85,6 +85,8 @@ def run_job(config: DictConfig) -> None:
     """
     node = HydraConfig.get()
     folder = Path(node.runtime.output_dir)
+    if node.job.chdir:  # relative paths of a config are seen from where the command was given
+        os.chdir(node.runtime.cwd)
     if node.mode == RunMode.MULTIRUN:
         _run_in_sweep(config, folder, f"job {node.job.num} ({folder.name}): ")
         return

@@ -26,5 +26,6 @@ def given_log(
     # a number names a column, too
     columns = {key: str(one) if isinstance(one, int) else one for key, one in columns.items()}
     if "like" in columns:
-        columns["like"] = read_log(columns.pop("like"), **columns)
+        like = read_log(columns.pop("like"), **columns)
+        columns |= {"like": like, "features": None, "exclude": None}
     return read_log(path, **columns), {key: settings[key] for key in settings if key in options}

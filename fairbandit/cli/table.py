@@ -48,6 +48,7 @@ def table(words: Sequence[str]) -> None:
         every=chosen is None,
         separator=spec["separator"],
         decimal=spec["decimal"],
+        missing_values=spec["missing_values"],
     )
     columns, left_out = resolve_columns(source, chosen, taken)
     rewards = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))

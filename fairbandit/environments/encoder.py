@@ -44,6 +44,7 @@ class Encoder:
             or are an error.
         decimal: the decimal mark of numbers that are texts.
         groups: the columns of an intersectional group, if it is a feature.
+        missing: the texts that are missing cells in raw rows.
 
     Attributes:
         names: of the d features, as in `age`, `job=1`, `job=2`, `bias`.
@@ -63,9 +64,11 @@ class Encoder:
         fill: bool = True,
         decimal: str = ".",
         groups: Sequence[str] = (),
+        missing: Sequence[str] = (),
     ) -> None:
         self._columns = [Column(*column) for column in columns]
-        self.bias, self.fill, self.decimal, self.groups = bias, fill, decimal, tuple(groups)
+        self.bias, self.fill, self.decimal = bias, fill, decimal
+        self.groups, self.missing = tuple(groups), tuple(missing)
         names: list[str] = []
         for name, _, codes, _, *scales in self._columns:
             own = [f"{name}={code}" for code in codes] or [name]
@@ -113,7 +116,7 @@ class Encoder:
             means = np.where(constant, low, np.nanmean(block, axis=0))
             scales = np.where(constant, 1.0, np.nanstd(block, axis=0))
             found.append(column._replace(means=means.tolist(), deviations=scales.tolist()))
-        return cls(found, **options)
+        return cls(found, decimal=source.decimal, missing=source.missing, **options)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -130,8 +133,13 @@ class Encoder:
     def state(self) -> dict[str, Any]:
         """All arguments of the encoder as plain data, which JSON holds exactly."""
         columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
-        options = {"bias": self.bias, "fill": self.fill, "decimal": self.decimal}
-        return {"columns": columns, **options, **({"groups": self.groups} if self.groups else {})}
+        options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
+        return {
+            "columns": columns,
+            **options,
+            "groups": [*self.groups],
+            "missing": [*self.missing],
+        }
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """The features of each row, (n, d).
@@ -154,8 +162,8 @@ class Encoder:
 
     def _raw(self, rows: Any) -> Source:
         """Raw rows; with `fill`, cells of unknown codes are missing, and there is a notice."""
-        source = replace(source_of(table_of(rows), "the pool"), decimal=self.decimal)
-        source = source.joined(self.groups)
+        source = source_of(table_of(rows), "the pool", missing_values=self.missing)
+        source = replace(source, decimal=self.decimal).joined(self.groups)
         source.need(self.columns)
         frame = source.frame
         for column in self._columns:

@@ -66,6 +66,7 @@ class Request:
     missing: Missing
     separator: str
     decimal: str
+    missing_values: tuple[str, ...] | None
     fingerprint: str | None
 
     @property
@@ -134,7 +135,8 @@ def load_population(request: Request) -> Population:
         FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
     """
     taken, every = (*request.groups, request.reward), request.columns is None
-    wanted, marks = [*taken, *(request.columns or ())], (request.separator, request.decimal)
+    wanted = [*taken, *(request.columns or ())]
+    marks = request.separator, request.decimal, request.missing_values
     sources = [read_table(request.path, wanted, every, *marks)]
     columns, left_out = resolve_columns(sources[0], request.columns, taken, request.exclude)
     if request.scaler_path:
@@ -154,9 +156,9 @@ def load_population(request: Request) -> Population:
     rewards = Encoder.fitted({request.reward: None}, first)(members.source)[:, 0]
     group = request.group if request.group_feature and request.group not in columns else None
     features = {**columns, **({group: list(kept)} if group else {})}
-    options = {"fill": request.missing is Missing.mean, "decimal": request.decimal}
+    options = {"fill": request.missing is Missing.mean, "bias": request.bias}
     options["groups"] = request.groups if group else ()
-    encoder = Encoder.fitted(features, first, group, bias=request.bias, **options)
+    encoder = Encoder.fitted(features, first, group, **options)
     made = _members(encoder(members.source), rewards, members, len(kept))
     return Population(made, kept, encoder, columns)
 

@@ -2,7 +2,8 @@
 
 Rows are counted from 1 below the header. The same rules hold for both formats:
 
-- A cell is *missing* if it is empty, NaN, or one of the texts in `MISSING`.
+- A cell is *missing* if it is null or NaN or, in a CSV file, empty or one of the texts in
+  `MISSING`. A list of other texts takes the place of these, for every source.
 - A *number* is at most 1e100 in magnitude; `true` is 1 and `false` is 0.
 - A *label* names a group; `fairbandit.labels` says which spellings are one label.
 """
@@ -10,6 +11,7 @@ Rows are counted from 1 below the header. The same rules hold for both formats:
 from __future__ import annotations
 
 import csv
+import io
 import logging
 import re
 import weakref
@@ -21,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +33,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
+from fairbandit.files import open_regular
 from fairbandit.labels import JOINED, NUMBER, normal
 
 if TYPE_CHECKING:
@@ -42,8 +45,8 @@ MEMORY = "memory:"
 LARGEST = 1e100
 """The largest magnitude of a number; deviations of larger ones overflow, which makes features 0."""
 
-MISSING = ("none", "<na>", "nat", *map(str.lower, pa_csv.ConvertOptions().null_values))
-"""The texts that pandas or Arrow read as a missing value, in lower case; one of them is empty."""
+MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
+"""The texts that are missing cells of a CSV file, as for `pandas.read_csv`; one is empty."""
 
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 _log = logging.getLogger("fairbandit")
@@ -79,19 +82,28 @@ def noted() -> Iterator[list[str]]:
         _noted.reset(token)
 
 
+def texts_of(name: str, given: Any) -> list[str]:
+    """A parameter that is a list of texts, or one text, or None for none; numbers become texts."""
+    found = [*given] if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    if any(isinstance(one, bool) or not isinstance(one, (str, int, float)) for one in found):
+        raise FairbanditError(f"{name}: expected a list of texts (in quotes, in YAML); got {given}")
+    return [str(one) for one in found]
+
+
 @dataclass(frozen=True)
 class Source:
     """A table that was read, or some of its rows.
 
     Attributes:
         name: what messages call it, such as its path.
-        columns: the names of all its columns, read or not; an index of pandas is none.
+        columns: the names of all its columns, read or not, but for an index of pandas.
         frame: the columns that were read, without those of nested values or bytes. They hold
             float64, or texts in Unicode's NFC without blanks around them; missing cells are null.
             The index counts the rows of the whole table, from 0; of several tables, it holds the
             name of each row's table before that.
         decimal: the decimal mark of numbers that are texts, `.` or `,`.
         unit: what messages call a row.
+        missing: the texts that are missing cells, in further rows too.
     """
 
     name: str
@@ -99,6 +111,7 @@ class Source:
     frame: pd.DataFrame
     decimal: str = "."
     unit: str = "row"
+    missing: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -178,6 +191,7 @@ def read_table(
     every: bool = False,
     separator: str = ",",
     decimal: str = ".",
+    missing_values: Sequence[str] | None = None,
 ) -> Source:
     """Reads columns of a table into memory.
 
@@ -185,7 +199,7 @@ def read_table(
         path: a file that ends in .csv (in UTF-8) or .parquet, or what `keep` returned.
         columns: the names of columns that the table must have.
         every: reads all columns that have a name, and not these alone.
-        separator, decimal: see `Table`.
+        separator, decimal, missing_values: see `Table`.
 
     Raises:
         FairbanditError: the file is missing, damaged or of another type, a column is missing, or
@@ -201,34 +215,42 @@ def read_table(
     if source is None:
         source = _read(Path(path), None if every else columns, separator)
     source.need(columns, f"with separator={separator!r} ")
-    return replace(source, decimal=decimal)
+    return _with_gaps(replace(source, decimal=decimal), missing_values)
 
 
 def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source:
     """Reads a file; if `columns` is None, all columns that have a name."""
     ending = path.suffix.lower()
-    if ending not in (".csv", ".parquet") or not path.is_file():
+    if ending not in (".csv", ".parquet") or not path.exists():
         raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet")
-    try:
-        names = pq.read_schema(path).names if ending == ".parquet" else read_header(path, separator)
+    with readable(path, separator) as file:
+        is_csv = ending == ".csv"
+        names = read_header(path, separator) if is_csv else pq.read_schema(file).names
         # spreadsheets leave columns without a name behind
         names = [name for name in names if name and not _INDEX.fullmatch(name)]
         counts = Counter(name for name in names if columns is None or name in columns)
         if twice := [repr(name) for name, times in counts.items() if times > 1]:
             raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
-        if ending == ".parquet":
-            # without read-ahead, whose threads could outlive a process that ends at once
-            with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-                table = file.read([*counts], use_threads=False)
-        else:  # as text, since `01` is no number where codes are meant
+        if is_csv:  # as text, since `01` is no number where codes are meant
             types = dict.fromkeys(counts, pa.string())
             table = pa_csv.read_csv(
-                path,  # without threads, messages of Arrow name the row
+                file,  # without threads, messages of Arrow name the row
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
                 parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(include_columns=types, column_types=types),
             )
+        else:  # without read-ahead, whose threads could outlive a process that ends at once
+            with pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False) as whole:
+                table = whole.read([*counts], use_threads=False)
         return Source(str(path), names, _frame(table))
+
+
+@contextmanager
+def readable(path: Path, separator: str) -> Iterator[BinaryIO]:
+    """Opens the file of a table; errors of its readers say what kind of file was expected."""
+    try:
+        with open_regular(path) as file:
+            yield file
     except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
         reason = str(error).partition("\n")[0][:200]
         raise FairbanditError(
@@ -238,9 +260,18 @@ def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source
 
 
 def read_header(path: Path, separator: str) -> list[str]:
-    """The names of the columns of a CSV file."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return next(filter(None, csv.reader(file, delimiter=separator)), [])
+    """The names of the columns of a CSV file; one that holds a separator itself is an error."""
+    with open_regular(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+        names = next(filter(None, csv.reader(lines, delimiter=separator)), [])
+    marks = [mark for mark in ";,\t|" if len(names) == 1 and mark in names[0]]
+    if marks and separator not in marks:
+        mark = marks[0].replace("\t", "tab")
+        raise FairbanditError(
+            f"{path} has one column {names[0]!r} with separator={separator!r}; expected "
+            f"""separator={mark!r}, on the command line 'separator="{mark}"', and """
+            f"""'environment.separator="{mark}"' for a run"""
+        )
+    return names
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
@@ -260,19 +291,33 @@ def _frame(table: pa.Table) -> pd.DataFrame:
         texts = pc.utf8_normalize(pc.utf8_trim_whitespace(texts), "NFC")
         lower = pc.utf8_lower(texts)
         texts = pc.if_else(pc.is_in(lower, pa.array(["true", "false"])), lower, texts)
-        texts = pc.if_else(pc.is_in(lower, pa.array(MISSING)), pa.scalar(None, pa.string()), texts)
         found[name] = pd.Series(texts.to_pandas(types_mapper=pd.ArrowDtype))
     return pd.DataFrame(found)
 
 
-def source_of(table: pa.Table, name: str = "the table", first: int = 0) -> Source:
+def _with_gaps(source: Source, missing_values: Any) -> Source:
+    """A table in which some texts, and the numbers that they spell, are missing cells."""
+    texts = texts_of("missing_values", missing_values)
+    numbers = [float(text) for text in texts if re.fullmatch(NUMBER, text)]
+    texts += [*map(repr, numbers), *map(normal, numbers)]  # -9 is written -9.0, too
+    if source.name.lower().endswith(".csv"):
+        texts += sorted(MISSING) if missing_values is None else [""]
+    frame = source.frame.copy()
+    for name, cells in frame.items() if texts else ():
+        frame[name] = cells.mask(cells.isin(numbers if cells.dtype == np.float64 else texts))
+    return replace(source, frame=frame, missing=texts)
+
+
+def source_of(
+    table: pa.Table, name: str = "the table", first: int = 0, missing_values: Any = None
+) -> Source:
     """A table in memory, whose first row is number `first` of the whole, from 0."""
     names = [column for column in table.column_names if column and not _INDEX.fullmatch(column)]
     if len(set(names)) < len(names):
         raise FairbanditError(f"{name} has more than one column of one name: {listed(names)}")
     frame = _frame(table.select(names))
     frame.index += first
-    return Source(name, names, frame)
+    return _with_gaps(Source(name, names, frame), missing_values)
 
 
 def table_of(data: Any) -> pa.Table:

@@ -15,7 +15,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.columns import chosen_columns, columns_file, group_columns
 from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.population import Missing, Request, load_population
-from fairbandit.environments.reading import MEMORY, keep
+from fairbandit.environments.reading import MEMORY, keep, texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash
 from fairbandit.registry import create, register
@@ -78,6 +78,9 @@ class Table(Environment):
             means in D1.
         separator: what stands between the cells of a CSV file; `tab` for a tab.
         decimal: the decimal mark of numbers in a CSV file, `.` or `,`.
+        missing_values: the texts that are missing cells. null: in a CSV file those of
+            `pandas.read_csv`, such as `NA`, and in Parquet and in memory none but nulls. An empty
+            cell of a CSV file is always missing, and so is NaN.
 
     Attributes:
         resolved_columns: the columns with the codes of each category, as `columns` takes them.
@@ -114,6 +117,7 @@ class Table(Environment):
         missing: Missing = Missing.error,
         separator: str = ",",
         decimal: str = ".",
+        missing_values: list[str] | None = None,
     ) -> None:
         self.path, self.scaler_path = path, scaler_path
         self.group, self.reward, self.columns, self.exclude = group, reward, columns, exclude
@@ -121,7 +125,8 @@ class Table(Environment):
         self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
         self.min_group_size, self.group_size = min_group_size, group_size
         self.group_feature, self.missing = group_feature, missing
-        self.separator, self.decimal = separator, decimal
+        self.separator, self.decimal, self.missing_values = separator, decimal, missing_values
+        gaps = None if missing_values is None else tuple(texts_of("missing_values", missing_values))
         lows = {"candidates": 1, "noise": 0, "sample_seed": 0, "min_group_size": 1, "group_size": 1}
         for name, low in lows.items():
             value = getattr(self, name)
@@ -138,7 +143,8 @@ class Table(Environment):
         request = Request(
             *(path, other, group_columns(group), reward, chosen_columns(columns)),
             *(tuple(exclude or ()), group_feature, bias),
-            *(min_group_size, group_size, own_places, sample_seed, missing, separator, decimal),
+            *(min_group_size, group_size, own_places, sample_seed, missing),
+            *(separator, decimal, gaps),
             fingerprint=Table.fingerprint(vars(self)),
         )
         found = load_population(request)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,34 +13,100 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.files import of_file
+from fairbandit.environments.reading import listed, remark, texts_of
+from fairbandit.errors import FairbanditError
+from fairbandit.files import open_regular
 from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Log
 from fairbandit.logs.tables import Pool, log_of_pools, number
 
 
-def read_dsjson(paths: Sequence[Path], name: str, group: str) -> Log:
+def read_dsjson(
+    paths: Sequence[Path], name: str, *, group: str, bad_lines: str = "error", **choice: Any
+) -> Log:
     """The log of files with a decision a line: `_label_cost, _labelIndex, a, p, c`.
 
     A feature is a number, or a text, which is 1 for its name and text together; names of nested
     features are joined by a point. Shared features join those of each action. The reward is
-    −`_label_cost`. Lines without `_label_cost`, such as those of rewards that came late, are left
-    out. The feature of an action that names its group, such as `group` or `user.region`, is a text,
-    a number, or a namespace with one feature, whose name is the group.
+    −`_label_cost`. The feature of an action that names its group, such as `group` or `user.region`,
+    is a text, a number, or a namespace with one feature, whose name is the group.
+
+    Some lines are left out, with a notice that counts them: those without `_label_cost`, such as
+    rewards that came late, those of `_skipLearn`, whose decision was never carried out, and those
+    of conditional bandits. `read_log` has the arguments; the choice of features is one of three.
     """
     import pandas as pd
 
-    pools = list[Pool]()
+    if bad_lines not in ("error", "skip"):
+        raise FairbanditError(f"bad_lines: expected error or skip, got {bad_lines!r}")
+    pools, lines = list[Pool](), Counter[str]()
     for path in paths:
-        with of_file(path), path.open("rb") as file:
-            for count, line in enumerate(file, 1):
-                with of_line(f"{path}, line {count}: no decision of DSJSON"):
+        for count, line in enumerate(_lines(path), 1):
+            if not line.strip():
+                continue
+            try:
+                with of_line(f"{path}, line {count}: no decision of DSJSON (see bad_lines)"):
                     record = json.loads(line)
-                    if not isinstance(record, dict) or "_label_cost" in record:
-                        pools.append(_pool(record, str(path), count, group))
+                    if not (reason := _reason(record)):
+                        pools.append(_pool(record, str(path), count, str(group)))
+            except FairbanditError:
+                if bad_lines == "error":
+                    raise
+                reason = "bad (bad_lines=skip)"
+            lines[reason] += 1
+    if reasons := ", ".join(f"{lines[reason]:,} {reason}" for reason in lines if reason):
+        total = lines.total()
+        remark(f"{name}: {total - len(pools):,} of {total:,} lines are left out: {reasons}")
     rows = list(chain.from_iterable(pool.contexts for pool in pools))
-    features = pd.DataFrame(rows, dtype=np.float64).fillna(0.0)
-    return log_of_pools(pools, name, features.to_numpy(), features=tuple(features))
+    every = list(dict.fromkeys(chain.from_iterable(rows)))
+    columns = _columns(name, every, **choice)
+    contexts = pd.DataFrame(rows, columns=columns, dtype=np.float64).fillna(0.0).to_numpy()
+    return log_of_pools(pools, name, contexts, features=tuple(columns))
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with open_regular(path) as file:
+        try:
+            yield from gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
+        except (OSError, EOFError, zlib.error) as error:
+            raise FairbanditError(f"cannot read {path}: {error}") from error
+
+
+def _reason(record: dict[str, Any]) -> str:
+    """Why a line is left out; empty for a decision."""
+    if record.get("_skipLearn"):
+        return "never carried out (_skipLearn)"
+    if "_outcomes" in record:
+        return "of conditional bandits (_outcomes)"
+    return "" if "_label_cost" in record else "without a cost (_label_cost)"
+
+
+def _columns(
+    name: str, every: list[str], features: Any = None, exclude: Any = None, like: Log | None = None
+) -> list[str]:
+    """The features that are taken, of all that the lines have."""
+    if like is None:
+        out = _named(name, every, texts_of("exclude", exclude))
+        chosen = every if features is None else _named(name, every, texts_of("features", features))
+        return [one for one in chosen if one not in out]
+    known = {*like.features}
+    new = [one for one in every if one not in known]
+    if like.encoder is not None or len(new) == len(every):
+        raise FairbanditError(f"like: expected a log of DSJSON that shares features with {name}")
+    if new:
+        remark(f"{name}: {len(new):,} features that `like` lacks are left out: {listed(new, 5)}")
+    return [*like.features]
+
+
+def _named(name: str, every: Sequence[str], asked: Sequence[str]) -> dict[str, None]:
+    """The features that have one of some names, or lie in a namespace of such a name."""
+    found = dict[str, None]()
+    for one in asked:
+        own = [key for key in every if key == one or f"{key.split('=')[0]}.".startswith(f"{one}.")]
+        if not own:
+            raise FairbanditError(f"{name} has no feature {one!r}; it has {listed(every, 10)}")
+        found |= dict.fromkeys(own)
+    return found
 
 
 def _pool(record: Any, file: str, line: int, group: str) -> Pool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Log
 from fairbandit.logs.tables import Pool, log_of_pools
@@ -17,39 +19,53 @@ MOST_ACTIONS = 10_000
 """More one-hot actions are refused: each is a candidate of every pool."""
 
 
-def read_obp(feedback: Mapping[str, Any], groups: Sequence[Any] | None = None) -> Log:
+def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) -> Log:
     """The log of a dictionary with `context, action_context, action, position, reward, pscore`.
 
     The actions are the candidates of every pool. The features of action a in context x are its
     action context z, x itself and all products xᵢzⱼ, so that with one-hot action contexts a linear
-    model has a θ of its own for each action; so they are without `action_context`. `pi_b`, where
-    obp's synthetic data have it, gives the probabilities of all actions. Without labels of their
-    groups, each action is a group of its own.
+    model has a θ of its own for each action; so they are without `action_context`. Where there are
+    several positions, x also has a number that is 1 or 0 for each. `pi_b`, where obp's synthetic
+    data have it, gives the probabilities of all actions. A reward that is NaN is missing.
+    `read_log` has the arguments.
     """
     with of_line(NAME):
-        x, rewards, pscore = (
-            np.asarray(feedback[key], dtype=np.float64) for key in ("context", "reward", "pscore")
-        )
+        x, rewards = (np.asarray(feedback[key], np.float64) for key in ("context", "reward"))
         actions = np.asarray(feedback["action"]).astype(np.int64, casting="safe")
         n, k = len(actions), int(feedback.get("n_actions", actions.max(initial=0) + 1))
-        given, pi, position = map(feedback.get, ("action_context", "pi_b", "position"))
+        keys = "action_context", "position", "pi_b", "pscore"
+        given, position, pi, pscore = map(feedback.get, keys)
         z = np.eye(min(k, MOST_ACTIONS)) if given is None else np.asarray(given, dtype=np.float64)
-        several = position is not None and np.unique(position).size > 1
-        if several or x.ndim != 2 or z.ndim != 2 or (len(x), len(z)) != (n, k):
+        if x.ndim != 2 or z.ndim != 2 or (len(x), len(z)) != (n, k):
             raise ValueError(
-                f"expected {n} contexts, {k} action contexts (at most {MOST_ACTIONS:,}), and "
-                "rounds of one position"
+                f"expected {n} contexts and {k} action contexts (at most {MOST_ACTIONS:,})"
             )
-        chances = np.zeros((n, k)) if pi is None else np.array(pi, np.float64).reshape(n, k)
-        chances[np.arange(n), actions] = pscore
-        i, j = range(x.shape[1]), range(z.shape[1])
+        labels = [*range(k)] if str(group) in ("None", "group") else group
+        if isinstance(labels, str) or len(labels) != k:
+            got = labels if isinstance(labels, str) else len(labels)
+            raise FairbanditError(f"group: expected {k} labels, one an action; got {got}")
+        if propensity and pscore is None:
+            raise FairbanditError("there is no pscore; propensity=None reads a log without it")
+        names = [f"x{a}" for a in range(x.shape[1])]
+        seen, places = np.unique(np.zeros(n) if position is None else position, return_inverse=True)
+        if len(seen) > 1:
+            x = np.hstack([x, np.eye(len(seen))[places]])
+            names += [f"position={one}" for one in seen]
         products = (x[:, None, :, None] * z[None, :, None, :]).reshape(n * k, -1)
         contexts = np.hstack([np.tile(z, (n, 1)), x.repeat(k, 0), products])
-        labels = list(range(k) if groups is None else groups)
+        chances = np.zeros((n, k))
+        if propensity and pi is not None:
+            pi = np.asarray(pi, dtype=np.float64).reshape(n, k, -1)
+            chances[:] = pi[np.arange(n), :, 0 if pi.shape[2] == 1 else position]
+        chances[np.arange(n), actions] = pscore if propensity else 1.0
         rounds = zip(actions.tolist(), rewards.tolist(), chances.tolist(), strict=True)
         pools = []
         for count, (action, reward, propensities) in enumerate(rounds):
             pools.append(Pool(NAME, count + 1, count, labels, [action], propensities))
-            pools[-1].reward(action, reward)
-    features = [*(f"z{b}" for b in j), *(f"x{a}" for a in i), *(f"x{a}*z{b}" for a in i for b in j)]
-    return log_of_pools(pools, NAME, contexts, unit="round", features=tuple(features))
+            if not np.isnan(reward):
+                pools[-1].reward(action, reward)
+    of_actions = [f"z{b}" for b in range(z.shape[1])]
+    features = (*of_actions, *names, *(f"{a}*{b}" for a in names for b in of_actions))
+    log = log_of_pools(pools, NAME, contexts, unit="round", features=features)
+    unknown = np.full_like(log.propensities, np.nan)
+    return log if propensity else replace(log, propensities=unknown, probabilities=None)

@@ -23,7 +23,7 @@ from fairbandit import registry
 from fairbandit.environments.encoder import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import learns
-from fairbandit.files import of_file, written_aside
+from fairbandit.files import of_file, open_regular, written_aside
 from fairbandit.logs.chain import Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
@@ -32,7 +32,7 @@ from fairbandit.logs.tables import Pool, log_of_pools
 
 def is_own(path: Path) -> bool:
     """Whether a file begins as a log of ours does."""
-    with of_file(path), path.open("rb") as file:
+    with open_regular(path) as file:
         return file.read(64).startswith(b'{"kind": "header", "schema": ')
 
 

@@ -6,23 +6,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from fairbandit.environments.reading import Source, keep, read_header, read_table, source_of
+from fairbandit.environments.reading import (
+    Source,
+    keep,
+    listed,
+    read_header,
+    read_table,
+    readable,
+    remark,
+    source_of,
+    texts_of,
+)
 from fairbandit.errors import FairbanditError
+from fairbandit.files import natural_order
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
 from fairbandit.logs.tables import Columns, encoder_of, log_of_table
 
-TABLES = (".csv", ".parquet")
-ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson")
+TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
+ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """How the files of logs are called."""
+
+_ANSWERS = {"yes": "1", "y": "1", "no": "0", "n": "0"}
+WORDS = {form(word): _ANSWERS[word] for word in _ANSWERS for form in (str, str.title, str.upper)}
+"""The words of a column `picked` that are numbers."""
 
 
 def read_log(
@@ -38,8 +53,12 @@ def read_log(
     separator: str = ",",
     decimal: str = ".",
     like: Log | None = None,
+    exclude: Sequence[str] | None = None,
+    missing_values: Sequence[str] | None = None,
+    time: str | None = None,
+    bad_lines: str = "error",
 ) -> Log:
-    """Reads logged decisions.
+    """Reads logged decisions; a notice counts the lines and files that are left out.
 
     Args:
         source: one of
@@ -47,33 +66,41 @@ def read_log(
             a CSV or Parquet file, or a table of pandas, pyarrow or polars, with a row for each
             candidate;
             the dictionary of bandit feedback of obp;
-            a file of Vowpal Wabbit's DSJSON;
+            a file of Vowpal Wabbit's DSJSON, compressed where it ends in .gz;
             a folder of files of one of these kinds, which is one log. Each decision lies in one
             file.
         decision: the column that says which rows are one pool.
         picked: the column of 1 for the pick of each pool, 2, 3, … for further picks of a shortlist,
-            and 0 for the others.
+            and 0 for the others; or of yes and no, or true and false.
         propensity: the column of the probability with which each candidate would be picked, or of
             that of the pick alone, in its own row or in all of its pool; None where nobody knows
-            it.
+            it, for obp too.
         group: the column of the sensitive group, or a list of several columns; for DSJSON, the
             feature that names the group; for obp, the label of each action's group, where None
             makes each action a group of its own.
         reward: the column of the reward, empty but for picks; and there, too, where none came.
         features: the columns of features, as a list, or a mapping or YAML file as
             `environment.columns` takes it; None takes all others that can be features. They are
-            encoded as those of a `Table`, and so is the group.
+            encoded as those of a `Table`, and so is the group. For DSJSON, a list of names or
+            namespaces.
         score: a column of scores by which candidates were judged, for audits.
         separator, decimal: of CSV files.
         like: a log of a table whose columns are the features, encoded as there; so an agent that
-            learned from one table can be judged by another. None encodes by this table.
+            learned from one table can be judged by another. None encodes by this table. For
+            DSJSON, a log whose features are taken.
+        exclude: columns that are not features; for DSJSON, features or namespaces.
+        missing_values: the texts that are missing cells of a table, as for `Table`.
+        time: the column by which the decisions of a table are sorted: numbers, or times in ISO
+            8601, one a decision. It is not a feature.
+        bad_lines: `skip` leaves out lines that hold no decision of DSJSON; `error` refuses them.
 
     Returns:
-        The log, in the order of the files' names and of the lines in each.
+        The log, in the order of `time`, or in the natural order of the files' names (day-2 before
+        day-10) and of the lines in each.
 
     Raises:
-        FairbanditError: a file that is missing, damaged or of another kind, or a value that does
-            not make sense; the message names the row or the line.
+        FairbanditError: a file that is missing, damaged or of another kind, an argument that this
+            kind of log does not take, or a value that does not make sense, with its row or line.
 
     >>> table = {"decision": [1, 1, 2, 2], "group": ["a", "b", "b", "a"], "age": [3, 4, 5, 6],
     ...          "picked": [0, 1, 1, 0], "propensity": [0.5, 0.5, 0.5, 0.5],
@@ -82,33 +109,39 @@ def read_log(
     >>> len(log), log.labels, log.rewards[:, 0].tolist()
     (2, ('a', 'b'), [2.0, 1.0])
     """
-    if isinstance(source, Mapping) and "pscore" in source:
-        return read_obp(source, None if group == "group" else group)
+    given = dict(locals())
+    if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
+        return read_obp(source, **_taken("obp", given, "group", "propensity"))
     if not isinstance(source, Source):
         if isinstance(source, (str, PathLike)):
             kind, paths = _files(Path(source))
-            if kind == "own":
-                return read_own(paths, str(source))
+            if kind == "agent":
+                return read_own(paths, str(source), **_taken("an agent", given))
             if kind == "dsjson":
-                return read_dsjson(paths, str(source), str(group))
+                keys = "group", "features", "exclude", "like", "bad_lines"
+                return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
         else:
             path, _held = keep(source)  # which lives until the end of this call
             paths = [Path(path)]
-        source = _together([read_table(one, (), True, separator, decimal) for one in paths])
+        marks = separator, decimal, missing_values
+        source = _together([read_table(one, (), True, *marks) for one in paths])
+    _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
     if like is not None and like.encoder is None:
         raise FairbanditError("like: expected a log that was read from a table")
     columns = Columns(decision, picked, propensity, reward, score)
     groups = list(group) if isinstance(group, (list, tuple)) else [group]
-    further = [name for name in (propensity, score) if name is not None]
+    further = [name for name in (propensity, score, time) if name is not None]
     taken = [decision, picked, reward, *further, *groups]
     if not groups or not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
-    source = replace(source, decimal=decimal)
+    source = replace(source, frame=source.frame.replace({picked: WORDS}), decimal=decimal)
     source.need(taken)
+    if time is not None:
+        source = _by_time(source, time, decision)
     encoder = None if like is None else like.encoder
-    encoder = encoder or encoder_of(source, taken, groups, features)
+    encoder = encoder or encoder_of(source, taken, groups, features, texts_of("exclude", exclude))
     return log_of_table(source, columns, groups, encoder)
 
 
@@ -124,7 +157,7 @@ def read_pieces(
 
     A piece of a table has about so many rows; those of a decision stand together in the table. The
     first piece says how features are encoded, unless `like` does, so that later ones may hold no
-    other categories. A file of another kind is one piece.
+    other categories. A file of another kind is one piece. A table is not sorted by `time`.
 
     Args:
         path: a file or a folder, as for `read_log`.
@@ -139,29 +172,70 @@ def read_pieces(
     """
     kind, paths = _files(Path(path))
     if kind != "table":
-        yield read_log(path, **options)
+        yield read_log(path, separator=separator, like=like, **options)
         return
+    if options.get("time") is not None:
+        raise FairbanditError("time: the pieces of a table stay in the order of its rows")
     for one in paths:
-        for piece in _pieces(one, options.get("decision", "decision"), rows, separator):
+        given = options.get("decision", "decision"), options.get("missing_values")
+        for piece in _pieces(one, *given, rows, separator):
             log = read_log(piece, like=like, **options)
             like = log[:0] if like is None else like
+            options |= {"features": None, "exclude": None}  # in the place of which `like` stands
             yield log
 
 
 def _files(path: Path) -> tuple[str, list[Path]]:
-    """The kind of a log, table, own or dsjson, and its files, by name."""
+    """The kind of a log in a file or a folder, and its files in the natural order of names."""
     paths = [path]
     if path.is_dir():
-        paths = [file for file in sorted(path.iterdir()) if file.suffix.lower() in ENDINGS]
+        every = sorted(path.iterdir(), key=lambda file: (natural_order(file.name), file.name))
+        paths = [file for file in every if file.name.lower().endswith(ENDINGS)]
         if not paths:
             raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
+        if len(paths) > 1:
+            ends = f"{paths[0].name} … {paths[-1].name}"
+            remark(f"{path}: {len(paths):,} files in the natural order of their names: {ends}")
+        if others := [one.name for one in every if one not in paths and one.suffix != ".lock"]:
+            remark(f"{path}: {len(others):,} files are left out: {listed(others, 5)}")
     kinds = {
-        "table" if file.suffix.lower() in TABLES else "own" if is_own(file) else "dsjson"
+        "table" if file.name.lower().endswith(TABLES) else "agent" if is_own(file) else "dsjson"
         for file in paths
     }
     if len(kinds) > 1:
         raise FairbanditError(f"{path} holds files of several kinds, which are no one log")
     return kinds.pop(), paths
+
+
+def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
+    """The arguments that a kind of log takes; of others, only the defaults are no error."""
+    defaults: Any = read_log.__kwdefaults__
+    others = [key for key in defaults if key not in takes]
+    if wrong := [key for key in others if str(given[key]) != str(defaults[key])]:
+        raise FairbanditError(
+            f"{listed(wrong)}: a log of {kind} takes only {listed(takes) or 'a path'}"
+        )
+    like, *chosen = (given[key] for key in ("like", "features", "exclude"))
+    if like is not None and not (isinstance(like, Log) and chosen == [None, None]):
+        raise FairbanditError("like: expected a log, and neither features nor exclude beside it")
+    return {key: given[key] for key in takes}
+
+
+def _by_time(source: Source, time: str, decision: str) -> Source:
+    """The rows of a table in the order of a column that is the same in all rows of a decision."""
+    import pandas as pd
+
+    if source.fits(time).all():
+        times = pd.Series(source.numbers(time))
+    else:
+        texts = source.frame[time].to_numpy(dtype=object)
+        times = pd.Series(pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce"))
+    expected = "a number, or a time of ISO 8601 such as 2024-05-31T08:00:00Z"
+    source.require(time, times.notna().to_numpy(), expected)
+    keys = [source.frame.index.get_level_values(0), source.frame[decision].to_numpy()]
+    first = times.groupby(keys, dropna=False).transform("first")
+    source.require(time, (first == times).to_numpy(), "the time of the decision's first row")
+    return replace(source, frame=source.frame.iloc[times.argsort(kind="stable")])
 
 
 def _together(tables: Sequence[Source]) -> Source:
@@ -174,35 +248,35 @@ def _together(tables: Sequence[Source]) -> Source:
     return replace(first, frame=pd.concat({one.name: one.frame for one in tables}))
 
 
-def _pieces(path: Path, decision: str, rows: int, separator: str) -> Iterator[Source]:
+def _pieces(
+    path: Path, decision: str, missing_values: Any, rows: int, separator: str
+) -> Iterator[Source]:
     """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
     first, rest = 0, None
-    try:
-        for batch in _batches(path, rows, separator):
+    with readable(path, separator) as file:
+        for batch in _batches(path, file, rows, separator):
             if decision not in batch.schema.names:
                 raise FairbanditError(f"{path} has no column {decision!r}")
             rest = batch if rest is None else pa.concat_tables([rest, batch])
             end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
             if end > 0 and len(rest) >= rows:
-                yield source_of(rest[:end], str(path), first)
+                yield source_of(rest[:end], str(path), first, missing_values)
                 first, rest = first + end, rest[end:]
         if rest is not None:
-            yield source_of(rest, str(path), first)
-    except (pa.ArrowException, OSError, UnicodeError) as error:
-        raise FairbanditError(f"cannot read {path}: {error}") from error
+            yield source_of(rest, str(path), first, missing_values)
 
 
-def _batches(path: Path, rows: int, separator: str) -> Iterator[pa.Table]:
+def _batches(path: Path, file: BinaryIO, rows: int, separator: str) -> Iterator[pa.Table]:
     """The rows of a table, at most so many at a time."""
     if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
-        with parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-            for batch in file.iter_batches(rows, use_threads=False):
-                yield pa.Table.from_batches([batch])
+        whole = parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
+        for batch in whole.iter_batches(rows, use_threads=False):
+            yield pa.Table.from_batches([batch])
         return
     separator = "\t" if separator == "tab" else separator
     types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
     blocks = csv.open_csv(
-        path,
+        file,
         parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         convert_options=csv.ConvertOptions(column_types=types),
     )

@@ -41,9 +41,15 @@ class Columns(NamedTuple):
 
 
 def encoder_of(
-    source: Source, taken: Sequence[str], groups: Sequence[str], features: Any
+    source: Source,
+    taken: Sequence[str],
+    groups: Sequence[str],
+    features: Any,
+    exclude: Sequence[str] = (),
 ) -> Encoder:
     """The encoder of a table's groups and of its features, which are none of the taken columns."""
+    source.need(name for name in exclude if name not in source.columns)
+    taken = [*taken, *exclude]
     chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
     source.need(chosen or ())
     found, left_out = resolve_columns(source, chosen, taken)
@@ -57,7 +63,8 @@ def encoder_of(
         text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
         remark(f"{source.name}: these columns are no features: {text}; features=[…] chooses others")
     of_groups, _ = resolve_columns(source, dict.fromkeys(groups, "category"), ())
-    return Encoder.fitted({**found, **of_groups}, source, bias=True, decimal=source.decimal)
+    kept = {name: one for name, one in {**found, **of_groups}.items() if name not in exclude}
+    return Encoder.fitted(kept, source, bias=True)
 
 
 def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder) -> Log:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import sha256
+from fairbandit.files import natural_order, sha256
 from fairbandit.run import summary as summaries
 from fairbandit.run.curves import Curve, of_table
 from fairbandit.run.folder import CURVES, REWARDS, ROUNDS, SUMMARY, finished_below
@@ -160,13 +159,8 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
         raise FairbanditError(
             f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
         )
-    ordered = sorted(found.values(), key=lambda pair: _natural_order(pair[0]))
+    ordered = sorted(found.values(), key=lambda pair: natural_order(pair[0], True))
     runs = [SavedRun(Path(path), summaries.read(path), place) for place, path in ordered]
     for run in runs:
         run.summary.pop("identity")  # repeats the config, and compares no runs
     return runs
-
-
-def _natural_order(text: str) -> list[tuple[bool, float, str]]:
-    pieces = re.findall(r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)|([^0-9]+)", text)
-    return [(bool(letters), float(digits or 0), letters) for digits, letters in pieces]

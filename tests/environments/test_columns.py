@@ -61,7 +61,7 @@ def test_both_formats_are_judged_alike(tmp_path):
         time=lambda row: datetime.datetime(2020, 1, 1, row % 24),
         zip=lambda row: ["01234", "90210"][row % 2],
         year=lambda row: ["1999", "2000"][row % 2],
-        half=lambda row: "" if row < 30 else "no",
+        half=lambda row: None if row < 30 else "no",
     )
     every = [made(tmp_path, ending, table, missing="mean") for ending in ("csv", "parquet")]
     zips = ["01234", "90210"]
@@ -84,7 +84,7 @@ def test_both_formats_are_judged_alike(tmp_path):
         (lambda row: 3.5, CONSTANT),
         (lambda row: ["1", "1.0"][row % 2], CONSTANT),
         (lambda row: "NL", CONSTANT),
-        (lambda row: ["NA", "nan"][row % 2], CONSTANT),
+        (lambda row: None, CONSTANT),
     ],
 )
 def test_what_is_no_feature_is_named_once(tmp_path, ending, make, reason, caplog):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.environments import Table, reading
-from fairbandit.environments.reading import Source, read_table
+from fairbandit.environments.reading import MISSING, Source, read_table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from tests.environments.data import people, write
@@ -35,7 +35,7 @@ def of(*cells: Any, decimal: str = ".") -> Source:
     return replace(reading.keep(pa.table({"b": array}))[1], decimal=decimal)
 
 
-def refused(path: Path, *columns: str, **options: Any) -> str:
+def refused(path: Path | str, *columns: str, **options: Any) -> str:
     with pytest.raises(FairbanditError) as caught:
         read_table(path, columns or ["b"], **options)
     assert "\n" not in str(caught.value)
@@ -58,7 +58,7 @@ def test_only_the_columns_asked_for_are_read(tmp_path, ending):
 
 
 def test_numbers_of_every_spelling():
-    cells = ["007", " 1.5", "1e3", "-4", "+3", "1.", ".5", "-.5E-1", "True", "FALSE", " NA "]
+    cells = ["007", " 1.5", "1e3", "-4", "+3", "1.", ".5", "-.5E-1", "True", "FALSE", None]
     expected = [7, 1.5, 1000, -4, 3, 1, 0.5, -0.05, 1, 0, np.nan]
     np.testing.assert_array_equal(of(*cells).numbers("b"), expected)
     for cell in ("1e", "0x1f", "1_000", "1,5", "٣", "--1", ".", "1.2.3", "1 2"):
@@ -77,8 +77,8 @@ def test_every_float_is_read_as_python_writes_it(values):
     [
         pa.array([1, 2, None], pa.int8()),
         pa.array([1, 2, None], pa.float32()),
-        pa.array(["1", "2", ""], pa.large_string()),
-        pa.array(["1", "2", "NA"]).dictionary_encode(),
+        pa.array(["1", "2", None], pa.large_string()),
+        pa.array(["1", "2", None]).dictionary_encode(),
         pa.array([1, 2, None], pa.decimal128(5, 1)),
         pa.array([1.0, 2.0, float("nan")]),
     ],
@@ -118,11 +118,29 @@ def test_labels_have_one_unicode_form_and_truth_values_one_case():
     assert names(of(True, False)) == ["true", "false"]
 
 
-def test_spellings_of_a_missing_value():
-    for marker in ("", "NA", " na ", "N/A", "#N/A", "NaN", "-nan", "NULL", "None"):
-        source = of("x", "NAM", "nanny", marker)
-        assert names(source) == ["x", "NAM", "nanny", None]
-        assert source.gaps("b").tolist() == [False, False, False, True]
+def test_a_csv_file_has_the_missing_cells_that_pandas_finds(tmp_path):
+    cells = [*MISSING, *map(str.lower, MISSING), *map(str.upper, MISSING), "none", "NaT", "?", "-"]
+    path = text(tmp_path, "a,b\n" + "".join(f"x,{cell}\n" for cell in cells))
+    read = read_table(path, ["b"])
+    assert read.gaps("b").tolist() == pd.read_csv(path)["b"].isna().tolist()
+    assert "none" in names(read)
+    assert not of(*cells).gaps("b").any()
+    pq.write_table(pa.table({"b": cells}), tmp_path / "t.parquet")
+    assert not read_table(tmp_path / "t.parquet", ["b"]).gaps("b").any()
+
+
+def test_a_list_of_missing_values_takes_the_place_of_the_default(tmp_path):
+    table = {"b": ["?", "NA", None, "x"], "c": [-9.0, 1.5, None, 2.5], "d": [-9, 0, 1, 2]}
+    frame = pd.DataFrame(table)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    memory, _held = reading.keep(table)
+    for path in (tmp_path / "t.csv", tmp_path / "t.parquet", memory):
+        source = read_table(path, [*"bcd"], missing_values=["?", "-9"])
+        assert source.gaps("b").tolist() == source.gaps("c").tolist() == [True, False, True, False]
+        assert source.gaps("d").tolist() == [True, False, False, False]
+    for wrong in ({"NA": 1}, [None], [False], 3.5j):
+        assert "missing_values: expected a list of texts" in refused(path, missing_values=wrong)
 
 
 def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
@@ -171,7 +189,8 @@ def test_damaged_parquet(tmp_path):
 @pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab")])
 def test_another_separator(tmp_path, mark, typed):
     path = text(tmp_path, f"a{mark}b\n1{mark}2,5\n")
-    assert "with separator=',' between its cells" in refused(path)
+    remedy = f"""separator='{typed}', on the command line 'separator="{typed}"'"""
+    assert remedy in refused(path)
     source = read_table(path, ["b"], separator=typed, decimal=",")
     assert source.numbers("b").tolist() == [2.5]
 

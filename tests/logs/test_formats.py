@@ -1,5 +1,6 @@
 """Logs in the formats of Vowpal Wabbit and of obp."""
 
+import gzip
 import json
 from typing import Any
 
@@ -92,6 +93,92 @@ def test_errors_name_the_line(tmp_path, change, expected):
         read_log(path, group="i.id")
 
 
+def lines(path: Any, *records: Any) -> Any:
+    """A file of records, or of lines that are texts."""
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    data = "\n".join(texts).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix.lower() == ".gz" else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["log.dsjson", "log.dsjson.gz", "LOG.JSON.GZ"])
+def test_lines_that_are_no_decisions_are_left_out_and_counted(tmp_path, name, caplog):
+    never = {**LINE, "_label_cost": 0.0, "_skipLearn": True}
+    several = {"_outcomes": [{"_label_cost": -1, "_a": [0, 1], "_p": [0.5, 0.5]}], "c": {}}
+    sound = [
+        LINE,
+        "",
+        " ",
+        {**LINE, "_skipLearn": False},
+        never,
+        never,
+        several,
+        {"RewardValue": 1},
+    ]
+    path = lines(tmp_path / name, *sound)
+    assert read_log(path, group="i.id").rewards.tolist() == [[1.0], [1.0]]
+    counts = "2 never carried out (_skipLearn), 1 of conditional bandits (_outcomes), "
+    counts += "1 without a cost (_label_cost)"
+    assert caplog.messages == [f"{path}: 4 of 6 lines are left out: {counts}"]
+    lines(path, *sound, "[checkpoint-info] 2024", {**LINE, "pdrop": 0.5}, "[1]", "null")
+    with pytest.raises(FairbanditError, match="line 9: no decision of DSJSON"):
+        read_log(path, group="i.id")
+    assert len(read_log(path, group="i.id", bad_lines="skip")) == 2
+    counts += ", 4 bad (bad_lines=skip)"
+    assert caplog.messages[1:] == [f"{path}: 8 of 10 lines are left out: {counts}"]
+    with pytest.raises(FairbanditError, match="expected error or skip"):
+        read_log(path, group="i.id", bad_lines="warn")
+
+
+def test_a_compressed_file_that_is_cut_off(tmp_path):
+    path = lines(tmp_path / "log.json.gz", LINE, LINE)
+    whole = path.read_bytes()
+    for damaged in (whole[:-9], whole[:40] + b"?" * 9 + whole[49:], b"{}" + whole):
+        path.write_bytes(damaged)
+        with pytest.raises(FairbanditError, match=r"cannot read .*log\.json\.gz|line 1"):
+            read_log(path, group="i.id")
+
+
+def test_features_of_dsjson_are_chosen_by_name_and_by_namespace(tmp_path, caplog):
+    shared = {"User": {"id": "u7", "age": 3}, "Userland": 1}
+    actions = LINE["c"]["_multi"]
+    path = lines(tmp_path / "log.dsjson", {**LINE, "c": {**shared, "_multi": actions}})
+    every = read_log(path, group="i.id")
+    chosen = read_log(path, group="i.id", features=["j", "i.id"])
+    assert chosen.features == ("j.0.milk", "i.id=hot", "i.id=cold")
+    at = [every.features.index(name) for name in chosen.features]
+    assert np.array_equal(chosen.contexts, every.contexts[..., at])
+    for name in ("User.id", "User.id=u7"):
+        rest = read_log(path, group="i.id", exclude=[name]).features
+        assert [*rest] == [one for one in every.features if one != "User.id=u7"]
+    rest = read_log(path, group="i.id", exclude="User", features=["User", "Userland"])
+    assert rest.features == ("Userland",)
+    later = lines(
+        tmp_path / "later.dsjson", {**LINE, "c": {"User": {"id": "u8"}, "_multi": actions}}
+    )
+    like = read_log(later, group="i.id", like=every)
+    assert like.features == every.features
+    assert "User.id=u8" in caplog.messages[-1]
+    assert not like.contexts[..., every.features.index("User.age")].any()
+    assert like.contexts[..., every.features.index("i.id=hot")].tolist() == [[1.0, 0.0]]
+    for options, expected in (
+        ({"features": ["i.i"]}, "no feature 'i.i'"),
+        ({"exclude": ["us"]}, "no feature 'us'"),
+        ({"features": {"j": None}}, "features: expected a list of texts"),
+        ({"like": random_log(3)}, "shares features"),
+        ({"like": every, "features": ["j"]}, "like: expected a log, and neither features"),
+        ({"like": 3}, "like: expected a log"),
+        ({"reward": "r", "picked": "p", "time": "Timestamp"}, "^picked, reward, time: a log of D"),
+        ({"decision": "d", "propensity": None, "score": "s"}, "^decision, propensity, score: "),
+    ):
+        with pytest.raises(FairbanditError, match=expected):
+            read_log(path, group="i.id", **options)
+    with pytest.raises(
+        FairbanditError, match="features, exclude: a log of obp takes only group, p"
+    ):
+        read_log(feedback(), features=["x0"], exclude=["x1"])
+
+
 def test_what_dsjson_cannot_hold(tmp_path):
     path = tmp_path / "log.dsjson"
     for changed in ({"contexts": None}, {"features": ("_a", "b", "c")}):
@@ -142,10 +229,11 @@ def test_obp():
     ("changed", "expected"),
     [
         ({"pscore": np.full(50, 0.5)}, "round 1: expected .* sum to 1"),
-        ({"reward": np.full(50, np.nan)}, "a reward is nan"),
+        ({"pscore": None}, "there is no pscore; propensity=None reads"),
+        ({"reward": np.full(50, np.inf)}, "a reward is inf"),
         ({"action": np.full(50, 4)}, "IndexError"),
         ({"action": np.full(50, 0.5)}, "TypeError"),
-        ({"position": np.arange(50)}, "one position"),
+        ({"position": np.arange(3)}, "ValueError"),
         ({"context": np.zeros(50)}, "50 contexts"),
         ({"reward": None}, "TypeError"),
     ],
@@ -157,3 +245,25 @@ def test_no_obp(changed, expected):
     del lacking["action"]
     with pytest.raises(FairbanditError, match="KeyError: 'action'"):
         read_log(lacking)
+    for group, got in ((["a", "b"], 2), ("abcd", "abcd")):
+        with pytest.raises(FairbanditError, match=f"expected 4 labels, one an action; got {got}$"):
+            read_log(feedback(), group=group)
+
+
+def test_obp_without_propensities_with_missing_rewards_and_of_several_positions():
+    reward = np.where(np.arange(50) % 5, 1.0, np.nan)
+    for given in (feedback(pscore=None, reward=reward), feedback(reward=reward)):
+        log = read_log(given, propensity=None)
+        assert log.probabilities is None
+        assert np.isnan(log.propensities).all()
+        assert np.array_equal(log.rewards[:, 0], reward, equal_nan=True)
+    position = np.arange(50) % 3
+    pi = np.stack([feedback()["pi_b"][..., 0], np.full((50, 4), 0.25), np.eye(4)[[0] * 50]], 2)
+    action = np.where(position == 2, 0, feedback()["action"])
+    pscore = pi[range(50), action, position]
+    log = read_log(feedback(position=position, pi_b=pi, action=action, pscore=pscore))
+    at = [log.features.index(f"position={one}") for one in range(3)]
+    assert np.array_equal(log.contexts[:, :, at], np.eye(3)[position][:, None].repeat(4, 1))
+    assert log.features[-1] == "position=2*z3"
+    assert np.array_equal(log.contexts[:, :, -1], (position == 2)[:, None] * np.eye(4)[3])
+    assert np.array_equal(log.probabilities, pi[range(50), :, position])

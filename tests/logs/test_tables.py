@@ -1,6 +1,7 @@
 """Tables as logs: what is read, from where, and the cell that an error names."""
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,90 @@ def test_a_folder_is_one_log_with_one_encoding(tmp_path):
     (tmp_path / "more.dsjson").write_text("{}")
     with pytest.raises(FairbanditError, match="several kinds"):
         read_log(tmp_path)
+
+
+def test_files_are_in_natural_order_and_others_are_counted(tmp_path, caplog):
+    _, frame = table(36)
+    days = [2, 10, 1]
+    for part, day in enumerate(days):
+        rows = frame[frame["decision"] % 3 == part]
+        rows.assign(decision=rows["decision"] + 100 * day).to_csv(tmp_path / f"day-{day}.csv")
+    (tmp_path / "day-3.txt").write_text("")
+    (tmp_path / "day-1.csv.lock").write_text("")
+    names = [int(name) // 100 for name in read_log(tmp_path).names]
+    assert names == sorted(days * 12)
+    assert caplog.messages[:2] == [
+        f"{tmp_path}: 3 files in the natural order of their names: day-1.csv … day-10.csv",
+        f"{tmp_path}: 1 files are left out: day-3.txt",
+    ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_decisions_are_sorted_by_time(tmp_path, ending):
+    _, frame = table(40)
+    hours = (frame["decision"] * 7) % 20  # two decisions an hour, in the order of the rows
+    began = pd.Timestamp("2024-05-31T08:00Z")
+    right = [name for hour in range(20) for name in frame["decision"][hours == hour].unique()]
+    zoned = (began + pd.to_timedelta(hours, "h")).dt.tz_convert("Asia/Tokyo")
+    texts = [
+        f"{one.isoformat()}" if one.hour % 2 else one.strftime("%Y-%m-%d %H:%M:%S.0000001%z")
+        for one in zoned
+    ]
+    for time in (hours, hours / 3, zoned, texts):
+        given = frame.assign(when=time)
+        path = tmp_path / f"log.{ending}"
+        given.to_csv(path, index=False) if ending == "csv" else given.to_parquet(path)
+        log = read_log(path, time="when")
+        assert [*map(int, log.names)] == right
+        assert log.features == read_log(frame).features
+        same(log, read_log(frame))
+    given.loc[given.index[3], "when"] = texts[0]
+    for wrong in (given, frame.assign(when="May 3"), frame.assign(when=np.nan)):
+        with pytest.raises(FairbanditError, match=r"column 'when', row \d+: expected "):
+            read_log(wrong, time="when")
+    with pytest.raises(FairbanditError, match="time: the pieces of a table stay"):
+        list(read_pieces(path, time="when"))
+
+
+def test_picks_may_be_words():
+    _, frame = table(20)
+    right = read_log(frame)
+    for words in (("no", "yes"), ("N", "Y"), ("False", "TRUE"), ("0", "1")):
+        same(read_log(frame.assign(picked=np.where(frame["picked"], words[1], words[0]))), right)
+
+
+def test_columns_are_excluded_and_texts_are_missing(tmp_path):
+    _, frame = table(30)
+    frame = frame.sort_values("decision", kind="stable")
+    frame["id"] = range(len(frame))
+    frame["job"] = np.array(["none", "?", "clerk"])[frame["id"] % 3]
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    frame.to_csv(tmp_path / "semicolons.csv", index=False, sep=";")
+    options = {"exclude": ["id", "age"], "missing_values": ["?"]}
+    log = read_log(tmp_path / "log.csv", **options)
+    features = ("years", "test", "job=clerk", "job=none", "group=a", "group=b", "group=c", "bias")
+    assert log.features == features
+    pieces = [*read_pieces(tmp_path / "log.csv", rows=40, **options)]
+    assert {piece.features for piece in pieces} == {features}
+    same(read_log(frame, **options), log)
+    with pytest.raises(FairbanditError, match="no column 'idd'"):
+        read_log(frame, exclude=["idd"])
+    for read in (read_log, lambda path: [*read_pieces(path)]):
+        with pytest.raises(FairbanditError, match=r"""'separator=";"', and"""):
+            read(tmp_path / "semicolons.csv")
+    with pytest.raises(FairbanditError, match="bad_lines: a log of a table takes only decision"):
+        read_log(frame, bad_lines="skip")
+
+
+@pytest.mark.parametrize(
+    "name", ["log.csv", "log.parquet", "log.dsjson", "log.dsjson.gz", "l.jsonl"]
+)
+def test_a_named_pipe_is_refused(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    for read in (read_log, lambda path: [*read_pieces(path)]):
+        for path in (tmp_path, tmp_path / name):
+            with pytest.raises(FairbanditError, match="is not a regular file"):
+                read(path)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -220,14 +305,14 @@ def put(column: str, value: Any, where: str) -> Any:
         (put("picked", False, "pick"), "picked", "one pick in each decision"),
         (put("picked", True, "other"), "picked", "one pick in each decision"),
         (put("picked", 2, "pick"), "picked", "one pick in each decision"),
-        (put("picked", "yes", "other"), "picked", "a number"),
+        (put("picked", "maybe", "other"), "picked", "a number"),
         (put("propensity", 0, "pick"), "propensity", "a probability, above 0"),
         (put("propensity", 1.5, "pick"), "propensity", "a probability, above 0"),
         (put("propensity", -0.1, "other"), "propensity", "a probability"),
         (put("propensity", 0.9, "other"), "propensity", "sum to 1"),
         (put("reward", 1.0, "other"), "reward", "no reward but for picks"),
         (put("reward", "1e200", "pick"), "reward", "a number of at most"),
-        (put("group", "", "other"), "group", "a value"),
+        (put("group", None, "other"), "group", "a value"),
         (put("decision", None, "other"), "decision", "a value"),
     ],
 )
