@@ -123,6 +123,12 @@ class Encoder:
         """The names of the columns that it reads."""
         return tuple(column.name for column in self._columns)
 
+    @property
+    def are_numbers(self) -> list[bool]:
+        """Whether each of the d features is a number, and not a code or the bias."""
+        found = [not column.codes for column in self._columns for _ in column.means]
+        return found + [False] * self.bias
+
     def __eq__(self, other: object) -> bool:
         """Whether it makes the same features of the same rows."""
         same = isinstance(other, Encoder) and self.state()["columns"] == other.state()["columns"]

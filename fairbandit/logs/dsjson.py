@@ -89,9 +89,9 @@ def _columns(
         out = _named(name, every, texts_of("exclude", exclude))
         chosen = every if features is None else _named(name, every, texts_of("features", features))
         return [one for one in chosen if one not in out]
-    known = {*like.features}
+    known = {*like.features} if isinstance(like, Log) and like.encoder is None else set[str]()
     new = [one for one in every if one not in known]
-    if like.encoder is not None or len(new) == len(every):
+    if len(new) == len(every):
         raise FairbanditError(f"like: expected a log of DSJSON that shares features with {name}")
     if new:
         remark(f"{name}: {len(new):,} features that `like` lacks are left out: {listed(new, 5)}")

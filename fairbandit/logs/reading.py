@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
+from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import (
     Source,
     keep,
     listed,
+    noted,
     read_header,
     read_table,
     readable,
@@ -52,7 +54,7 @@ def read_log(
     score: str | None = None,
     separator: str = ",",
     decimal: str = ".",
-    like: Log | None = None,
+    like: Log | Encoder | None = None,
     exclude: Sequence[str] | None = None,
     missing_values: Sequence[str] | None = None,
     time: str | None = None,
@@ -110,6 +112,14 @@ def read_log(
     (2, ('a', 'b'), [2.0, 1.0])
     """
     given = dict(locals())
+    with noted() as notes:
+        log = _read(given)
+    return replace(log, notes=tuple(notes))
+
+
+def _read(given: Mapping[str, Any]) -> Log:
+    """The log for the arguments of `read_log`."""
+    source, marks = given["source"], ("separator", "decimal", "missing_values")
     if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
         return read_obp(source, **_taken("obp", given, "group", "propensity"))
     if not isinstance(source, Source):
@@ -123,25 +133,33 @@ def read_log(
         else:
             path, _held = keep(source)  # which lives until the end of this call
             paths = [Path(path)]
-        marks = separator, decimal, missing_values
-        source = _together([read_table(one, (), True, *marks) for one in paths])
+        how = [given[key] for key in marks]
+        source = _together([read_table(one, (), True, *how) for one in paths])
     _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
-    if like is not None and like.encoder is None:
-        raise FairbanditError("like: expected a log that was read from a table")
-    columns = Columns(decision, picked, propensity, reward, score)
+    columns, time = Columns(*(given[key] for key in Columns._fields)), given["time"]
+    group, like = given["group"], given["like"]
     groups = list(group) if isinstance(group, (list, tuple)) else [group]
-    further = [name for name in (propensity, score, time) if name is not None]
-    taken = [decision, picked, reward, *further, *groups]
+    further = [name for name in (columns.propensity, columns.score, time) if name is not None]
+    taken = [columns.decision, columns.picked, columns.reward, *further, *groups]
     if not groups or not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
-    source = replace(source, frame=source.frame.replace({picked: WORDS}), decimal=decimal)
+    if [name for name in taken if name not in source.frame] == [columns.propensity]:
+        raise FairbanditError(
+            f"{source.name} has no column {columns.propensity!r}; propensity=NAME names the column "
+            "of the probabilities with which candidates were picked. If nobody knows them, "
+            "propensity=null (None in Python) reads the log, but only direct estimates remain, "
+            f"which rest on a model of rewards. It has {listed([*map(repr, source.columns)])}"
+        )
     source.need(taken)
+    words = source.frame.replace({columns.picked: WORDS})
+    source = replace(source, frame=words, decimal=given["decimal"])
     if time is not None:
-        source = _by_time(source, time, decision)
-    encoder = None if like is None else like.encoder
-    encoder = encoder or encoder_of(source, taken, groups, features, texts_of("exclude", exclude))
+        source = _by_time(source, time, columns.decision)
+    encoder = like.encoder if isinstance(like, Log) else like
+    chosen = given["features"], texts_of("exclude", given["exclude"])
+    encoder = encoder or encoder_of(source, taken, groups, *chosen)
     return log_of_table(source, columns, groups, encoder)
 
 
@@ -150,7 +168,7 @@ def read_pieces(
     *,
     rows: int = 250_000,
     separator: str = ",",
-    like: Log | None = None,
+    like: Log | Encoder | None = None,
     **options: Any,
 ) -> Iterator[Log]:
     """Reads a log that is larger than memory, in pieces.
@@ -216,8 +234,12 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
             f"{listed(wrong)}: a log of {kind} takes only {listed(takes) or 'a path'}"
         )
     like, *chosen = (given[key] for key in ("like", "features", "exclude"))
-    if like is not None and not (isinstance(like, Log) and chosen == [None, None]):
-        raise FairbanditError("like: expected a log, and neither features nor exclude beside it")
+    if like is not None and not (isinstance(like, (Log, Encoder)) and chosen == [None, None]):
+        raise FairbanditError(
+            "like: expected a log or an encoder, and neither features nor exclude beside it"
+        )
+    if isinstance(like, Log) and like.encoder is None and kind == "a table":
+        raise FairbanditError("like: expected a log that was read from a table")
     return {key: given[key] for key in takes}
 
 

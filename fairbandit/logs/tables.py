@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.columns import SMALL, check_groups, chosen_columns, resolve_columns
+from fairbandit.environments.columns import (
+    EXCLUDED,
+    FEW,
+    SMALL,
+    check_groups,
+    chosen_columns,
+    resolve_columns,
+)
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import LARGEST, Source, listed, remark
 from fairbandit.errors import FairbanditError
@@ -48,19 +55,19 @@ def encoder_of(
     exclude: Sequence[str] = (),
 ) -> Encoder:
     """The encoder of a table's groups and of its features, which are none of the taken columns."""
-    source.need(name for name in exclude if name not in source.columns)
-    taken = [*taken, *exclude]
     chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
     source.need(chosen or ())
-    found, left_out = resolve_columns(source, chosen, taken)
-    if isinstance(features, (list, tuple)):
+    if by_name := isinstance(features, (list, tuple)):
+        taken = [*taken, *(name for name in source.columns if name not in features)]
+    found, left_out = resolve_columns(source, chosen, taken, exclude)
+    if by_name:
         for name in features:
             if name not in found:
                 reason = left_out.get(name, "there is no such column, or it has another role")
                 raise FairbanditError(f"{source.name}, column {name!r} is no feature: {reason}")
         found = {name: found[name] for name in features}
-    elif left_out:
-        text = listed([f"{name!r} ({reason})" for name, reason in left_out.items()])
+    elif unasked := [f"{name!r} ({why})" for name, why in left_out.items() if why != EXCLUDED]:
+        text = listed(unasked)
         remark(f"{source.name}: these columns are no features: {text}; features=[…] chooses others")
     of_groups, _ = resolve_columns(source, dict.fromkeys(groups, "category"), ())
     kept = {name: one for name, one in {**found, **of_groups}.items() if name not in exclude}
@@ -81,7 +88,7 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     if gaps := {name: gap for name in own if (gap := int(source.gaps(name).sum()))}:
         counts = listed([f"{gap:,} of {name!r}" for name, gap in gaps.items()])
         remark(f"{source.name}: missing cells of features get the feature's mean: {counts}")
-    if strange := _strange(contexts, encoder.names):
+    if strange := _strange(contexts, encoder):
         remark(
             f"{source.name}: features differ from the table by which they are standardised, as in "
             f"other units: {listed(strange)}"
@@ -90,13 +97,14 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     return _log_of(source, columns, (codes, tuple(every)), contexts, **further)
 
 
-def _strange(contexts: Floats, names: Sequence[str]) -> list[str]:
-    """The features, standardised by another table, whose mean or deviation is far from its own."""
+def _strange(contexts: Floats, encoder: Encoder) -> list[str]:
+    """The numbers, standardised by another table, whose mean or deviation is far from its own."""
+    names, numbers = encoder.names, np.array(encoder.are_numbers)
     if len(contexts) < SMALL:
         return []
     means, deviations = contexts.mean(0), contexts.std(0)
-    far = (np.abs(means) > 3) | (deviations > 5) | ((deviations < 0.1) & (deviations > 0))
-    far &= np.array(names) != "bias"
+    far = (np.abs(means) > 0.5) | (np.abs(np.log2(deviations.clip(1e-300))) > 0.6)
+    far &= numbers & (deviations > 0)
     return [
         f"{names[at]!r} (mean {means[at]:.3g}, std {deviations[at]:.3g})" for at in far.nonzero()[0]
     ]
@@ -229,14 +237,19 @@ def _check_repeats(log: Log, files: pd.Series) -> None:
     names = pd.factorize(np.asarray(log.names))[0].astype(np.uint64)
     again = pd.Series(content + names * np.uint64(0x9E3779B97F4A7C15)).duplicated()
     share = again.groupby(files).mean()
-    if len(np.unique(names)) > n / 4 and share.max() > MOST_REPEATED:
+    if again.sum() >= FEW and len(np.unique(names)) > n / 4 and share.max() > MOST_REPEATED:
         raise FairbanditError(
             f"{share.idxmax()}: {share.max():.0%} of its decisions stand elsewhere in the log, "
             "under the same names; expected each decision once"
         )
-    if (equal := float(pd.Series(content).duplicated().mean())) >= 0.01:
+    _, first, which, counts = np.unique(content, True, True, True)
+    lags = (np.arange(n) - first[which])[np.arange(n) != first[which]]
+    # by chance, decisions of few possible kinds recur more than once, and at many distances
+    if len(lags) >= max(FEW, n / 100) and (
+        counts.max() < 3 or np.bincount(lags).max() > len(lags) / 5
+    ):
         remark(
-            f"{files[0]}: {equal:.1%} of {n:,} decisions equal an earlier one in all that is "
+            f"{files[0]}: {len(lags):,} of {n:,} decisions equal an earlier one in all that is "
             "logged; where they are the same decisions, intervals are too narrow"
         )
 

@@ -119,7 +119,7 @@ def test_lines_that_are_no_decisions_are_left_out_and_counted(tmp_path, name, ca
     assert read_log(path, group="i.id").rewards.tolist() == [[1.0], [1.0]]
     counts = "2 never carried out (_skipLearn), 1 of conditional bandits (_outcomes), "
     counts += "1 without a cost (_label_cost)"
-    assert caplog.messages == [f"{path}: 4 of 6 lines are left out: {counts}"]
+    assert f"{path}: 4 of 6 lines are left out: {counts}" in caplog.messages
     lines(path, *sound, "[checkpoint-info] 2024", {**LINE, "pdrop": 0.5}, "[1]", "null")
     with pytest.raises(FairbanditError, match="line 9: no decision of DSJSON"):
         read_log(path, group="i.id")
@@ -158,7 +158,7 @@ def test_features_of_dsjson_are_chosen_by_name_and_by_namespace(tmp_path, caplog
     )
     like = read_log(later, group="i.id", like=every)
     assert like.features == every.features
-    assert "User.id=u8" in caplog.messages[-1]
+    assert any("User.id=u8" in message for message in caplog.messages)
     assert not like.contexts[..., every.features.index("User.age")].any()
     assert like.contexts[..., every.features.index("i.id=hot")].tolist() == [[1.0, 0.0]]
     for options, expected in (
@@ -166,7 +166,7 @@ def test_features_of_dsjson_are_chosen_by_name_and_by_namespace(tmp_path, caplog
         ({"exclude": ["us"]}, "no feature 'us'"),
         ({"features": {"j": None}}, "features: expected a list of texts"),
         ({"like": random_log(3)}, "shares features"),
-        ({"like": every, "features": ["j"]}, "like: expected a log, and neither features"),
+        ({"like": every, "features": ["j"]}, "like: expected a log or an encoder, and neither"),
         ({"like": 3}, "like: expected a log"),
         ({"reward": "r", "picked": "p", "time": "Timestamp"}, "^picked, reward, time: a log of D"),
         ({"decision": "d", "propensity": None, "score": "s"}, "^decision, propensity, score: "),
