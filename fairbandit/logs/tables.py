@@ -245,9 +245,8 @@ def _check_repeats(log: Log, files: pd.Series) -> None:
     _, first, which, counts = np.unique(content, True, True, True)
     lags = (np.arange(n) - first[which])[np.arange(n) != first[which]]
     # by chance, decisions of few possible kinds recur more than once, and at many distances
-    if len(lags) >= max(FEW, n / 100) and (
-        counts.max() < 3 or np.bincount(lags).max() > len(lags) / 5
-    ):
+    alike = counts.max() > 2 and np.bincount(lags).max() < len(lags) / 5
+    if len(lags) >= max(FEW, n / 100) and not alike:
         remark(
             f"{files[0]}: {len(lags):,} of {n:,} decisions equal an earlier one in all that is "
             "logged; where they are the same decisions, intervals are too narrow"

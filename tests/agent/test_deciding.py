@@ -73,8 +73,8 @@ def test_memory_does_not_grow(tmp_path):
         agent.save(tmp_path / "agent")
         return (tmp_path / "agent").stat().st_size
 
-    # all as long after the end of a chunk of rounds, when what no round reads any more is forgotten,
-    # and all with a full sample of hashes of decisions
+    # all as long after the end of a chunk of rounds, when what no round reads any more is
+    # forgotten, and all with a full sample of hashes of decisions
     sizes = [size(300 + more * CHUNK_ROUNDS) for more in (5, 10, 100)]
     assert max(sizes) <= 1.2 * sizes[0]
 

@@ -237,7 +237,7 @@ def test_pieces_of_shards_are_judged_by_two_processes_as_the_whole(tmp_path):
     pd.testing.assert_frame_equal(found, right)
     assert found.attrs["diagnostics"] == [pytest.approx(one) for one in right.attrs["diagnostics"]]
     assert set(rows(found, "agent").index) == WEIGHTED | {"anytime"}
-    with pytest.raises(FairbanditError, match="takes the features 'age'.*the log has 'years'"):
+    with pytest.raises(FairbanditError, match=r"takes the features 'age'.*the log has 'years'"):
         frozen.sums(read_log(pd.read_parquet(paths[0]).drop(columns="age")))
     with pytest.raises(FairbanditError, match="no decisions are left"):
         merged([])
