@@ -169,7 +169,7 @@ def test_columns_are_excluded_and_texts_are_missing(tmp_path):
     frame["job"] = np.array(["none", "?", "clerk"])[frame["id"] % 3]
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_csv(tmp_path / "semicolons.csv", index=False, sep=";")
-    options = {"exclude": ["id", "age"], "missing_values": ["?"]}
+    options: Any = {"exclude": ["id", "age"], "missing_values": ["?"]}
     log = read_log(tmp_path / "log.csv", **options)
     features = ("years", "test", "job=clerk", "job=none", "group=a", "group=b", "group=c", "bias")
     assert log.features == features
