@@ -124,7 +124,7 @@ def test_files_are_in_natural_order_and_others_are_counted(tmp_path, caplog):
     assert names == sorted(days * 12)
     assert caplog.messages[:2] == [
         f"{tmp_path}: 3 files in the natural order of their names: day-1.csv … day-10.csv",
-        f"{tmp_path}: 1 files are left out: day-3.txt",
+        f"{tmp_path}: 1 other files are left out: day-3.txt",
     ]
 
 
