@@ -72,7 +72,7 @@ def fresh(path: Path) -> Path:
 
 
 def natural_order(text: str, decimals: bool = False) -> list[tuple[bool, float, str]]:
-    """Returns a key that sorts by the numbers in names: day-2 and day-10; noise-0.05 and -0.1."""
+    """Returns a key that sorts names by their numbers; `decimals` reads 0.05 as one number."""
     number = r"[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?" if decimals else "[0-9]+"
     read = float if decimals else int
     pieces = re.findall(f"({number})|([^0-9]+)", text)

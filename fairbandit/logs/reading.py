@@ -75,8 +75,8 @@ def read_log(
         picked: the column of 1 for the pick of each pool, 2, 3, … for further picks of a shortlist,
             and 0 for the others; or of yes and no, or true and false.
         propensity: the column of the probability with which each candidate would be picked, or of
-            that of the pick alone, in its own row or in all of its pool; None where nobody knows
-            it, for obp too.
+            that of the pick alone, in its own row or in all of its pool; None where it is not
+            known, also for obp.
         group: the column of the sensitive group, or a list of several columns; for DSJSON, the
             feature that names the group; for obp, the label of each action's group, where None
             makes each action a group of its own.
@@ -214,8 +214,9 @@ def _files(path: Path) -> tuple[str, list[Path]]:
         if len(paths) > 1:
             ends = f"{paths[0].name} … {paths[-1].name}"
             remark(f"{path}: {len(paths):,} files in the natural order of their names: {ends}")
-        if others := [one.name for one in every if one not in paths and one.suffix != ".lock"]:
-            remark(f"{path}: {len(others):,} files are left out: {listed(others, 5)}")
+        known = *ENDINGS, ".lock"
+        if others := [one.name for one in every if not one.name.lower().endswith(known)]:
+            remark(f"{path}: {len(others):,} other files are left out: {listed(others, 5)}")
     kinds = {
         "table" if file.name.lower().endswith(TABLES) else "agent" if is_own(file) else "dsjson"
         for file in paths
@@ -226,7 +227,7 @@ def _files(path: Path) -> tuple[str, list[Path]]:
 
 
 def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
-    """The arguments that a kind of log takes; of others, only the defaults are no error."""
+    """Returns the arguments that a kind of log takes; others are refused, but for defaults."""
     defaults: Any = read_log.__kwdefaults__
     others = [key for key in defaults if key not in takes]
     if wrong := [key for key in others if str(given[key]) != str(defaults[key])]:

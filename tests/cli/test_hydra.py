@@ -9,6 +9,7 @@ from hydra import compose, initialize_config_dir
 from fairbandit.building import conf_folder
 from fairbandit.cli.main import main
 from fairbandit.cli.store import publish, register_resolvers
+from tests.environments.data import people, write
 
 SMALL = ["rounds=3", "replicas=1"]
 
@@ -45,6 +46,19 @@ def logging_undone():
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+def test_relative_paths_are_seen_from_where_the_command_was_given(command, tmp_path):
+    write(tmp_path / "people.csv", people())
+    (tmp_path / "columns.yaml").write_text("age: null\n")
+    given = ["environment=table", "environment.group=group", "environment.reward=wage", *SMALL]
+    given += [f"environment.{key}=people.csv" for key in ("path", "scaler_path")]
+    given += ["environment.columns=columns.yaml", "hydra.job.chdir=true"]
+    for words, folder in (([], "hydra.run.dir=out"), (["-m"], "hydra.sweep.dir=out/all")):
+        assert command(*words, *given, folder)[::2] == (0, "")
+    config = (tmp_path / "out" / ".hydra" / "config.yaml").read_text()
+    assert "path: people.csv\n" in config
+    assert len([*(tmp_path / "out").rglob("summary.json")]) == 2
 
 
 @pytest.mark.usefixtures("logging_undone")

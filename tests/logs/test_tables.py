@@ -124,7 +124,7 @@ def test_files_are_in_natural_order_and_others_are_counted(tmp_path, caplog):
     assert names == sorted(days * 12)
     assert caplog.messages[:2] == [
         f"{tmp_path}: 3 files in the natural order of their names: day-1.csv … day-10.csv",
-        f"{tmp_path}: 1 files are left out: day-3.txt",
+        f"{tmp_path}: 1 other files are left out: day-3.txt",
     ]
 
 
@@ -169,7 +169,7 @@ def test_columns_are_excluded_and_texts_are_missing(tmp_path):
     frame["job"] = np.array(["none", "?", "clerk"])[frame["id"] % 3]
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_csv(tmp_path / "semicolons.csv", index=False, sep=";")
-    options = {"exclude": ["id", "age"], "missing_values": ["?"]}
+    options: Any = {"exclude": ["id", "age"], "missing_values": ["?"]}
     log = read_log(tmp_path / "log.csv", **options)
     features = ("years", "test", "job=clerk", "job=none", "group=a", "group=b", "group=c", "bias")
     assert log.features == features
