@@ -11,7 +11,7 @@ import fairbandit
 PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
-    *("errors", "files", "version", "locks", "modes", "streams", "plugins", "constructors"),
+    *("errors", "files", "formats", "version", "locks", "modes", "streams", "plugins", "constructors"),
     *("registry", "maths", "labels"),
     *(
         "models",
