@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
@@ -153,5 +154,6 @@ def finished(
             )
     why = differences(then, now)
     if not why:  # a run may have been killed after its summary was written
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        with suppress(OSError):  # as of a folder that is read-only
+            (folder / CHECKPOINT).unlink(missing_ok=True)
     return summary, ", ".join(why)
