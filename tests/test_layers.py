@@ -11,8 +11,8 @@ import fairbandit
 PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
-    *("errors", "files", "formats", "version", "locks", "modes", "streams", "plugins", "constructors"),
-    *("registry", "maths", "labels"),
+    *("errors", "files", "version", "locks", "modes", "streams", "plugins", "constructors"),
+    *("registry", "maths", "labels", "formats"),
     *(
         "models",
         "environments",

@@ -332,11 +332,11 @@ class Agent(Committing):
         return {**self._state(), "policy": self._policy, "truth": self._now.known.problem.truth}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        options = saving.options(state["options"])
-        Agent.__init__(self, state["policy"], truth=state["truth"], **options)
+        given = saving.options(state["options"])
+        Agent.__init__(self, state["policy"], truth=state["truth"], **given)
         known = self._policy.restored(self._now.known, state["known"])
-        log = None if state["log"] is None else Position(*state["log"])
-        self._now = Now(known, self._now.groups, Tickets.restored(state["waiting"]), log)
+        tickets = Tickets.restored(state["waiting"], known.problem)
+        self._now = Now(known, self._now.groups, tickets, state["log"] and Position(*state["log"]))
 
     def _state(self) -> dict[str, Any]:
         """All that changes, and the options, as plain data."""

@@ -6,13 +6,17 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from fairbandit.agent.calls import Now
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file
+from fairbandit.formats import Natural, Plain, Sha256
 from fairbandit.logs.own import label
+from fairbandit.logs.records import Options
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
 from fairbandit.run import state
@@ -22,6 +26,14 @@ FORMAT = "fairbandit.Agent"
 
 VERSION = 8
 """The version of the format; files of other versions are refused."""
+
+
+class _Saved(TypedDict):
+    config: Plain
+    options: Options
+    known: Plain
+    waiting: Plain
+    log: tuple[Natural, Sha256, Natural] | None
 
 
 def plain(
@@ -79,6 +91,7 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         found = saved["format"], saved["version"]
         if found != (FORMAT, VERSION):
             raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
+        msgspec.convert(saved, _Saved)
         yield {**saved, "digest": hashlib.sha256(whole).hexdigest()}
     except FairbanditError as error:
         raise FairbanditError(

@@ -146,6 +146,8 @@ class _Run:
         where, first, self.parts = "", 0, dict[str, str]()
         if saved:
             first, self.parts = saved["batch"], saved["parts"]
+            with self.checkpoints.restoring():
+                _ = self.batches[first]
             where = f"round {saved['round'] + 1:,} of {self.rounds:,}"
             if len(self.batches) > 1:
                 where += f" of replicas {self.batches[first][0]} to {self.batches[first][-1]}"
@@ -214,9 +216,12 @@ class _Run:
         if saved is None:
             self.statistics.start(len(replicas))
         else:
-            engine.load_state(saved["engine"])
-            self.statistics.load_state(saved["statistics"], len(replicas))
-            log.load_state(saved["log"])
+            with self.checkpoints.restoring():
+                engine.load_state(saved["engine"])
+                self.statistics.load_state(saved["statistics"], replicas)
+                log.load_state(saved["log"])
+                if not 0 < engine.played == saved["round"] <= self.rounds:
+                    raise ValueError("it is of another round")
             advance(engine.played * len(replicas))
             events.add(scalars(self.statistics.curves(), 1, self.rounds))
         for piece in engine.play():

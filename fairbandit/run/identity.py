@@ -93,8 +93,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _texts(identity: Mapping[str, Any]) -> dict[str, str]:
-    whole = {**identity["config"], **{key: identity[key] for key in identity if key != "config"}}
-    return {key: json.dumps(value, ensure_ascii=False) for key, value in dotted(whole)}
+    texts = {key: json.dumps(value, ensure_ascii=False) for key, value in dotted(identity)}
+    return {key.removeprefix("config."): text for key, text in texts.items()}
 
 
 def _sources(classes: Iterable[type[Any]]) -> str | None:

@@ -94,6 +94,8 @@ class RoundLog:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from a state that `state` gave."""
         self._waiting = [list(state["waiting"])] if state["waiting"] else []
+        for columns in self._waiting:
+            _table(columns, self._schema)  # raises if they do not fit
 
     def finish(self) -> None:
         """Writes the rows that are not written yet."""

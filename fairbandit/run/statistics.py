@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
+from fairbandit.formats import fitted
 from fairbandit.maths.moments import merged, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
 from fairbandit.run.curves import MAX_GROUPS, RATE, Curve, sampled
-
-_TOTALS = ("finals", "selected", "received")
 
 
 class Samples:
@@ -105,15 +104,19 @@ class RunStatistics:
         return {
             "samples": [torch.from_numpy(one.moments) for one in self._samples.values()],
             "running": {column: running.state() for column, running in self._running.items()},
-            **{name: getattr(self, name) for name in _TOTALS},
+            **{name: getattr(self, name) for name in ("finals", "selected", "received")},
         }
 
-    def load_state(self, state: Mapping[str, Any], replicas: int) -> None:
-        """Continues from a state that `state` gave, in a batch of so many replicas."""
-        self.start(replicas)
-        for name in _TOTALS:
-            setattr(self, name, state[name])
+    def load_state(self, state: Mapping[str, Any], replicas: Sequence[int]) -> None:
+        """Continues from a state that `state` gave, in the batch of some replicas."""
+        for count in (replicas[0], len(replicas)):  # those of earlier batches, and these
+            self.start(count)
+        for column, like in self.finals.items():
+            self.finals[column] = fitted(state["finals"][column], like, finite=False)
+        self.selected = fitted(state["selected"], self.selected)
+        self.received = fitted(state["received"], self.received)
         for samples, values in zip(self._samples.values(), state["samples"], strict=True):
-            samples.moments = values.numpy().copy()
+            like = torch.from_numpy(samples.moments)
+            samples.moments = fitted(values, like, finite=False).numpy().copy()
         for column, running in self._running.items():
             running.load_state(state["running"][column])
