@@ -8,6 +8,7 @@ from typing import Any
 
 from fairbandit.errors import FairbanditError
 from fairbandit.past import Outcomes
+from fairbandit.policy import Knowledge
 from fairbandit.streams import Purpose, Streams
 
 LAWS = ("fixed", "geometric")
@@ -59,8 +60,9 @@ class Delays:
         """The outcomes that wait, each after the round when it comes, as plain data."""
         return [[t, *one] for t, several in self._waiting.items() for one in several]
 
-    def load_state(self, state: Sequence[Sequence[Any]]) -> None:
-        """Continues from what `state` gave."""
-        self._waiting = {}
+    def load_state(self, state: Sequence[Sequence[Any]], known: Knowledge) -> None:
+        """Continues from what `state` gave, with what is known by then."""
+        self._waiting, past = {}, known.past
         for t, *parts in state:
-            self._waiting.setdefault(t, []).append(Outcomes(*parts))
+            found = past.nothing.restored(parts, past.rounds, known.problem.groups)
+            self._waiting.setdefault(t, []).append(found)

@@ -114,7 +114,7 @@ class Engine:
         """Continues from a state that an engine of the same policy, problem and seed gave."""
         self.known = self.policy.restored(self.known, state["known"])
         self.judge.load_state(state["metrics"])
-        self.delays.load_state(state["waiting"])
+        self.delays.load_state(state["waiting"], self.known)
 
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
         """Decides the rounds of some pools, of which the first `n_ready` need no guess."""

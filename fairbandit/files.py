@@ -61,6 +61,18 @@ def written_aside(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def within(folder: Path, name: str) -> Path:
+    """Returns the path of a subfolder in a folder that somebody else may have prepared.
+
+    Raises:
+        FairbanditError: it is a symbolic link, so that what is written would go elsewhere.
+    """
+    path = folder / name
+    if path.is_symlink():
+        raise FairbanditError(f"{path} is a link to {path.readlink()}; remove it to write there")
+    return path
+
+
 def fresh(path: Path) -> Path:
     """Returns the first of path, path-2, path-3, … that is missing or an empty folder."""
     numbered = (path.with_name(f"{path.name}-{number}") for number in count(2))

@@ -163,6 +163,8 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
         arguments: Any = OmegaConf.to_container(
             OmegaConf.merge(typed, values), throw_on_missing=True
         )
+    except OverflowError as error:
+        raise FairbanditError(f"{where}: {error}") from error
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
         raise FairbanditError(f"{where}, {error.full_key or error.key}: {reason}") from error

@@ -12,7 +12,7 @@ PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
     *("errors", "files", "version", "locks", "modes", "streams", "plugins", "constructors"),
-    *("registry", "maths", "labels"),
+    *("registry", "maths", "labels", "formats"),
     *(
         "models",
         "environments",

@@ -354,11 +354,11 @@ class Agent(Committing):
         return {**self._state(), "policy": self._policy, "truth": self._now.known.problem.truth}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        options = saving.options(state["options"])
-        Agent.__init__(self, state["policy"], truth=state["truth"], **options)
+        given = saving.options(state["options"])
+        Agent.__init__(self, state["policy"], truth=state["truth"], **given)
         known = self._policy.restored(self._now.known, state["known"])
-        log = None if state["log"] is None else Position(*state["log"])
-        seen, tickets = Learned.of(**state["learned"]), Tickets.restored(state["waiting"])
+        tickets = Tickets.restored(state["waiting"], known.problem)
+        seen, log = Learned.restored(state["learned"]), state["log"] and Position(*state["log"])
         self._now = Now(known, self._now.groups, tickets, seen, log)
 
     def _state(self) -> dict[str, Any]:

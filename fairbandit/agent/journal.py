@@ -10,8 +10,9 @@ from torch import Tensor
 
 from fairbandit.agent.decisions import Decision
 from fairbandit.errors import FairbanditError
-from fairbandit.logs.chain import SCHEMA, Line, LogFile, Position, of_line, own_lines, text
+from fairbandit.logs.chain import Line, LogFile, Position, of_line, own_lines, text
 from fairbandit.logs.own import label
+from fairbandit.logs.records import SCHEMA
 from fairbandit.selectors import Selection
 from fairbandit.version import VERSION
 

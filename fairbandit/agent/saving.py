@@ -6,14 +6,18 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from fairbandit.agent.calls import Now
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file
+from fairbandit.formats import Natural, Plain, Sha256
 from fairbandit.labels import spellings
 from fairbandit.logs.own import label
+from fairbandit.logs.records import Options
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
 from fairbandit.run import state
@@ -23,6 +27,15 @@ FORMAT = "fairbandit.Agent"
 
 VERSION = 9
 """The version of the format; files of other versions are refused."""
+
+
+class _Saved(TypedDict):
+    config: Plain
+    options: Options
+    known: Plain
+    waiting: Plain
+    learned: Plain
+    log: tuple[Natural, Sha256, Natural] | None
 
 
 def plain(
@@ -43,7 +56,7 @@ def plain(
         "options": options,
         "known": policy.state(now.known),
         "waiting": now.tickets.state(problem.features),
-        "learned": {"picks": now.learned.picks, "hashes": now.learned.kept},
+        "learned": now.learned.state(),
         "log": None if now.log is None else list(now.log),
     }
 
@@ -83,6 +96,7 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         found = saved["format"], saved["version"]
         if found != (FORMAT, VERSION):
             raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
+        msgspec.convert(saved, _Saved)
         yield {**saved, "digest": hashlib.sha256(whole).hexdigest()}
     except FairbanditError as error:
         raise FairbanditError(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor
 
 from fairbandit.agent import inputs
 from fairbandit.errors import FairbanditError
+from fairbandit.formats import Count, Natural, fitted, within
 from fairbandit.maths.checks import shown
+from fairbandit.part import Problem
 from fairbandit.past import Outcomes
 
 SHOWN = 10
@@ -151,11 +154,31 @@ class Tickets(NamedTuple):
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """The tickets that gave a state."""
-        widths = [len(own) for own in state["waiting"]]
-        groups = torch.tensor(state["groups"], dtype=torch.int64)[None]
-        parts = (part.split(widths, 1) for part in (state["contexts"], groups))
-        rows = zip(state["places"], state["waiting"], *parts, state["pools"], strict=True)
-        every = [Waiting(tuple(a), tuple(b), x.clone(), g.clone(), p) for a, b, x, g, p in rows]
-        return cls(dict(zip(state["tickets"], every, strict=True)), state["latest"])
+    def restored(cls, state: Mapping[str, Any], problem: Problem) -> Self:
+        """The tickets of a problem that gave a state.
+
+        Raises:
+            ValueError: no tickets give such a state.
+        """
+        read = msgspec.convert(state, _State)
+        widths, tickets = [len(own) for own in read["waiting"]], read["tickets"]
+        groups = torch.tensor(read["groups"], dtype=torch.int64)[None]
+        contexts = fitted(read["contexts"], problem.zeros(1, 0, problem.features))
+        parts = (part.split(widths, 1) for part in (contexts, groups))
+        rows = zip(read["places"], read["waiting"], *parts, read["pools"], strict=True)
+        every = [Waiting(a, b, x.clone(), g.clone(), pool) for a, b, x, g, pool in rows]
+        sound = all(set(one.open) <= set(one.places) and one.open for one in every)
+        ordered = tickets == sorted({*tickets}) and max(tickets, default=0) <= (read["latest"] or 0)
+        if not sound or not ordered or not within(groups, 0, problem.groups - 1):
+            raise ValueError("its decisions that wait do not fit each other")
+        return cls(dict(zip(tickets, every, strict=True)), read["latest"])
+
+
+class _State(TypedDict):
+    latest: Count | None
+    tickets: list[Count]
+    places: list[tuple[Natural, ...]]
+    waiting: list[tuple[Natural, ...]]
+    pools: list[str]
+    groups: list[Natural]
+    contexts: Tensor

@@ -17,6 +17,7 @@ from fairbandit.figures.draw import (
     draw,
 )
 from fairbandit.figures.facets import Options
+from fairbandit.files import within
 
 _HELP = """\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
@@ -55,7 +56,7 @@ def figures(words: Sequence[str]) -> None:
     add("--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
     given = parser.parse_args(words)
     alone = given.folders[0] if len(given.folders) == 1 else None
-    out = given.out or (Path() if alone is None else alone) / SUBFOLDER
+    out = given.out or within(Path() if alone is None else alone, SUBFOLDER)
     only = given.only or (["metrics"] if given.metric else None)
     choice: Choice | None = None if only is None else dict.fromkeys(only)
     options = Options(given.by, given.interval, given.size, given.metric or ())

@@ -21,8 +21,8 @@ from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, finish_sweep
-from fairbandit.errors import PREFIX, FairbanditError
-from fairbandit.files import fresh, written_aside
+from fairbandit.errors import PREFIX, FairbanditError, printable
+from fairbandit.files import fresh, within, written_aside
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import ERROR, writing
@@ -104,7 +104,7 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     except Exception as error:
         known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
-        print(f"{PREFIX}{job}{message}", file=sys.stderr, flush=True)
+        print(printable(f"{PREFIX}{job}{message}"), file=sys.stderr, flush=True)
         with writing(folder), written_aside(folder / ERROR) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
@@ -123,11 +123,13 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
         (folder / ERROR).unlink(missing_ok=True)
         if where:
             print(f"{job}going on at {where}", file=sys.stderr, flush=True)
-        saved = folder / ".hydra"  # not before the folder is known to be the job's
+        saved = within(folder, ".hydra")  # not before the folder is known to be the job's
         saved.mkdir(exist_ok=True)
-        OmegaConf.save(config, saved / "config.yaml")
-        OmegaConf.save(HydraConfig.instance().cfg, saved / "hydra.yaml")  # the node `hydra` alone
-        OmegaConf.save(HydraConfig.get().overrides.task, saved / "overrides.yaml")
+        parts = {"config": config, "hydra": HydraConfig.instance().cfg}  # the node `hydra` alone
+        parts["overrides"] = HydraConfig.get().overrides.task
+        for name, part in parts.items():
+            with written_aside(saved / f"{name}.yaml") as file:
+                file.write(OmegaConf.to_yaml(part).encode())
 
     load_plugins()  # a worker on another host has not loaded them
     plain = plain_config(config)
@@ -139,7 +141,7 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
         folder,
         wait=bool(job),
         started=started,
-        replaced=lambda why: print(f"{job}played again: {why}", file=sys.stderr, flush=True),
+        replaced=lambda why: print(printable(f"{job}played again: {why}"), file=sys.stderr),
         progress=drives_sweep() or not job,
     )
     return summary, again

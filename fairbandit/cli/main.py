@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 
-from fairbandit.errors import PREFIX, FairbanditError
+from fairbandit.errors import PREFIX, FairbanditError, printable
 from fairbandit.plugins import load_plugins
 from fairbandit.version import VERSION
 
@@ -38,20 +39,27 @@ def main(words: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal may lack some characters
             stream.reconfigure(errors="replace")
+    logging.getLogger("fairbandit").addFilter(_printable)
     try:
         _run(given)
         sys.stdout.flush()
     except FairbanditError as error:
-        raise SystemExit(f"{PREFIX}{error}") from None
+        raise SystemExit(printable(f"{PREFIX}{error}")) from None
     except BrokenPipeError:  # the program that read the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:  # as of a full disk
         if error.errno is None:  # one of Hydra's errors derives from OSError
             raise
-        raise SystemExit(f"{PREFIX}{error}") from None
+        raise SystemExit(printable(f"{PREFIX}{error}")) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _printable(record: logging.LogRecord) -> bool:
+    """Filters a warning, which may quote a file of a stranger."""
+    record.msg, record.args = printable(record.getMessage()), ()
+    return True
 
 
 def names_tool(word: str) -> bool:

@@ -24,9 +24,9 @@ from omegaconf import DictConfig, open_dict, read_write
 from fairbandit.cli.figures import figures_asked, print_files
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.store import plain_config, task_words
-from fairbandit.errors import PREFIX, FairbanditError
+from fairbandit.errors import PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
-from fairbandit.files import fresh
+from fairbandit.files import fresh, within
 from fairbandit.results import pool, read_runs
 from fairbandit.results.table import overview, tidy, write
 from fairbandit.run.folder import ERROR, SUMMARY, claim, finished_below
@@ -69,7 +69,7 @@ class Sweeps(Callback):
         try:
             _begin(config)
         except Exception as error:
-            raise SystemExit(f"{PREFIX}{one_message(error)}") from None
+            raise SystemExit(printable(f"{PREFIX}{one_message(error)}")) from None
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         """Counts a job, whose error Hydra forgets if it stands in the job's folder."""
@@ -158,7 +158,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
         shown.print(f"failed  {jobs}: {error}", soft_wrap=True, highlight=False)
     shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
     if finished and sweep.figures:
-        print_files(draw([folder], folder / SUBFOLDER, sweep.figures))
+        print_files(draw([folder], within(folder, SUBFOLDER), sweep.figures))
 
 
 def _finished(folder: Path) -> dict[str, int]:

@@ -28,7 +28,7 @@ from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import folder_name, plain_config, publish
 from fairbandit.errors import FairbanditError
-from fairbandit.files import fresh
+from fairbandit.files import fresh, within
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
 from fairbandit.run.identity import differences, identity
@@ -196,7 +196,7 @@ class _Study:
         """
         trial = self._ask()
         words = _overrides(trial.params)
-        folder = self.folder / "trials" / folder_name(words)
+        folder = within(within(self.folder, "trials"), folder_name(words))
         watch = partial(self._watch, trial) if len(self.objectives) == 1 else None
         try:
             summary = execute(_composed([*self.words, *words]), folder, watch=watch)

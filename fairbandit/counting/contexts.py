@@ -11,14 +11,16 @@ rows that a value has, because the stamp is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.counting.sorted_segment import SortedSegment
+from fairbandit.formats import Natural, fitted, within
 
 BITS = 36
 """The low bits of a key hold the round, and the bits above them the number of the cell."""
@@ -30,6 +32,14 @@ LEAST_ROOM = 64
 """The least number of entries for which each group has room."""
 
 Ints = NDArray[np.int64]
+
+
+class _State(TypedDict):
+    contexts: Tensor
+    keys: Tensor
+    rounds: Natural
+    forgotten: Natural
+    largest: Tensor
 
 
 class Memory:
@@ -110,14 +120,24 @@ class Contexts(NamedTuple):
         memory = Memory(largest[:, 0], total[0], total[0])
         return cls(0, largest, max_contexts, 0, total[0], total, memory)
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], max_contexts: int | None = None) -> Contexts:
-        """The value whose `state` this is; `max_contexts` is as for `empty`."""
-        empty = cls.empty(state["contexts"][:, :0], state["group_count"], max_contexts)
-        keys = state["keys"].numpy(force=True)
+    def restored(self, state: Mapping[str, Any]) -> Contexts:
+        """The value whose `state` this is; this one has the same sizes, and `max_contexts`.
+
+        Raises:
+            ValueError: no value of these sizes has such a state.
+        """
+        read, none = msgspec.convert(state, _State), self.largest[:, :0]
+        contexts, largest = fitted(read["contexts"], none), fitted(read["largest"], none)
+        held = fitted(read["keys"], torch.zeros_like(contexts[..., 0], dtype=torch.int64))
+        keys = held.numpy(force=True)
         groups, came = keys >> BITS, keys & LATEST
-        value = empty._with(state["contexts"], groups, came, state["rounds"], state["largest"])
-        return value._replace(forgotten=state["forgotten"])
+        ordered = all((np.diff(row[row >= 0]) >= 0).all() for row in keys)
+        here = within(held, -1, (self.groups << BITS) - 1) and largest.shape[1] == 1
+        if not here or not ordered or not (came[keys >= 0] - 1 < read["rounds"]).all():
+            raise ValueError("its contexts are not of its rounds and groups")
+        empty = self.empty(none, self.groups, self.max_contexts)
+        value = empty._with(contexts, groups, came, read["rounds"], largest)
+        return value._replace(forgotten=read["forgotten"])
 
     def state(self) -> dict[str, Any]:
         """All that later rounds can read, as plain tensors and numbers."""
@@ -130,7 +150,6 @@ class Contexts(NamedTuple):
         return {
             "contexts": self.memory.rows.index_select(1, some),
             "keys": torch.from_numpy(keys).to(some.device).index_select(1, some),
-            "group_count": self.groups,
             "rounds": self.rounds,
             "forgotten": self.forgotten,
             "largest": self.largest.amax(1, keepdim=True),

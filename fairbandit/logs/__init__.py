@@ -1,9 +1,10 @@
 """Logged decisions: those that agents write, and those of others."""
 
-from fairbandit.logs.chain import SCHEMA, LogFile, Position, own_lines
+from fairbandit.logs.chain import LogFile, Position, own_lines
 from fairbandit.logs.log import Floats, Ints, Log
 from fairbandit.logs.own import erase
 from fairbandit.logs.reading import read_log, read_pieces
+from fairbandit.logs.records import SCHEMA
 
 __all__ = [
     "SCHEMA",

@@ -20,16 +20,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from filelock import FileLock, Timeout
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file
-
-SCHEMA = 1
-"""The version of what lines say; logs of other versions are refused."""
-
-KINDS = ("decision", "reward", "drop", "observed")
-"""What the lines after the header may be."""
+from fairbandit.formats import Plain
+from fairbandit.logs.records import HEADER, RECORDS, SCHEMA
 
 _MARK = b', "sha256": "'
 _END = b'"}\n'
@@ -110,16 +107,17 @@ def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
             if not line.endswith(b"\n") and not line[:-1].endswith(b'"}'):
                 _log.warning("%s is cut off and left out", where)
                 break
-            body, kinds = line[:-_TAIL], KINDS if at.line else ("header",)
+            body, kinds = line[:-_TAIL], RECORDS if at.line else HEADER
             digest = hashlib.sha256(body).hexdigest()
             with of_line(where):
                 if line[-_TAIL:] != _MARK + digest.encode() + _END:
                     raise FairbanditError("it is damaged or was changed: its SHA-256 is another")
-                record = json.loads(body + b"}")
+                record = msgspec.convert(json.loads(body + b"}"), Plain)
                 if record.pop("previous", None) != at.sha256:
                     raise FairbanditError("a line is missing before it, or was added or moved")
-                if record.get("kind") not in kinds or record.get("schema", SCHEMA) != SCHEMA:
+                if record.get("schema", SCHEMA) != SCHEMA or record.get("kind") not in [*kinds]:
                     raise FairbanditError(f"expected {' or '.join(kinds)} of schema {SCHEMA}")
+                msgspec.convert(record, kinds[record["kind"]])
             at = Position(at.line + 1, digest, at.end + len(line))
             yield Line(at, where, record)
     if not at.line and not new:

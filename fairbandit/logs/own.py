@@ -55,13 +55,13 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
             with of_line(line.where):
                 kind, ticket = record["kind"], record.get("ticket")
                 if kind == "header":
-                    learning, drawing = _learning(str(record["config"]["estimator"]["name"]))
+                    learning, drawing = _learning(record["config"]["estimator"]["name"])
                     adaptive, draws = adaptive or learning, draws or drawing
                     loaded = record["agent"] is not None
                     options.append(record["options"])
                 elif kind == "decision":
-                    if type(ticket) is not int or ticket in tickets:
-                        raise ValueError(f"ticket {ticket!r} recurs, or is no number")
+                    if ticket in tickets:
+                        raise ValueError(f"ticket {ticket} recurs")
                     labels, x = list(map(label, record["groups"])), record.get("contexts")
                     x = None if x is None else np.array(x, dtype=np.float64)
                     parts = ticket, labels, record["picks"], record["probabilities"], x

@@ -9,10 +9,11 @@ or its format, so that hashes are the same in copies, exports and logs with eras
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from torch import Tensor
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import listed
 from fairbandit.errors import FairbanditError
+from fairbandit.formats import Natural, fitted
 from fairbandit.labels import normal
 from fairbandit.past.rows import Rows
 
@@ -59,6 +61,11 @@ def _hash(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 
 
+class _State(TypedDict):
+    picks: Natural
+    hashes: Tensor
+
+
 class Learned(NamedTuple):
     """The decisions whose rewards an agent has learned, as hashes; a value of bounded size.
 
@@ -74,6 +81,16 @@ class Learned(NamedTuple):
     def of(cls, picks: int = 0, hashes: Tensor = NONE) -> Self:
         """So many picks, of which some hashes are kept, (n, 2)."""
         return cls(picks, Rows([hashes[None]]))
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Self:
+        """The value that gave a state; a `ValueError` if none does."""
+        read = msgspec.convert(state, _State)
+        return cls.of(read["picks"], fitted(read["hashes"], NONE))
+
+    def state(self) -> dict[str, Any]:
+        """The value as plain data."""
+        return {"picks": self.picks, "hashes": self.kept}
 
     @property
     def kept(self) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.formats import fitted
 from fairbandit.maths.shares import group_shares
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.metrics.reduction import Reduce
@@ -60,7 +61,7 @@ class GroupMetric(Metric):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from the sums of a state; see `Metric`."""
-        self._sums = state["sums"]
+        self._sums = fitted(state["sums"], self._sums, finite=False)
 
 
 @register("metric", "parity_gap")

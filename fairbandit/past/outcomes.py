@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from fairbandit.formats import fitted, within
 
 
 class Outcomes(NamedTuple):
@@ -46,6 +48,21 @@ class Outcomes(NamedTuple):
         rounds, contexts, groups, rewards = self
         some = slice(start, stop)
         return Outcomes(rounds[some], contexts[:, some], groups[:, some], rewards[:, some])
+
+    def restored(self, parts: Sequence[Any], last: int, groups: int) -> Outcomes:
+        """Returns outcomes that were read, of rounds 1 … last; these are of the same problem.
+
+        Raises:
+            ValueError: they do not fit the problem, or each other.
+        """
+        none = self.rows(0, 0)
+        found = Outcomes(*(fitted(*pair) for pair in zip(parts, none, strict=True)))
+        rounds, _, codes, _ = found
+        sizes = {found.n, *(part.shape[1] for part in found[1:])}
+        ordered = within(rounds, 1, last) and within(rounds.diff(), 0, last)
+        if len(sizes) > 1 or not ordered or not within(codes, -1, groups - 1):
+            raise ValueError("outcomes are not of the rounds and groups that there are")
+        return found
 
     def copied(self) -> Outcomes:
         """The same outcomes, in memory of their own."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
+import msgspec
 import numpy as np
 import torch
+from msgspec import Meta
 from torch import Tensor
 
 from fairbandit.counting import Contexts
 from fairbandit.counting.contexts import Ints
+from fairbandit.formats import Natural, fitted
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.past.rows import Rows
@@ -176,19 +179,38 @@ class Past(NamedTuple):
             "picks": None if self.picks is None else _state(self.picks),
         }
 
-    def restored(self, state: Mapping[str, Any]) -> Past:
-        """The past that gave a state; this one is of the same problem and parts."""
-        contexts, picks = self.contexts, self.picks
-        most = None if contexts is None else contexts.max_contexts
+    def restored(self, state: Mapping[str, Any], groups: int) -> Past:
+        """The past of G groups that gave a state; this one is of the same problem and parts.
+
+        Raises:
+            ValueError: no past of the problem and the parts has such a state.
+        """
+        read, contexts, picks = msgspec.convert(state, _State), self.contexts, self.picks
+        t, ((rounds, *others), start) = read["rounds"], read["rows"]
+        rounds, *others = self.nothing.restored([rounds[0], *others], t, groups)
+        if len(read["candidates"]) != len(self.candidates):
+            raise ValueError("its candidates are not of its replicas")
+        if picks is not None:
+            (counts,), first = read["picks"] or ((None,), 0)
+            picks = Rows([fitted(counts, picks[picks.start, picks.start][0])], first)
         return self._replace(
-            rounds=state["rounds"],
-            candidates=np.array(state["candidates"]),
-            first_reward=state["first_reward"],
-            last_reward=state["last_reward"],
-            contexts=None if contexts is None else contexts.restored(state["contexts"], most),
-            rows=Rows(*state["rows"]),
-            picks=None if picks is None else Rows(*state["picks"]),
+            rounds=t,
+            candidates=np.array(read["candidates"]),
+            first_reward=read["first_reward"],
+            last_reward=read["last_reward"],
+            contexts=None if contexts is None else contexts.restored(state["contexts"]),
+            rows=Rows([rounds[None], *others], start),
+            picks=picks,
         )
+
+
+class _State(TypedDict):
+    rounds: Natural
+    candidates: list[Natural]
+    first_reward: Annotated[int, Meta(ge=1)]
+    last_reward: Natural
+    rows: tuple[list[Tensor], Natural]
+    picks: tuple[list[Tensor], Natural] | None
 
 
 def _state(rows: Rows) -> tuple[list[Tensor], int]:

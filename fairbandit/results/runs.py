@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +18,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import natural_order, sha256
+from fairbandit.files import natural_order, open_regular
+from fairbandit.run import curves
 from fairbandit.run import summary as summaries
-from fairbandit.run.curves import Curve, of_table
+from fairbandit.run.curves import Curve
 from fairbandit.run.folder import CURVES, REWARDS, ROUNDS, SUMMARY, finished_below
+from fairbandit.run.round_log import REWARDS_SCHEMA, schema
 from fairbandit.run.settings import BY_GROUP, dotted
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ FOLDER = "folder"
 PLACES = ("environment.root", "environment.cache", "environment.download")
 """Settings that say where an environment's data lie."""
 
+_SCHEMAS = {CURVES: curves.SCHEMA, REWARDS: REWARDS_SCHEMA}
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
 
 
@@ -79,7 +84,17 @@ class SavedRun:
     @cached_property
     def curves(self) -> dict[str, Curve]:
         """Every metric by its column, and `selection_rate/GROUP` where groups are few."""
-        return of_table(read(self.folder, CURVES, self.summary))
+        found = curves.of_table(read(self.folder, CURVES, self.summary))
+        rounds, replicas = self.summary["rounds"], self.summary["replicas"]
+        right = curves.sampled(rounds, self.summary["metrics"], self.groups)
+        if found.keys() != right.keys() or not all(
+            np.array_equal(curve.rounds, right[name])
+            and np.shape(curve.final) == (replicas,)
+            and ((curve.count >= 0) & (curve.count <= replicas)).all()
+            for name, curve in found.items()
+        ):
+            raise FairbanditError(f"{self.folder / CURVES} does not hold the curves of its run")
+        return found
 
     @cached_property
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
@@ -113,29 +128,55 @@ def read(
     Raises:
         FairbanditError: the file or a column is not there, or the file is not as the run left it.
     """
-    path = folder / name
-    try:
-        if not path.is_file():
-            raise OSError("it is not there")
-        if sha256(path) != summary["files"].get(name):
-            raise OSError("its contents are not those that its run wrote")
-        with pq.ParquetFile(path) as file:
-            missing = sorted(set(columns or ()) - set(file.schema_arrow.names))
+    with _opened(folder / name) as file:
+        data = file.read()
+        if hashlib.sha256(data).hexdigest() != summary["files"].get(name):
+            raise ValueError("its contents are not those that its run wrote")
+        with pq.ParquetFile(pa.BufferReader(data)) as parquet:
+            found = parquet.schema_arrow
+            missing = sorted(set(columns or ()) - set(found.names))
             if missing:
-                raise OSError(f"it has no column {', '.join(map(repr, missing))}")
-            return file.read(columns)
-    except OSError as error:
-        raise FairbanditError(
-            f"{path} cannot be read: {error.strerror or error}. Put it back as it was, or remove "
-            "the run's folder and play it again"
-        ) from error
+                raise ValueError(f"it has no column {', '.join(map(repr, missing))}")
+            log = schema(summary["metrics"], summary["config"]["picks"])
+            if not found.equals(_SCHEMAS.get(name, log)):
+                raise ValueError("its columns are not those of a run")
+            table = parquet.read(columns)
+        ends = {"replica": summary["replicas"] - 1, "group": len(summary["groups"]) - 1}
+        for key, last in ({"round": summary["rounds"], **ends}).items():
+            numbers = table[key].to_numpy() if key in table.column_names else np.array([last])
+            if not (numbers.min() >= (key == "round") and numbers.max() <= last):  # or NaN
+                raise ValueError(f"a number of a {key} is not one of its run")
+    return table
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    with open_regular(path) as file:
+        try:
+            yield file
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise FairbanditError(
+                f"{path} cannot be read: {error}. Put it back as it was, or remove the run's "
+                "folder and play it again"
+            ) from error
 
 
 def logs(
     folder: Path, summary: Mapping[str, Any], columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Yields the files of a finished run's round log, or some of their columns, in order."""
-    for name in sorted(name for name in summary["files"] if name.startswith(f"{ROUNDS}/")):
+    """Yields the files of a finished run's round log, or some of their columns, in order.
+
+    Raises:
+        FairbanditError: as `read`, or the files have fewer or more rows than the summary says.
+    """
+    names, rows = sorted(name for name in summary["files"] if name.startswith(f"{ROUNDS}/")), 0
+    for name in names:
+        with _opened(folder / name) as file:
+            rows += pq.read_metadata(file).num_rows
+    pools = summary["rounds"] * summary["replicas"]
+    if not pools <= rows <= pools * summary["config"]["picks"]:
+        raise FairbanditError(f"{folder}: {rows:,} rows are not those of {pools:,} pools")
+    for name in names:
         yield read(folder, name, summary, columns)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from fairbandit.environments.reading import NUMBER
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
 from fairbandit.results.differences import differing, distinguishing, short_names, union
@@ -21,6 +23,8 @@ from fairbandit.run.table import Sheet, meanings, metric_header, spread
 
 ENDINGS = (".parquet", ".csv")
 """The endings of the files that a table can be written to."""
+
+_FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")  # where a spreadsheet runs a text
 
 
 def tidy(rows: Sequence[PooledRuns]) -> pa.Table:
@@ -82,6 +86,8 @@ def _shown(value: Any) -> str:
 def write(table: pa.Table, path: Path) -> None:
     """Writes a table as Parquet or CSV, as the file's suffix says, whole or not at all.
 
+    In CSV, a text that a spreadsheet would run as a formula begins with an apostrophe.
+
     Raises:
         FairbanditError: the ending is unknown.
         OSError: the file cannot be written.
@@ -93,9 +99,18 @@ def write(table: pa.Table, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_aside(path) as file:
         if path.suffix == ".csv":
-            pyarrow.csv.write_csv(table, file)
+            columns = [_inert(column) for column in table.columns]
+            names = [_FORMULA.sub("'", name) for name in table.column_names]
+            pyarrow.csv.write_csv(pa.table(columns, names), file)
         else:
             pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+
+
+def _inert(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_primitive(column.type):
+        return column
+    texts = column.to_pylist()
+    return pa.chunked_array([[_FORMULA.sub("'", v) if isinstance(v, str) else v for v in texts]])
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
+
+import msgspec
+from msgspec import Meta
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files import sha256
+from fairbandit.formats import Amount, Count, Natural, Plain, Sha256
 from fairbandit.run import state
-from fairbandit.run.folder import CHECKPOINT, ROUNDS
+from fairbandit.run.folder import CHECKPOINT, PART, ROUNDS
 from fairbandit.run.identity import differences
 
 VARIABLE = "FAIRBANDIT_CHECKPOINT_SECONDS"
@@ -24,6 +29,21 @@ VARIABLE = "FAIRBANDIT_CHECKPOINT_SECONDS"
 
 SECONDS = 30.0
 """The least time between two checkpoints."""
+
+
+class _Contents(TypedDict):
+    batch: Natural
+    round: Count
+    seconds: Amount
+    engine: Plain
+    statistics: Plain
+    log: Plain
+
+
+class _Saved(TypedDict):
+    identity: Plain
+    parts: dict[Annotated[str, Meta(pattern=rf"\A{PART}\Z")], Sha256]
+    contents: _Contents
 
 
 class Checkpoints:
@@ -48,10 +68,10 @@ class Checkpoints:
         if not self._path.exists():
             return None
         try:
-            saved = state.read(self._path)
-        except (OSError, ValueError) as error:
+            saved = msgspec.convert(state.read(self._path), _Saved)
+            different = differences(saved["identity"], self._identity)
+        except (TypeError, ValueError) as error:
             raise self._refused(f"is no whole checkpoint ({error})") from error
-        different = differences(saved["identity"], self._identity)
         if different:
             raise self._refused(f"is of a run that differs from this one: {'; '.join(different)}")
         for name, digest in saved["parts"].items():
@@ -59,6 +79,14 @@ class Checkpoints:
             if not part.is_file() or sha256(part) != digest:
                 raise self._refused(f"builds upon {part}, which is not as it was")
         return {**saved["contents"], "parts": saved["parts"]}
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Refuses the checkpoint if its contents do not fit what is restored from them."""
+        try:
+            yield
+        except Exception as error:  # a file from an untrusted source may cause any
+            raise self._refused(f"does not fit the run ({error})") from error
 
     def _refused(self, why: str) -> FairbanditError:
         return FairbanditError(

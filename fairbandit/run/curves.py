@@ -8,7 +8,7 @@ the metric, and in the last row of each curve `final`, the value in each replica
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fairbandit.maths.moments import Floats
+from fairbandit.streams import CHUNK_ROUNDS
 
 RATE = "selection_rate"
 """How the names of the curves of selection rates begin, before `/` and the group."""
@@ -24,6 +25,9 @@ RATE = "selection_rate"
 EVEN, LOG = 300, 600
 """The largest numbers of evenly spaced and of log-spaced rounds of a curve; TensorBoard keeps at
 most 1,000 points of a tag."""
+
+MAX_GROUPS = 8
+"""The largest number of groups whose selection rates have curves."""
 
 SCHEMA = pa.schema(
     [
@@ -69,6 +73,20 @@ def sampled_rounds(rounds: int) -> NDArray[np.int64]:
     """Returns the rounds at which curves are sampled: evenly and log-spaced ones from 1 to T."""
     even = np.linspace(1, rounds, min(EVEN, rounds)).round().astype(np.int64)
     return np.union1d(even, log_spaced(rounds, LOG))
+
+
+def sampled(
+    rounds: int, metrics: Iterable[str], groups: Sequence[str]
+) -> dict[str, NDArray[np.int64]]:
+    """Returns the rounds of every curve of a run, by its name; many groups have no curves.
+
+    Candidates received are known at the ends of pieces of `CHUNK_ROUNDS` rounds, so selection rates
+    are sampled at the first such end from each sampled round on.
+    """
+    steps = sampled_rounds(rounds)
+    ends = np.unique(np.minimum(-(-steps // CHUNK_ROUNDS) * CHUNK_ROUNDS, rounds))
+    drawn = groups if len(groups) <= MAX_GROUPS else ()
+    return dict.fromkeys(metrics, steps) | {f"{RATE}/{name}": ends for name in drawn}
 
 
 def table(curves: Mapping[str, Curve]) -> pa.Table:

@@ -17,12 +17,22 @@ from fairbandit import registry
 from fairbandit.building import build_policy
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
+from fairbandit.files import within
 from fairbandit.metrics import Metric, Played
 from fairbandit.policy import Policy
 from fairbandit.run import curves
 from fairbandit.run import summary as summaries
 from fairbandit.run.checkpoint import Checkpoints
-from fairbandit.run.folder import CURVES, EVENTS, ROUNDS, claim, clear, set_aside, writing
+from fairbandit.run.folder import (
+    CURVES,
+    EVENTS,
+    ROUNDS,
+    StorageError,
+    claim,
+    clear,
+    set_aside,
+    writing,
+)
 from fairbandit.run.identity import continued, finished, identity
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.round_log import RoundLog, write_rewards, write_table
@@ -82,20 +92,26 @@ def execute(
     checked = settings(config)
     policy, world = build_policy(config["policy"]), config["environment"]
     now = identity(policy, world, checked)
-    with _threads(checked.threads or THREADS), claim(folder, wait=wait):
+    try:
+        with _threads(checked.threads or THREADS), claim(folder, wait=wait):
+            summary, changed = finished(folder, now, resume=checked.resume)
+            if summary is not None and not changed:
+                return summary
+            environment: Environment = registry.create("environment", world)
+            now = identity(policy, world, checked)  # missing data may have been downloaded
+            run = _Run(policy, environment, checked, folder, now, watch)
+            run.engine([0])  # raises before anything is written if it cannot be played
+            with writing(folder):
+                if summary is not None:
+                    aside = set_aside(folder)
+                    if replaced is not None:
+                        replaced(f"{changed}; the results before are in {aside.name}")
+                return run.record(started, progress=progress)
+    except StorageError:
         summary, changed = finished(folder, now, resume=checked.resume)
-        if summary is not None and not changed:
-            return summary
-        environment: Environment = registry.create("environment", world)
-        now = identity(policy, world, checked)  # missing data may have been downloaded
-        run = _Run(policy, environment, checked, folder, now, watch)
-        run.engine([0])  # raises before anything is written if it cannot be played
-        with writing(folder):
-            if summary is not None:
-                aside = set_aside(folder)
-                if replaced is not None:
-                    replaced(f"{changed}; the results before are in {aside.name}")
-            return run.record(started, progress=progress)
+        if summary is None or changed:
+            raise
+        return summary  # which takes no writing
 
 
 class _Run:
@@ -130,6 +146,8 @@ class _Run:
         where, first, self.parts = "", 0, dict[str, str]()
         if saved:
             first, self.parts = saved["batch"], saved["parts"]
+            with self.checkpoints.restoring():
+                _ = self.batches[first]
             where = f"round {saved['round'] + 1:,} of {self.rounds:,}"
             if len(self.batches) > 1:
                 where += f" of replicas {self.batches[first][0]} to {self.batches[first][-1]}"
@@ -193,13 +211,17 @@ class _Run:
     ) -> None:
         replicas = self.batches[index]
         engine = self.engine(replicas)
-        log = RoundLog(self.folder / ROUNDS, replicas, tuple(self.metrics), self.settings.picks)
+        rounds = within(self.folder, ROUNDS)
+        log = RoundLog(rounds, replicas, tuple(self.metrics), self.settings.picks)
         if saved is None:
             self.statistics.start(len(replicas))
         else:
-            engine.load_state(saved["engine"])
-            self.statistics.load_state(saved["statistics"], len(replicas))
-            log.load_state(saved["log"])
+            with self.checkpoints.restoring():
+                engine.load_state(saved["engine"])
+                self.statistics.load_state(saved["statistics"], replicas)
+                log.load_state(saved["log"])
+                if not 0 < engine.played == saved["round"] <= self.rounds:
+                    raise ValueError("it is of another round")
             advance(engine.played * len(replicas))
             events.add(scalars(self.statistics.curves(), 1, self.rounds))
         for piece in engine.play():

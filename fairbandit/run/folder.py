@@ -30,6 +30,12 @@ CURVES = "curves.parquet"
 REWARDS = "rewards.parquet"
 """The true reward distributions of the groups."""
 
+PART = r"part-[0-9]{6,}-[0-9]{9,}\.parquet"
+"""The names of the Parquet files of the round log, as a regular expression."""
+
+FILES = rf"\A({ROUNDS}/{PART}|{CURVES}|{REWARDS})\Z"
+"""The paths of all Parquet files in the folder, as a regular expression."""
+
 CHECKPOINT = "checkpoint.pt"
 """The checkpoint of an unfinished run; it is removed when the run is finished."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib import metadata
@@ -92,8 +93,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _texts(identity: Mapping[str, Any]) -> dict[str, str]:
-    whole = {**identity["config"], **{key: identity[key] for key in identity if key != "config"}}
-    return {key: json.dumps(value, ensure_ascii=False) for key, value in dotted(whole)}
+    texts = {key: json.dumps(value, ensure_ascii=False) for key, value in dotted(identity)}
+    return {key.removeprefix("config."): text for key, text in texts.items()}
 
 
 def _sources(classes: Iterable[type[Any]]) -> str | None:
@@ -153,5 +154,6 @@ def finished(
             )
     why = differences(then, now)
     if not why:  # a run may have been killed after its summary was written
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        with suppress(OSError):  # as of a folder that is read-only
+            (folder / CHECKPOINT).unlink(missing_ok=True)
     return summary, ", ".join(why)

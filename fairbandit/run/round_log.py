@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,17 @@ from fairbandit.streams import CHUNK_ROUNDS
 FILE_ROWS = 2**18
 """About how many rows a file holds, and how many are kept in memory before it is written."""
 
-_REWARDS = pa.schema(
+REWARDS_SCHEMA = pa.schema(
     [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
 )
+
+
+def schema(metrics: Iterable[str], picks: int) -> pa.Schema:
+    """Returns the columns of a round log that records some metrics for `picks` picks of a pool."""
+    counts = ("replica", "round", *(["slot"] if picks > 1 else []), "action", "group")
+    others = (column for column in metrics if column not in REGRETS)
+    numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *others)
+    return pa.schema([*((n, pa.int64()) for n in counts), *((n, pa.float64()) for n in numbers)])
 
 
 class RoundLog:
@@ -43,12 +51,8 @@ class RoundLog:
         self, folder: Path, replicas: Sequence[int], metrics: Sequence[str], picks: int = 1
     ) -> None:
         folder.mkdir(exist_ok=True)
-        counts = ("replica", "round", *(["slot"] if picks > 1 else []), "action", "group")
         self._others = tuple(column for column in metrics if column not in REGRETS)
-        numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *self._others)
-        self._schema = pa.schema(
-            [*((n, pa.int64()) for n in counts), *((n, pa.float64()) for n in numbers)]
-        )
+        self._schema = schema(metrics, picks)
         self.written: dict[str, str] = {}
         self._folder, self._replicas = folder, torch.tensor(replicas)
         chunks = max(1, FILE_ROWS // len(replicas) // CHUNK_ROUNDS)
@@ -90,6 +94,8 @@ class RoundLog:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from a state that `state` gave."""
         self._waiting = [list(state["waiting"])] if state["waiting"] else []
+        for columns in self._waiting:
+            _table(columns, self._schema)  # raises if they do not fit
 
     def finish(self) -> None:
         """Writes the rows that are not written yet."""
@@ -120,7 +126,7 @@ def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
     if not pieces:
         return {}
     columns = [torch.cat(column) for column in zip(*pieces, strict=True)]
-    return {REWARDS: write_table(folder / REWARDS, _table(columns, _REWARDS))}
+    return {REWARDS: write_table(folder / REWARDS, _table(columns, REWARDS_SCHEMA))}
 
 
 def write_table(path: Path, table: pa.Table, **options: Any) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import written_aside
+from fairbandit.files import open_regular, written_aside
 
 _PLAIN = {bool, int, float, str, type(None)}
 _DIGEST = 64  # hexadecimal digits
@@ -60,7 +60,8 @@ def unpacked(whole: bytes) -> Any:
 
 def read(path: Path) -> Any:
     """Reads a file that `write` wrote, as `unpacked` does."""
-    return unpacked(path.read_bytes())
+    with open_regular(path) as file:
+        return unpacked(file.read())
 
 
 def _checked(value: Any, path: str) -> Any:

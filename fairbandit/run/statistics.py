@@ -11,15 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
+from fairbandit.formats import fitted
 from fairbandit.maths.moments import merged, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
-from fairbandit.run.curves import RATE, Curve, sampled_rounds
-from fairbandit.streams import CHUNK_ROUNDS
-
-MAX_GROUPS = 8
-"""The largest number of groups whose selection rates have curves."""
-
-_TOTALS = ("finals", "selected", "received")
+from fairbandit.run.curves import MAX_GROUPS, RATE, Curve, sampled
 
 
 class Samples:
@@ -42,9 +37,6 @@ class Samples:
 class RunStatistics:
     """The totals of every replica so far, R in number, and curves over them.
 
-    Candidates received are known at the ends of pieces of `CHUNK_ROUNDS` rounds, so selection rates
-    are sampled at the first such end from each sampled round on.
-
     Attributes:
         finals: each metric of every replica, reduced over its rounds so far, (R,).
         selected: the picks of each group, (R, G) int64.
@@ -57,10 +49,8 @@ class RunStatistics:
         self.group_names, self.metrics = tuple(group_names), metrics
         self.finals = {column: torch.zeros(0, dtype=torch.float64) for column in metrics}
         self.selected, self.received = torch.zeros(2, 0, len(group_names), dtype=torch.int64)
-        steps = sampled_rounds(rounds)
-        ends = np.unique(np.minimum(-(-steps // CHUNK_ROUNDS) * CHUNK_ROUNDS, rounds))
-        self._curves = {column: Samples(steps) for column in metrics}
-        self._rates = {name: Samples(ends) for name in self.groups_drawn}
+        steps = sampled(rounds, metrics, group_names)
+        self._samples = {name: Samples(own) for name, own in steps.items()}
         self._running: dict[str, RunningReduction] = {}
 
     @property
@@ -85,7 +75,8 @@ class RunStatistics:
         """Adds a piece of rounds of the current batch, and returns the means over its replicas."""
         batch = slice(-len(played.groups), None)
         means = {}
-        for column, samples in self._curves.items():
+        for column in self.metrics:
+            samples = self._samples[column]
             running = self._running[column].add(played.metrics[column])
             samples.add(played.first, running)
             self.finals[column][batch] = running[:, -1]
@@ -94,8 +85,8 @@ class RunStatistics:
         self.selected[batch] += picked.sum(1)[:, 1:]  # without empty slots
         self.received[batch] += played.received
         rates = self.selection_rate[batch]
-        for code, samples in enumerate(self._rates.values()):
-            samples.add(played.last, rates[:, code, None])
+        for code, name in enumerate(self.groups_drawn):
+            self._samples[f"{RATE}/{name}"].add(played.last, rates[:, code, None])
         return means
 
     def curves(self) -> dict[str, Curve]:
@@ -103,7 +94,7 @@ class RunStatistics:
         rates = zip(self.groups_drawn, self.selection_rate.unbind(1), strict=False)
         finals = {**self.finals, **{f"{RATE}/{name}": rate for name, rate in rates}}
         found = {}
-        for (name, final), samples in zip(finals.items(), self._samples, strict=True):
+        for (name, final), samples in zip(finals.items(), self._samples.values(), strict=True):
             count, mean, std = samples.moments
             found[name] = Curve(samples.rounds, count, mean, std, final.numpy())
         return found
@@ -111,21 +102,21 @@ class RunStatistics:
     def state(self) -> dict[str, Any]:
         """All sums and curves so far, as plain data and tensors."""
         return {
-            "samples": [torch.from_numpy(one.moments) for one in self._samples],
+            "samples": [torch.from_numpy(one.moments) for one in self._samples.values()],
             "running": {column: running.state() for column, running in self._running.items()},
-            **{name: getattr(self, name) for name in _TOTALS},
+            **{name: getattr(self, name) for name in ("finals", "selected", "received")},
         }
 
-    def load_state(self, state: Mapping[str, Any], replicas: int) -> None:
-        """Continues from a state that `state` gave, in a batch of so many replicas."""
-        self.start(replicas)
-        for name in _TOTALS:
-            setattr(self, name, state[name])
-        for samples, values in zip(self._samples, state["samples"], strict=True):
-            samples.moments = values.numpy().copy()
+    def load_state(self, state: Mapping[str, Any], replicas: Sequence[int]) -> None:
+        """Continues from a state that `state` gave, in the batch of some replicas."""
+        for count in (replicas[0], len(replicas)):  # those of earlier batches, and these
+            self.start(count)
+        for column, like in self.finals.items():
+            self.finals[column] = fitted(state["finals"][column], like, finite=False)
+        self.selected = fitted(state["selected"], self.selected)
+        self.received = fitted(state["received"], self.received)
+        for samples, values in zip(self._samples.values(), state["samples"], strict=True):
+            like = torch.from_numpy(samples.moments)
+            samples.moments = fitted(values, like, finite=False).numpy().copy()
         for column, running in self._running.items():
             running.load_state(state["running"][column])
-
-    @property
-    def _samples(self) -> list[Samples]:
-        return [*self._curves.values(), *self._rates.values()]

@@ -9,15 +9,19 @@ import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Generic, NotRequired, TypedDict, TypeVar
 
+import msgspec
+from msgspec import Meta
 from torch import Tensor
 
 from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
-from fairbandit.files import written_aside
+from fairbandit.files import open_regular, written_aside
+from fairbandit.formats import Amount, Count, Plain, Sha256, Share
 from fairbandit.maths.moments import moments
-from fairbandit.run.folder import SUMMARY
+from fairbandit.metrics.reduction import Reduce
+from fairbandit.run.folder import FILES, SUMMARY
 from fairbandit.run.settings import BY_GROUP
 from fairbandit.run.statistics import RunStatistics
 
@@ -29,6 +33,59 @@ SECONDS = "seconds"
 
 CHECKSUM = "checksum"
 """The key of a summary's own checksum."""
+
+Candidates = Annotated[float, Meta(ge=0, le=2**53)]
+T = TypeVar("T")
+_OTHER = "|".join(BY_GROUP)
+_Column = Annotated[str, Meta(pattern=rf"\A(?!{_OTHER})[A-Za-z][A-Za-z0-9_-]{{0,63}}\Z")]
+
+
+class _Spread(TypedDict, Generic[T]):
+    mean: T
+    std: Amount | None
+    n: NotRequired[Count]
+
+
+class _MetricSpread(TypedDict):
+    mean: Annotated[float, Meta(ge=-1e100, le=1e100)] | None
+    std: Amount | None
+    n: NotRequired[Count]
+    reduce: Reduce
+    lower_is_better: bool
+
+
+class _Config(TypedDict):
+    policy: Plain
+    environment: Plain
+    metrics: dict[_Column, Plain]
+    picks: Count
+
+
+class _Identity(TypedDict):
+    config: _Config
+    version: str
+    plugins: str | None
+    data: str | None
+
+
+class _Summary(TypedDict):
+    policy: str
+    environment: str
+    rounds: Count
+    replicas: Count
+    seed: Annotated[int, Meta(ge=0)]
+    groups: list[str]
+    knows_truth: bool
+    metrics: dict[_Column, _MetricSpread]
+    selection_rate: dict[str, _Spread[Share | None]]
+    selected: dict[str, _Spread[Candidates]]
+    received: dict[str, _Spread[Candidates]]
+    seconds: Amount
+    config: _Config
+    versions: dict[str, str]
+    identity: _Identity
+    files: dict[Annotated[str, Meta(pattern=FILES)], Sha256]
+
 
 _PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
 
@@ -106,22 +163,41 @@ def read(folder: Path | str) -> dict[str, Any]:
     """Reads the summary of the finished run in a folder.
 
     Raises:
-        FairbanditError: the file cannot be read, or its checksum is not that of its contents.
+        FairbanditError: the file cannot be read, its checksum is not that of its contents, or it
+            holds what no run writes.
     """
     path = Path(folder, SUMMARY)
     try:
-        if path.exists() and not path.is_file():  # a pipe would block the reader
-            raise ValueError("it is not a regular file")
-        summary = json.loads(path.read_bytes())
-        if not isinstance(summary, dict) or summary.get(CHECKSUM) != checksum(summary):
+        with open_regular(path) as file:
+            summary = msgspec.json.decode(file.read(), type=Plain)
+        if summary.get(CHECKSUM) != checksum(summary):
             raise ValueError(f"its {CHECKSUM} is not that of its contents")
-    except (OSError, ValueError, RecursionError) as error:
+        msgspec.convert(summary, _Summary)
+        _check(summary)
+    except (ValueError, RecursionError) as error:
         raise FairbanditError(
             f"{path} is no summary of a run ({error}); it may be cut short, changed by hand, or of "
             "another version. Put it back as it was, or remove it: its command then plays the run "
             "again"
         ) from error
     return summary
+
+
+def _check(summary: Mapping[str, Any]) -> None:
+    """Compares the entries of a summary with each other."""
+    config, metrics, groups = summary["config"], summary["metrics"], summary["groups"]
+    picked, came = (sum(one["mean"] for one in summary[key].values()) for key in BY_GROUP[1:])
+    recorded = [list(one["metrics"]) for one in (config, summary["identity"]["config"])]
+    known = [one.get("n", 1) for one in (*metrics.values(), *summary[BY_GROUP[0]].values())]
+    agree = {
+        ", ".join(KEYS[2:]): all(config.get(key) == summary[key] for key in KEYS[2:]),
+        "groups": all(list(summary[key]) == groups for key in BY_GROUP),
+        "metrics": recorded == [list(metrics)] * 2,
+        "replicas": max(known) <= summary["replicas"],
+        "picks": summary["rounds"] * (1 - 1e-9) <= picked <= came * (1 + 1e-9),
+    }
+    if not all(agree.values()):
+        raise ValueError(f"its entries contradict each other: {min(agree, key=agree.__getitem__)}")
 
 
 def _spread(values: Tensor) -> dict[str, Any]:

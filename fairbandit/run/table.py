@@ -16,6 +16,8 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from fairbandit.errors import printable
+
 _WIDE = 160  # columns where no terminal gives a width
 _NARROW = 80  # columns of a sheet there
 _WIDEST = 28  # letters of a line of a row's name
@@ -24,10 +26,8 @@ _BETWEEN = 2  # columns between two columns of a sheet
 _ROUNDING = 1e-9
 _DECIMALS = 4
 
-_CONTROL = dict.fromkeys({*range(32), *range(127, 160)} - {ord("\n")})  # screens obey these
-
-_MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&])")
-"""The signs that Markdown reads as its own."""
+_MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&@]|:(?=//)|(?<=(?i:www))\.)")
+"""The signs that Markdown reads as its own, and those by which it makes links of bare addresses."""
 
 _LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "{}$&#%_"}
@@ -60,7 +60,7 @@ def console() -> Console:
 class _Screen(Console):
     def render(self, *given: Any, **options: Any) -> Iterable[Any]:  # names may be from data
         for part in super().render(*given, **options):
-            yield part if part.control else part._replace(text=part.text.translate(_CONTROL))
+            yield part if part.control else part._replace(text=printable(part.text))
 
 
 def named(what: str, where: str | Path) -> Text:
@@ -149,8 +149,10 @@ class Sheet:
 
     def exported(self, form: str) -> str:
         """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
-        texts = [" ".join(text.split()) for text in (self.above, self.below)]
-        rows = [[" ".join(cell.split()) for cell in row] for row in (self.headers, *self.rows)]
+        texts, *rows = (
+            [printable(" ".join(text.split())) for text in row]
+            for row in ((self.above, self.below), self.headers, *self.rows)
+        )
         numbers = len(self.headers) - self.names
         if form == "latex":
             lines = [" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in rows]

@@ -30,7 +30,7 @@ class EventWriter:
 
     def __init__(self, folder: Path) -> None:
         path = folder / EVENTS.replace("*", str(time.time_ns()))
-        self._records = RecordWriter(path.open("wb"))
+        self._records = RecordWriter(path.open("xb"))
         first = Event(wall_time=time.time(), file_version="brain.Event:2")
         self._records.write(first.SerializeToString())
 

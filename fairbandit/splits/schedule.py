@@ -41,7 +41,7 @@ class Schedule:
     def __init__(self, split: Split, refresh: float | None = None) -> None:
         if refresh is not None and not 1 < refresh <= MOST:
             raise FairbanditError(
-                f"refresh: expected a factor above 1 and at most {MOST:g}, got {refresh:g}"
+                f"refresh: expected a factor above 1 and at most {MOST:g}, got {refresh!s:.50}"
             )
         self._split, self._refresh = split, refresh
         self._trained: tuple[int, ...] = (0, 1)

@@ -35,8 +35,8 @@ def save(summary, tmp_path):
         made["metrics"]["fair_regret"] |= {"mean": regret, "std": std}
         if groups is not None:
             made["groups"] = groups
-            for key in ("selection_rate", "selected", "received"):
-                made[key] = {group: {"mean": 0.5, "std": 0.1} for group in groups}
+            for key, mean in (("selection_rate", 0.5), ("selected", 8.0), ("received", 16.0)):
+                made[key] = {group: {"mean": mean, "std": 0.1} for group in groups}
         for key, value in changes.items():
             at = made["config"]
             *path, last = key.split("__")

@@ -180,7 +180,7 @@ def test_the_same_answers(
         if draws.random() < 0.7:
             fast = fast.forget(start)
         if draws.random() < 0.2:
-            fast = Contexts.restored(fast.state(), most)
+            fast = fast.restored(fast.state())
 
 
 def test_what_the_reference_counts() -> None:

@@ -66,14 +66,15 @@ def test_an_append_that_is_interrupted_anywhere_changes_nothing(
     monkeypatch.setattr(contexts, "LEAST_ROOM", room)
     b, groups = 2, 2
     first, lost, last = (pools(b, 3, 2, 1, groups, seed) for seed in range(3))
-    state = Contexts.empty(torch.zeros(b, 0, 1).double(), groups).append(*first).state()
-    value, after = Contexts.restored(state), 0
+    empty = Contexts.empty(torch.zeros(b, 0, 1).double(), groups)
+    state = empty.append(*first).state()
+    value, after = empty.restored(state), 0
     expected = counts(value), counts(value.append(*last))
     while interrupted(partial(value.append, *lost), after):
         assert torch.equal(counts(value), expected[0])
         assert torch.equal(counts(value.append(*last)), expected[1])
         assert torch.equal(counts(value), expected[0])
-        value, after = Contexts.restored(state), after + 1
+        value, after = empty.restored(state), after + 1
     assert after > 100
 
 
@@ -95,7 +96,7 @@ def test_only_one_of_two_appends_writes_in_place() -> None:
     value = Contexts.empty(x[:, :0, 0], 3).append(x, groups)
     others = [pools(2, 5, 3, 2, 3, seed) for seed in range(8)]
     expected = [counts(value.append(*other)) for other in others]
-    value = Contexts.restored(value.state())
+    value = value.restored(value.state())
     with ThreadPoolExecutor(4) as pool:
         longer = list(pool.map(lambda other: value.append(*other), others))
     assert sum(one.memory is value.memory for one in longer) <= 1

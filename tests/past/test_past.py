@@ -88,7 +88,7 @@ def test_a_restored_past_goes_on() -> None:
     past = empty().with_pools(torch.zeros(2, 3, 2, 1), torch.zeros(2, 3, 2, dtype=torch.int64))
     past = past.with_picks(torch.zeros(2, 3, dtype=torch.int64)).forget(picks=1)
     past = past.with_outcomes(outcomes(1, 3)).forget(outcomes=1)
-    again = empty().restored(past.state())
+    again = empty().restored(past.state(), 2)
     for one in (past, again):
         later = one.with_outcomes(outcomes(2)).with_picks(torch.ones(2, 1).long())
         assert later.outcomes.rounds.tolist() == [2, 3]

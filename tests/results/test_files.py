@@ -66,7 +66,7 @@ def test_files_that_are_not_there_or_from_elsewhere(run):
     shutil.copy(part, part.with_name("part-000009-000000001.parquet"))
     assert list(logs(run, summary)) == before  # what the run did not write does not count
     part.unlink()
-    with pytest.raises(FairbanditError, match=r"0001\.parquet cannot be read: it is not there"):
+    with pytest.raises(FairbanditError, match=r"cannot read .*0001\.parquet: No such file"):
         list(logs(run, summary))
 
 

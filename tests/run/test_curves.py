@@ -13,9 +13,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 
 from fairbandit.results import SavedRun
-from fairbandit.run.curves import Curve, of_table, sampled_rounds, table
+from fairbandit.run.curves import MAX_GROUPS, Curve, of_table, sampled_rounds, table
 from fairbandit.run.execute import execute
-from fairbandit.run.statistics import MAX_GROUPS, RunStatistics
+from fairbandit.run.statistics import RunStatistics
 
 REGRETS = ("fair_regret", "standard_regret")
 
