@@ -166,10 +166,11 @@ def test_interrupted_anywhere(log: Path) -> None:
     """Agent and log agree: the call has left a whole line and taken effect, or neither."""
     draws, whole = random.Random(0), 0
     for number in range(5):
-        with Lines() as counted:
-            one = ready(log.with_name(f"count{number}"))
-            counted.count = 0
-            broken_calls(one)[number]()
+        for time in range(2):  # the second time, labels are in caches, as in all trials
+            with Lines() as counted:
+                one = ready(log.with_name(f"count{number}-{time}"))
+                counted.count = 0
+                broken_calls(one)[number]()
         for trial in range(40):
             path = log.with_name(f"{number}-{trial}.jsonl")
             agent = ready(path)
