@@ -13,6 +13,7 @@ See `chain` for the two hashes of each line.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fairbandit import registry
+from fairbandit.environments.reading import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import learns
 from fairbandit.files import of_file, open_regular, written_aside
@@ -46,6 +48,7 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     picks were, and the rewards of decisions that a saved agent had made before it began a file.
     """
     pools, hashes, adaptive, draws = list[Pool](), set[str](), False, False
+    left_out = Counter[str]()
     for path in paths:
         tickets, loaded = dict[Any, Pool](), False
         for line in own_lines(path):
@@ -71,7 +74,12 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                     places = record.get("candidate", pool.order)
                     for place, reward in zip(places, rewards, strict=True):
                         pool.reward(place, reward)
+                elif kind != "drop":
+                    left_out[kind] += 1
         pools += tickets.values()
+    if left_out:
+        kinds = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
+        remark(f"{name}: some lines are left out: {kinds}")
     contexts, features = None, tuple[str, ...]()
     if pools and all(pool.contexts is not None for pool in pools):
         with of_line(name):
