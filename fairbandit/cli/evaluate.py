@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from fairbandit.agent import Agent
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation import evaluate as evaluated
 from fairbandit.evaluation.whole import draw
+from fairbandit.evaluation.whole import named as by_name
 from fairbandit.figures.draw import save
 from fairbandit.results.table import write
 from fairbandit.run.table import console, make_table, named
@@ -43,9 +45,10 @@ def evaluate(words: Sequence[str]) -> None:
     policies = settings.pop("policy", None)
     if policies is None:
         raise FairbanditError("evaluate: which policies? policy=fair_greedy,greedy for example")
-    log, options = given_log(given.log, settings, evaluated)
-    policies = policies.split(",") if isinstance(policies, str) else policies
-    table, out = evaluated(log, policies, **options), console()
+    every = by_name(policies.split(",") if isinstance(policies, str) else policies)
+    agents = [one for one in every.values() if isinstance(one, Agent)]
+    log, options = given_log(given.log, settings, evaluated, agents)
+    table, out = evaluated(log, every, **options), console()
     for one in table.attrs["diagnostics"]:
         out.print(
             f"{one['policy']}: {one['ess']:,.0f} effective decisions, largest weight "

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fairbandit.agent import Agent
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import Log, read_log
+from fairbandit.logs import Log, is_table, read_log
 
 
 def given_log(
-    path: str | Path, settings: Mapping[str, Any], function: Callable[..., Any]
+    path: str | Path,
+    settings: Mapping[str, Any],
+    function: Callable[..., Any],
+    agents: Iterable[Agent] = (),
 ) -> tuple[Log, dict[str, Any]]:
     """Reads a log, and returns it with those of the settings that a function takes by keyword.
 
-    The other settings are those of `read_log`. An unknown one raises `FairbanditError`.
+    The other settings are those of `read_log`. An unknown one raises `FairbanditError`. Features of
+    a table are encoded as the first of some agents with an encoder takes them, unless the settings
+    say how.
     """
     reading: Any = read_log.__kwdefaults__
     options: Any = function.__kwdefaults__
@@ -28,4 +34,7 @@ def given_log(
     if "like" in columns:
         like = read_log(columns.pop("like"), **columns)
         columns |= {"like": like, "features": None, "exclude": None}
+    encoders = [agent.encoder for agent in agents if agent.encoder]
+    if encoders and not {"like", "features", "exclude"} & columns.keys() and is_table(path):
+        columns["like"] = encoders[0]
     return read_log(path, **columns), {key: settings[key] for key in settings if key in options}

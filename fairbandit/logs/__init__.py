@@ -3,7 +3,7 @@
 from fairbandit.logs.chain import LogFile, Position, own_lines
 from fairbandit.logs.log import Floats, Ints, Log
 from fairbandit.logs.own import erase
-from fairbandit.logs.reading import read_log, read_pieces
+from fairbandit.logs.reading import is_table, read_log, read_pieces
 from fairbandit.logs.records import SCHEMA
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "LogFile",
     "Position",
     "erase",
+    "is_table",
     "own_lines",
     "read_log",
     "read_pieces",

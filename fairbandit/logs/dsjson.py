@@ -31,9 +31,8 @@ def read_dsjson(
     −`_label_cost`. The feature of an action that names its group, such as `group` or `user.region`,
     is a text, a number, or a namespace with one feature, whose name is the group.
 
-    Some lines are left out, with a notice that counts them: those without `_label_cost`, such as
-    rewards that came late, those of `_skipLearn`, whose decision was never carried out, and those
-    of conditional bandits. `read_log` has the arguments; the choice of features is one of three.
+    Lines that hold no such decision, as `_reason` says, are left out, and a notice counts them.
+    `read_log` has the arguments; `choice` is features, exclude and like.
     """
     import pandas as pd
 

@@ -37,9 +37,7 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
         given, position, pi, pscore = map(feedback.get, keys)
         z = np.eye(min(k, MOST_ACTIONS)) if given is None else np.asarray(given, dtype=np.float64)
         if x.ndim != 2 or z.ndim != 2 or (len(x), len(z)) != (n, k):
-            raise ValueError(
-                f"expected {n} contexts and {k} action contexts (at most {MOST_ACTIONS:,})"
-            )
+            raise ValueError(f"expected {n} contexts, {k} action contexts, at most {MOST_ACTIONS}")
         labels = [*range(k)] if str(group) in ("None", "group") else group
         if isinstance(labels, str) or len(labels) != k:
             got = labels if isinstance(labels, str) else len(labels)

@@ -13,6 +13,7 @@ See `chain` for the two hashes of each line.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 
 from fairbandit import registry
 from fairbandit.environments.encoder import Encoder
+from fairbandit.environments.reading import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import learns
 from fairbandit.files import of_file, open_regular, written_aside
@@ -48,6 +50,7 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     picks were, and the rewards of decisions that a saved agent had made before it began a file.
     """
     pools, adaptive, draws, options = list[Pool](), False, False, list[Any]()
+    left_out = Counter[str]()
     for path in paths:
         tickets, loaded = dict[Any, Pool](), False
         for line in own_lines(path):
@@ -73,7 +76,12 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                     places = record.get("candidate", pool.order)
                     for place, reward in zip(places, rewards, strict=True):
                         pool.reward(place, reward)
+                elif kind != "drop":
+                    left_out[kind] += 1
         pools += tickets.values()
+    if left_out:
+        kinds = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
+        remark(f"{name}: some lines are left out: {kinds}")
     contexts, further = None, dict[str, Any](features=())
     with of_line(name):
         given, *others = [(one["features"], one.get("reward")) for one in options]

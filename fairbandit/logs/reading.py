@@ -203,6 +203,11 @@ def read_pieces(
             yield log
 
 
+def is_table(path: str | PathLike[str]) -> bool:
+    """Whether a log is a table, whose features are encoded where it is read."""
+    return _files(Path(path))[0] == "table"
+
+
 def _files(path: Path) -> tuple[str, list[Path]]:
     """The kind of a log in a file or a folder, and its files in the natural order of names."""
     paths = [path]

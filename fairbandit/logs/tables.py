@@ -90,8 +90,8 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
         remark(f"{source.name}: missing cells of features get the feature's mean: {counts}")
     if strange := _strange(contexts, encoder):
         remark(
-            f"{source.name}: features differ from the table by which they are standardised, as in "
-            f"other units: {listed(strange)}"
+            f"{source.name}: features differ from the table by which they are standardised, by "
+            f"other units, swapped columns or a drift: {listed(strange)}"
         )
     further["reward"] = columns.reward
     return _log_of(source, columns, (codes, tuple(every)), contexts, **further)
@@ -103,7 +103,8 @@ def _strange(contexts: Floats, encoder: Encoder) -> list[str]:
     if len(contexts) < SMALL:
         return []
     means, deviations = contexts.mean(0), contexts.std(0)
-    far = (np.abs(means) > 0.5) | (np.abs(np.log2(deviations.clip(1e-300))) > 0.6)
+    chance, wider = 4 / math.sqrt(len(contexts)), np.abs(np.log2(deviations.clip(1e-9)))
+    far = (np.abs(means) > max(0.2, chance)) | (wider > max(0.25, chance))
     far &= numbers & (deviations > 0)
     return [
         f"{names[at]!r} (mean {means[at]:.3g}, std {deviations[at]:.3g})" for at in far.nonzero()[0]

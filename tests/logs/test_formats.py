@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairbandit import FairbanditError
+from fairbandit import Agent, FairbanditError
 from fairbandit.logs import read_pieces
 from tests.evaluation.logs import random_log, read_log
 
@@ -267,3 +267,25 @@ def test_obp_without_propensities_with_missing_rewards_and_of_several_positions(
     assert log.features[-1] == "position=2*z3"
     assert np.array_equal(log.contexts[:, :, -1], (position == 2)[:, None] * np.eye(4)[3])
     assert np.array_equal(log.probabilities, pi[range(50), :, position])
+
+
+def test_the_log_of_an_agent_counts_what_is_left_out_and_takes_no_arguments(tmp_path, caplog):
+    agent = Agent.from_config("uniform", features=1, groups=["a", "b"], log=tmp_path / "one.jsonl")
+    for _ in range(3):
+        agent.act([[1.0], [2.0]], ["a", "b"])
+    agent.observe([[[1.0], [2.0]]], [["a", "b"]], [0], [1.0])
+    agent.drop(1)
+    agent.save(tmp_path / "agent.pt")
+    later = Agent.load(tmp_path / "agent.pt", log=tmp_path / "two.jsonl")
+    later.update(1.0, 2)
+    later.act([[1.0], [2.0]], ["a", "b"])
+    assert len(read_log(tmp_path / "one.jsonl")) == 3
+    assert len(read_log(tmp_path / "two.jsonl")) == 1
+    left_out = [text.partition(": ")[2] for text in caplog.messages if "left out" in text]
+    assert left_out == [
+        "some lines are left out: 1 of kind observed",
+        "some lines are left out: 1 of kind reward",
+    ]
+    for options in ({"group": "sex"}, {"features": ["x"]}, {"like": random_log(3)}):
+        with pytest.raises(FairbanditError, match="a log of an agent takes only a path"):
+            read_log(tmp_path / "one.jsonl", **options)
