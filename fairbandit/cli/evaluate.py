@@ -59,7 +59,8 @@ def evaluate(words: Sequence[str]) -> None:
     title = f"{len(log):,} decisions"
     out.print(make_table(list(shown), shown.to_numpy(), right=list(formats), title=title))
     for note in table.attrs["notes"]:
-        out.print(note)
+        if note not in log.notes:  # which were printed when the log was read
+            out.print(note)
     for estimators, assumption in table.attrs["assumptions"].items():
         out.print(f"{estimators}: {assumption}")
     if "chosen" in table.attrs:

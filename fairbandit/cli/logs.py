@@ -24,7 +24,7 @@ def given_log(
     say how.
     """
     reading: Any = read_log.__kwdefaults__
-    options: Any = function.__kwdefaults__
+    options: Any = function.__kwdefaults__ or {}
     if unknown := sorted(settings.keys() - reading.keys() - options.keys()):
         valid = ", ".join(sorted({*reading, *options}))
         raise FairbanditError(f"unknown key {', '.join(unknown)}; the keys are {valid}")

@@ -1,16 +1,26 @@
-"""`fairbandit table`: shows how the environment `table` reads a file."""
+"""`fairbandit table`: shows how the environment `table` reads a file, or what a log holds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.environments.columns import chosen_columns, codes_and_reference, resolve_columns
+from fairbandit.environments.columns import (
+    check_groups,
+    chosen_columns,
+    codes_and_reference,
+    group_columns,
+    resolve_columns,
+)
 from fairbandit.environments.reading import Source, listed, read_table
+from fairbandit.labels import JOINED
+from fairbandit.logs import is_table
+from fairbandit.logs.report import report
 from fairbandit.registry import completed
 from fairbandit.run.table import console, make_table
 
@@ -18,15 +28,25 @@ _HELP = """\
 Reads a CSV or Parquet table as environment=table does, and shows which columns become features and
 how, how many cells are missing, and the size and mean reward of each group. Nothing is written.
 
-KEY=VALUE are parameters of environment=table: group and reward, and if need be columns, separator,
-decimal, group_feature and the others."""
+KEY=VALUE are parameters of environment=table: group and reward, and if need be columns, exclude,
+separator, decimal, group_feature and the others.
+
+Of a log (a folder, an agent's log, DSJSON, or a table with the columns decision and picked), it
+shows what `read_log` reads: decisions, candidates, groups, features, propensities and rewards;
+KEY=VALUE are its arguments. What is left out, and whatever else needs a look, is said beside it."""
 
 _EXAMPLES = """\
 examples:
   fairbandit table people.csv group=sex reward=income
   fairbandit table people.csv group=sex reward=income 'separator=;' decimal=,
-  fairbandit table people.csv group=sex reward=income columns=columns.yaml"""
+  fairbandit table people.csv group=[sex,race] reward=income exclude=[id,name]
+  fairbandit table people.csv group=sex reward=income columns=columns.yaml
+  fairbandit table decisions.jsonl
+  fairbandit table hiring.csv group=sex reward=grade"""
 
+
+_OF_LOGS = {"decision", "picked", "propensity", "score", "features", "like", "time", "bad_lines"}
+"""The keys that are of logs alone."""
 
 _TEXTS = ("group", "reward", "separator", "decimal", "scaler_path")  # not read as YAML
 
@@ -36,12 +56,18 @@ def table(words: Sequence[str]) -> None:
     import pandas as pd
 
     parser = tool_parser("table", _HELP, _EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="a .csv or .parquet file")
+    parser.add_argument("file", metavar="FILE", help="a .csv or .parquet file, or a log")
     parser.add_argument("parameters", nargs="*", metavar="KEY=VALUE", help="group=… reward=…")
     given = parser.parse_args(words)
-    parameters = {"name": "table", "path": given.file, **_read(given.parameters)}
-    spec = completed("environment", parameters)
-    taken, chosen = (spec["group"], spec["reward"]), chosen_columns(spec["columns"])
+    settings, out = _read(given.parameters), console()
+    if _is_log(Path(given.file), settings):
+        log, _ = given_log(given.file, settings, report)
+        out.print(make_table(["log", Path(given.file).name], report(log).items()))
+        return
+    spec = completed("environment", {"name": "table", "path": given.file, **settings})
+    columns_of = group_columns(spec["group"])
+    spec["group"], chosen = JOINED.join(columns_of), chosen_columns(spec["columns"])
+    taken = (*columns_of, spec["reward"])
     source = read_table(
         given.file,
         [*taken, *(chosen or ())],
@@ -50,10 +76,11 @@ def table(words: Sequence[str]) -> None:
         decimal=spec["decimal"],
         missing_values=spec["missing_values"],
     )
-    columns, left_out = resolve_columns(source, chosen, taken)
+    columns, left_out = resolve_columns(source, chosen, taken, spec["exclude"])
+    source = source.joined(columns_of)
     rewards = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))
     groups = pd.DataFrame({"n": rewards.size(), "mean": rewards.mean(), "std": rewards.std(ddof=0)})
-    out = console()
+    check_groups(f"{source.name}, column {spec['group']!r}", groups["n"].to_dict())
     print(f"{Path(given.file).name}: {len(source):,} rows, {len(source.columns):,} columns")
     out.print(_features(source, columns, spec, sorted(groups.index)))
     if left_out:
@@ -73,11 +100,21 @@ def table(words: Sequence[str]) -> None:
     print("Features and rewards are standardised when they are played.")
 
 
+def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether a file or folder holds logged decisions, by its name, its columns or the settings."""
+    if path.is_dir() or not is_table(path):
+        return True
+    separator = settings.get("separator", ",")
+    names = read_table(path, (), separator=separator).columns if path.is_file() else ()
+    return bool(settings.keys() & _OF_LOGS) or {"decision", "picked"} <= {*names}
+
+
 def _read(words: Sequence[str]) -> dict[str, Any]:
     """Reads KEY=VALUE words; a value of one of `_TEXTS` may stand in quotes but needs none."""
     pairs = [word.removeprefix("environment.").partition("=") for word in words]
-    texts = {key: value.strip("\"'") for key, _, value in pairs if key in _TEXTS}
-    others = ["".join(pair) for pair in pairs if pair[0] not in _TEXTS]
+    plain = [pair for pair in pairs if pair[0] in _TEXTS and not pair[2].startswith("[")]
+    texts = {key: value.strip("\"'") for key, _, value in plain}
+    others = ["".join(pair) for pair in pairs if pair not in plain]
     return {**texts, **read_parameters(others, "environment")}
 
 

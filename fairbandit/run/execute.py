@@ -17,6 +17,7 @@ from fairbandit import registry
 from fairbandit.building import build_policy
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment
+from fairbandit.environments.reading import remark
 from fairbandit.files import within
 from fairbandit.metrics import Metric, Played
 from fairbandit.policy import Policy
@@ -129,6 +130,11 @@ class _Run:
         self.policy, self.environment, self.folder, self.watch = policy, environment, folder, watch
         self.rounds = environment.rounds if checked.rounds is None else checked.rounds
         self.settings, self.identity = replace(checked, rounds=self.rounds), now
+        if environment.features > self.rounds:
+            remark(
+                f"{environment}: {environment.features:,} features are more than the "
+                f"{self.rounds:,} rounds, so that no model of them can be learned"
+            )
         self.checkpoints = Checkpoints(folder, continued(now))
         self.metrics: dict[str, Metric] = {
             column: registry.create("metric", spec) for column, spec in checked.metrics.items()
