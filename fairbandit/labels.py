@@ -7,7 +7,7 @@ their normal forms are equal. The spelling that comes first is kept, for output.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -65,12 +65,15 @@ def _normal(text: str) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def coded(labels: Iterable[Any], known: Codes) -> tuple[NDArray[np.int64], Codes]:
+def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Codes]:
     """The numbers of some labels, and all groups: new ones get the next numbers, as they appear.
 
     Raises:
         FairbanditError: a label that is not hashable, or not equal to itself, as NaN.
     """
+    found = [known.get(label) if type(label) is str else None for label in labels]
+    if None not in found:  # as most labels of agents
+        return np.array([group.code for group in found if group], np.int64), known
     try:
         plain = [_plain(label) for label in labels]
         forms = [normal(label) for label in plain]

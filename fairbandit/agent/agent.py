@@ -111,7 +111,7 @@ class Agent(Committing):
             truth=None if truth is None else inputs.truth(truth, d),
         )
         self._patience = None if patience is None else inputs.whole(patience, "patience")
-        self._now = Now(self._policy.init(problem), codes, Tickets({}, None), Learned.of())
+        self._now = Now(self._policy.init(problem), codes, Tickets({}, None), Learned())
         self._vetted = problem.truth if "truth" in self._policy.rank.needs else None
         inputs.check_known(self._vetted, codes, 0)
         self.digest: str | None = None
@@ -185,8 +185,8 @@ class Agent(Committing):
         places = selection.actions.flatten()[: len(decision.picks)]
         picked, codes = (part.squeeze(1).index_select(1, places) for part in (x, g))
         known = self._policy.advance(known, codes if m == 1 else codes[:, None])
-        labels = spellings(now.groups)
-        key = pool_key(labels[code] for code in g[0, 0].tolist())
+        labels, forms = spellings(now.groups), list(now.groups)
+        key = pool_key(forms[code] for code in g[0, 0].tolist())
         tickets = now.tickets.add(t, decision.picks, picked, codes, key)
         tickets = tickets.give_up(t, self._patience)
         entry = decided(decision, x, g, labels, selection) if self._journal else None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairbandit.agent import inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
-from fairbandit.labels import coded
+from fairbandit.labels import coded, normal
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.schema import pick_hashes, pool_key
 from fairbandit.past import Outcomes
@@ -70,7 +70,7 @@ def observed(
     """The hashes of observed picks, whose decisions have no names, of pools of some sizes."""
     found, at = [], 0
     for size, place, reward in zip(sizes, places.tolist(), rewards.tolist(), strict=True):
-        found.append(pick_hashes("", pool_key(labels[at : at + size]), place, reward))
+        found.append(pick_hashes("", pool_key(map(normal, labels[at : at + size])), place, reward))
         at += size
     return found
 

@@ -100,7 +100,8 @@ class Log:
     @cached_property
     def pick_hashes(self) -> Ints:
         """The hashes of the picks whose rewards are known, (n, 2), decision by decision."""
-        key = cache(lambda row: pool_key(self.labels[code] for code in row if code >= 0))
+        forms = [normal(label) for label in self.labels]
+        key = cache(lambda row: pool_key(forms[code] for code in row if code >= 0))
         rows = zip(
             np.asarray(self.names).tolist(),
             map(tuple, self.groups.tolist()),

@@ -24,9 +24,8 @@ from fairbandit.environments.reading import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import Natural, fitted
 from fairbandit.labels import normal
-from fairbandit.past.rows import Rows
 
-NONE = torch.zeros(0, 2, dtype=torch.int64)
+NONE = np.zeros((0, 2), np.int64)
 
 KEPT = 1_024
 """So many hashes are remembered: the least ones, which are a random sample of all."""
@@ -46,9 +45,9 @@ def described(given: Encoder | Sequence[str] | int) -> tuple[Encoder | None, Any
     return encoder, names, len(names)
 
 
-def pool_key(labels: Iterable[Any]) -> str:
-    """What stands for the labels of a pool in the hashes of its decision."""
-    return blake2b("\n".join(map(normal, labels)).encode(), digest_size=8).hexdigest()
+def pool_key(forms: Iterable[str]) -> str:
+    """What stands for the normal forms of a pool's labels in the hashes of its decision."""
+    return blake2b("\n".join(forms).encode(), digest_size=8).hexdigest()
 
 
 def pick_hashes(name: Any, pool: str, place: int, reward: float) -> tuple[int, int]:
@@ -71,40 +70,37 @@ class Learned(NamedTuple):
 
     Attributes:
         picks: how many picks there were.
-        hashes: of each that is kept, (1, n, 2) int64.
+        least: the least of their hashes, (n, 2), in memory that nobody writes to.
+        latest: hashes that are not yet among these.
     """
 
-    picks: int
-    hashes: Rows
-
-    @classmethod
-    def of(cls, picks: int = 0, hashes: Tensor = NONE) -> Self:
-        """So many picks, of which some hashes are kept, (n, 2)."""
-        return cls(picks, Rows([hashes[None]]))
+    picks: int = 0
+    least: NDArray[np.int64] = NONE
+    latest: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """The value that gave a state; a `ValueError` if none does."""
         read = msgspec.convert(state, _State)
-        return cls.of(read["picks"], fitted(read["hashes"], NONE))
+        return cls(read["picks"], fitted(read["hashes"], torch.from_numpy(NONE)).numpy())
 
     def state(self) -> dict[str, Any]:
         """The value as plain data."""
-        return {"picks": self.picks, "hashes": self.kept}
+        return {"picks": self.picks, "hashes": torch.from_numpy(self.kept)}
 
     @property
-    def kept(self) -> Tensor:
+    def kept(self) -> NDArray[np.int64]:
         """The hashes that are kept, (n, 2)."""
-        return self.hashes[self.hashes.start, self.hashes.stop][0][0]
+        return np.concatenate([self.least, np.array(self.latest, np.int64).reshape(-1, 2)])
 
     def add(self, hashes: Iterable[tuple[int, int]] | NDArray[np.int64]) -> Learned:
         """With further picks."""
-        new = torch.as_tensor(np.array(hashes, np.int64).reshape(-1, 2))
-        grown = Learned(self.picks + len(new), self.hashes.append(new[None]))
-        if len(every := grown.kept) <= KEPT + 64:
+        new = tuple(hashes)
+        grown = Learned(self.picks + len(new), self.least, self.latest + new)
+        if len(grown.latest) <= 64:
             return grown
-        least = every[:, 1].argsort()[:KEPT]
-        return Learned.of(grown.picks, every[least])
+        every = grown.kept
+        return Learned(grown.picks, every[every[:, 1].argsort(kind="stable")[:KEPT]])
 
     def recognised(self, hashes: NDArray[np.int64]) -> str:
         """Says how many of n picks were learned from, if these are more than alike by chance.
@@ -118,7 +114,7 @@ class Learned(NamedTuple):
         Returns:
             Words for a message, or "".
         """
-        n, kept = len(hashes), self.kept.numpy()
+        n, kept = len(hashes), self.kept
         if not n or not len(kept):
             return ""
         counts = np.unique(hashes[:, 0], return_counts=True)[1]

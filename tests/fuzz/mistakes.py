@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ LABELS = {"texts": ("f", "m"), "numbers": (0, 1), "truth": (True, False)}
 FEATURES = {"age": (41.0, 12.0), "hours": (38.0, 9.0), "grade": (2.5, 0.8), "visits": (9.0, 5.0)}
 """The means and deviations of the features, of which no two are alike."""
 
-Frame = pd.DataFrame
+Frame: TypeAlias = pd.DataFrame
 
 
 def table(kind: str, seed: int, n: int = 240, k: int = 4, uniform: bool = False) -> Frame:
@@ -240,7 +240,7 @@ def _learned(draw: random.Random, frame: Frame, kind: str, folder: Path) -> Fram
         made = Agent.load(folder / "agent")
     first = draw.choice([0, 1, 40])
     way = draw.choice(["copy", "export", "shuffled"])
-    copy, options = frame[frame["decision"] >= first], {}
+    copy = frame[frame["decision"] >= first]
     if way == "export":
         log[first:].frame.to_csv(folder / "log.csv", index=False)
         copy = pd.read_csv(folder / "log.csv").rename(columns={"group": "sex"})
@@ -248,7 +248,7 @@ def _learned(draw: random.Random, frame: Frame, kind: str, folder: Path) -> Fram
     if way == "shuffled":
         order = draw.sample(sorted(set(copy["decision"])), len(set(copy["decision"])))
         copy = copy.set_index("decision").loc[order].reset_index()
-    found = judged(kind, copy, made, **options)
+    found = judged(kind, copy, made)
     assert any("too alike" in note for note in found.attrs["notes"]), f"learned, {way}"
     return None
 
