@@ -200,3 +200,21 @@ def products(theta: Tensor, contexts: Tensor) -> Tensor:
     if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
         return torch.matmul(theta, contexts[:, 0].mT)
     return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices
+
+
+def check_size(contexts: Tensor, regularization: float) -> None:
+    """Refuses contexts so large that rounding would hide what θ is otherwise.
+
+    Args:
+        contexts: (B, n, d).
+        regularization: λ.
+
+    Raises:
+        FairbanditError: a context x with 64·eps·‖x‖² > λ.
+    """
+    square = float(contexts.square().sum(2).max()) if contexts.numel() else 0.0
+    if SOLVED * square > regularization:
+        raise FairbanditError(
+            f"rounding would hide all but a context of norm {square**0.5:.3g}; use contexts of a "
+            "smaller scale or a larger regularization (λ)"
+        )
