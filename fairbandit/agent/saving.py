@@ -11,7 +11,7 @@ from typing import Any
 from fairbandit.agent.calls import Now
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
-from fairbandit.files import of_file
+from fairbandit.files import of_file, open_regular
 from fairbandit.logs.own import label
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
@@ -72,8 +72,8 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         FairbanditError: the file is missing, damaged, not an agent's or of another version, or the
             block raises an error; the message names the file.
     """
-    with of_file(path, "cannot load an agent from"):
-        whole = path.read_bytes()
+    with of_file(path, "cannot load an agent from"), open_regular(path) as file:
+        whole = file.read()
     try:
         saved = state.unpacked(whole)
         found = saved["format"], saved["version"]

@@ -22,7 +22,7 @@ import numpy as np
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import learns
-from fairbandit.files import of_file, written_aside
+from fairbandit.files import of_file, open_regular, written_aside
 from fairbandit.logs.chain import Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
 from fairbandit.logs.tables import Pool, log_of_pools
@@ -30,7 +30,7 @@ from fairbandit.logs.tables import Pool, log_of_pools
 
 def is_own(path: Path) -> bool:
     """Whether a file begins as a log of ours does."""
-    with of_file(path), path.open("rb") as file:
+    with of_file(path), open_regular(path) as file:
         return file.read(64).startswith(b'{"kind": "header", "schema": ')
 
 
