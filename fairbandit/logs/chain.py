@@ -201,6 +201,7 @@ class LogFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if self._fsync:
                 os.fsync(self._file)
+            self._last = b""
         except OSError as error:
             os.ftruncate(self._file, end)
             raise FairbanditError(
