@@ -203,18 +203,10 @@ def products(theta: Tensor, contexts: Tensor) -> Tensor:
 
 
 def check_size(contexts: Tensor, regularization: float) -> None:
-    """Refuses contexts so large that rounding would hide what θ is otherwise.
-
-    Args:
-        contexts: (B, n, d).
-        regularization: λ.
-
-    Raises:
-        FairbanditError: a context x with 64·eps·‖x‖² > λ.
-    """
-    square = float(contexts.square().sum(2).max()) if contexts.numel() else 0.0
-    if SOLVED * square > regularization:
+    """Refuses contexts x with 64·eps·‖x‖² > λ: rounding would hide what others say of θ."""
+    largest = float(contexts.norm(dim=-1).max()) if contexts.numel() else 0.0
+    if SOLVED * largest * largest > regularization:
         raise FairbanditError(
-            f"rounding would hide all but a context of norm {square**0.5:.3g}; use contexts of a "
+            f"rounding would hide all contexts but that of norm {largest:.3g}; use contexts of a "
             "smaller scale or a larger regularization (λ)"
         )

@@ -93,12 +93,7 @@ class Committing:
 
 
 class _Running:
-    """A call that runs, of any agent.
-
-    Attributes:
-        threads: torch's number of threads from before all calls that run now. A thread that meets
-            torch for the first time is given the number that was set last: another call's 1.
-    """
+    """A call of any agent, with torch's number of threads from before all calls that run now."""
 
     threads: int
 

@@ -173,22 +173,16 @@ class LogFile:
         self._last = self._rest(end, self.size)
 
     def append(self, data: bytes, end: int) -> None:
-        """Hands whole lines to the operating system, as the bytes from a position on, or none.
-
-        Raises:
-            FairbanditError: this process is a fork, the disk is full, or another program moved,
-                cut or wrote to the file.
-        """
+        """Hands whole lines to the operating system, as the bytes from a position on, or none."""
         if self._file < 0:
             raise FairbanditError(
                 f"{self.path} belongs to the process that opened it; this process is a fork of it, "
                 "and its agent needs a log of its own: load a saved agent with log=..."
             )
         with of_file(self.path, "nothing was decided: cannot append to"):
-            own = os.fstat(self._file)
             rest = self._rest(end, len(self._last) + 1)
-            same = os.path.samestat(own, self.path.stat()) and own.st_size >= end
-        if not same or not self._last.startswith(rest):
+            same = os.path.samestat(os.fstat(self._file), self.path.stat())
+        if not same or self.size < end or not self._last.startswith(rest):
             raise FairbanditError(
                 f"nothing was decided: another program replaced {self.path}, shortened it or wrote "
                 "to it; save the agent and load it with a log of its own"
@@ -208,11 +202,13 @@ class LogFile:
                 f"cannot append to {self.path}: {error.strerror or error}; nothing was decided"
             ) from error
 
-    def close(self) -> None:
-        """Leaves the file to others; a lock is that of the process which opened it."""
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)
+    def close(self, unlock: bool = False) -> None:
+        """Closes the file; a fork leaves the lock to its parent."""
+        if self._file >= 0:
+            if unlock:
+                unlock_descriptor(self._file)
+            os.close(self._file)
+            self._file = -1
 
     def _rest(self, start: int, most: int) -> bytes:
         os.lseek(self._file, start, os.SEEK_SET)
@@ -220,6 +216,4 @@ class LogFile:
 
     def __del__(self) -> None:
         """Lets others append to the file, even if a fork has it open."""
-        if self._file >= 0:
-            unlock_descriptor(self._file)
-        self.close()
+        self.close(unlock=True)
