@@ -29,20 +29,21 @@ def of_file(path: Path, what: str = "cannot read") -> Iterator[None]:
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO]:
+def open_regular(path: Path, what: str = "cannot read") -> Iterator[BinaryIO]:
     """Opens a regular file for reading: a named pipe or a device in its place would block for ever.
 
     Raises:
-        FairbanditError: the file is missing, cannot be read, or is not a regular file.
+        FairbanditError: the file is missing, cannot be read, or is not a regular file; the message
+            begins with `what` and the path.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with of_file(path):
+    with of_file(path, what):
         descriptor = os.open(path, flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise FairbanditError(f"cannot read {path}: it is not a regular file")
-    with os.fdopen(descriptor, "rb") as file:
-        yield file
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise FairbanditError(f"{what} {path}: it is not a regular file")
+        with os.fdopen(descriptor, "rb") as file:
+            yield file
 
 
 @contextmanager

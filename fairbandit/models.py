@@ -200,3 +200,13 @@ def products(theta: Tensor, contexts: Tensor) -> Tensor:
     if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
         return torch.matmul(theta, contexts[:, 0].mT)
     return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices
+
+
+def check_size(contexts: Tensor, regularization: float) -> None:
+    """Refuses contexts x with 64·eps·‖x‖² > λ: rounding would hide what others say of θ."""
+    largest = float(contexts.norm(dim=-1).max()) if contexts.numel() else 0.0
+    if SOLVED * largest * largest > regularization:
+        raise FairbanditError(
+            f"rounding would hide all contexts but that of norm {largest:.3g}; use contexts of a "
+            "smaller scale or a larger regularization (λ)"
+        )

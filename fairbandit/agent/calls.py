@@ -25,6 +25,8 @@ S = TypeVar("S", bound="Committing")
 T = TypeVar("T")
 
 _locked: WeakSet[Committing] = WeakSet()
+_running: WeakSet[_Running] = WeakSet()
+_gate = RLock()
 
 
 class Now(NamedTuple):
@@ -75,6 +77,8 @@ class Committing:
             data, position = self._journal.line(entry, at)
             now = self._written = now._replace(log=position)
             self._journal.append(data, at.end)
+        elif now is not before:  # from here on the agent has done what its log lacks
+            now = now._replace(log=None)
         self._now = now
         self._written = None
 
@@ -91,27 +95,45 @@ class Committing:
         _locked.add(self)
 
 
+class _Running:
+    """A call of any agent, with torch's number of threads from before all calls that run now."""
+
+    threads: int
+
+
 def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
     """A call that other threads wait for, in inference mode and on one core: pools are small."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self.lock:
-            threads = torch.get_num_threads()
+            running = _Running()
+            with _gate:
+                others = list(_running)
+                running.threads = others[0].threads if others else torch.get_num_threads()
+                _running.add(running)
             try:
                 torch.set_num_threads(1)
                 self._settle()
                 return inferring(True, method, self, *args, **kwargs)
             finally:
-                torch.set_num_threads(threads)  # in C, where no interrupt comes
+                torch.set_num_threads(running.threads)  # in C, where no interrupt comes
+                with _gate:
+                    _running.discard(running)
 
     return call
 
 
 def _renew_all_locks() -> None:
-    """A forked process has no thread that would give back what another one held."""
+    """A forked process has no thread that would end another one's call, and no log to append to."""
+    global _gate
+    _gate = RLock()
+    _running.clear()
     for one in list(_locked):
         one._renew_locks()
+        one._written = None
+        if isinstance(one._journal, LogFile):
+            one._journal.close()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -84,6 +84,7 @@ def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool
     first = next(lines, None)
     if first is None:  # a new file, or its header was cut off
         data, at = file.line(header, Position())
+        file.begin(0)
         file.append(data, 0)
     else:
         at = begun or first.at
@@ -94,12 +95,14 @@ def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool
             same = begun == first.at or begun in (line.at for line in lines)
         if not same:
             raise FairbanditError(
-                f"{path} is not the log that this agent wrote; an agent goes on with a log that it "
-                "began, by Agent.load(FILE, log=...) or with the same settings"
+                f"{path} is not the log that this agent wrote, or the agent has decided or learned "
+                "without it since; an agent goes on with a log that it began, by "
+                "Agent.load(FILE, log=...) or with the same settings"
             )
         for line in lines:
             again(agent, line)
             at = line.at
+        file.begin(at.end)
     agent._now = agent._now._replace(log=at)
     agent._journal = file
 

@@ -22,7 +22,7 @@ from fairbandit.streams import CHUNK_ROUNDS
 
 UNUSUAL, LARGE = 1e3, 1e6
 """A context with a number above the first is tried before it is taken in; with one above the
-second, together with all outcomes that wait before it."""
+second, together with all outcomes that wait before it, or that a model is fitted to."""
 
 PIECE = 4 * CHUNK_ROUNDS
 """So many pools are taken in, or judged, at once."""
@@ -32,15 +32,28 @@ def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
     """What is known with further outcomes; one that a later call cannot take in is refused."""
     known = policy.tell(known, outcomes)
     (included, state), *_ = known.states
-    largest = float(torch.linalg.vector_norm(outcomes.contexts, torch.inf))
-    if largest > UNUSUAL and int(outcomes.rounds[-1]) > included:
-        # trials, whose results are not used: later rounds take in the first n of all that wait
+    anew = "rewards" in policy.estimator.needs
+    seen = known.past.outcomes if anew else outcomes
+    largest = float(torch.linalg.vector_norm(seen.contexts, torch.inf))
+    if largest <= (LARGE if anew else UNUSUAL) or not policy.learns:
+        return known
+    # trials, whose results are not used: later rounds take in the first n of all that wait
+    if int(outcomes.rounds[-1]) > included:
         policy.estimator.advance(state, outcomes)
         if largest > LARGE:
             waiting = known.past.outcomes
             (before,) = waiting.counts([int(outcomes.rounds[0]) - 1])
             for n in range(before + 1, waiting.n + 1):
                 policy.estimator.advance(state, waiting.rows(0, n))
+    # and the models of later rounds if no further reward came, each as for a single round
+    t = known.past.rounds + 1
+    trained = range(max(included, policy.n_train(t), int(outcomes.rounds[0])), t)
+    ends = {trained[0], trained[-1]}
+    later = sorted({policy.schedule.refreshed(n) for n in (trained if anew else ends)})
+    for n, state in known.states:
+        for number in [n] if policy.sums_ahead else later:
+            read = known.past.outcomes_of(0 if anew else n, number)
+            policy.estimator.models(known.problem, state, [t], [number], read)
     return known
 
 

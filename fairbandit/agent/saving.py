@@ -13,7 +13,7 @@ import msgspec
 from fairbandit.agent.calls import Now
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
-from fairbandit.files import of_file
+from fairbandit.files import of_file, open_regular
 from fairbandit.formats import Natural, Plain, Sha256
 from fairbandit.labels import spellings
 from fairbandit.logs.own import label
@@ -89,8 +89,8 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         FairbanditError: the file is missing, damaged, not an agent's or of another version, or the
             block raises an error; the message names the file.
     """
-    with of_file(path, "cannot load an agent from"):
-        whole = path.read_bytes()
+    with open_regular(path, "cannot load an agent from") as file:
+        whole = file.read()
     try:
         saved = state.unpacked(whole)
         found = saved["format"], saved["version"]

@@ -11,7 +11,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import State
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge
 from fairbandit.maths.regressions import Regressions, cholesky
-from fairbandit.models import LinearModel, RewardModel
+from fairbandit.models import LinearModel, RewardModel, check_size
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
@@ -83,6 +83,7 @@ class ForgettingRidge(OptimisticRidge):
     def _sums(self, state: State, outcomes: Outcomes, rounds: list[int]) -> Tensor:
         """Σ_s γ^{n−s}[r x]ᵀ[r x], and with γ², for each n of U rounds: (B, 2, U, d + 1, d + 1)."""
         last, before = state  # the sums with n = last
+        check_size(outcomes.contexts, self.regularization)
         rows = torch.cat([outcomes.rewards[..., None], outcomes.contexts], 2)
         squares = rows[..., None] * rows[..., None, :]
         after = torch.tensor(rounds, device=rows.device)

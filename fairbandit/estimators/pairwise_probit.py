@@ -10,7 +10,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import State
 from fairbandit.estimators.normal_scores import OrderEstimator, OrderModel
 from fairbandit.maths.orders import pairs, pieces, probit_fit
-from fairbandit.models import RewardModel
+from fairbandit.models import RewardModel, check_size
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
@@ -60,6 +60,7 @@ class PairwiseProbit(OrderEstimator):
     ) -> RewardModel:
         at, d = outcomes.counts(n_train), problem.features
         played, x, groups, rewards = outcomes.rows(0, at[-1])
+        check_size(x, self.regularization)
         if bool((played[1:] == played[:-1]).any()):  # by reward, in whatever order they came
             order = rewards.argsort(dim=1, stable=True)
             order = order.gather(1, played[order].argsort(dim=1, stable=True))

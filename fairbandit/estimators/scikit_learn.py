@@ -26,6 +26,9 @@ from fairbandit.streams import Purpose
 TIE = 1e-9
 """Scores tie within this, relative to the size of rewards."""
 
+LARGEST = 1e30
+"""Larger contexts are cut to this size: forests hold them as numbers of single precision."""
+
 KEPT = 16
 """How many fitted regressors are kept, so that an agent does not fit them at each decision."""
 
@@ -72,6 +75,7 @@ class FittedModel(RewardModel):
     def _each(self, contexts: Tensor, ask: Callable[[Any, Any], Any]) -> Tensor:
         """A prediction of each model's regressor, (B, U, M); 0 where there is no regressor."""
         numbers, x = (part.numpy(force=True) for part in (self.parameters[0], contexts))
+        x = x.clip(-LARGEST, LARGEST)
         found = np.zeros((*numbers.shape, x.shape[2]))
         for b, own in enumerate(numbers):
             for number in np.unique(own[own >= 0]):
@@ -126,6 +130,7 @@ class SklearnEstimator(Estimator):
         outcomes: Outcomes,
     ) -> RewardModel:
         played, x, groups, rewards = (part.numpy(force=True) for part in outcomes)
+        x = x.clip(-LARGEST, LARGEST)
         shape, regressors = (problem.replicas, len(n_train)), list[Any]()
         numbers, centre, deviation = np.full(shape, -1), np.zeros(shape), np.ones(shape)
         how = self.regressor, json.dumps(self.options or {}, sort_keys=True)

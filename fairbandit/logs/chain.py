@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from filelock import FileLock, Timeout
+from filelock import lock_descriptor, unlock_descriptor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import of_file
+from fairbandit.files import of_file, open_regular
 from fairbandit.formats import Plain
 from fairbandit.logs.records import HEADER, RECORDS, SCHEMA
 
+_BEGIN = b'{"kind": "'
 _MARK = b', "sha256": "'
 _END = b'"}\n'
 _TAIL = len(_MARK) + 64 + len(_END)
@@ -101,10 +102,11 @@ def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
         FairbanditError: the file is no log, or a line is damaged; the message names it.
     """
     at = Position()
-    with of_file(path), path.open("rb") as file:
+    with open_regular(path) as file:
         for line in file:
             where = f"{path}, line {at.line + 1}"
-            if not line.endswith(b"\n") and not line[:-1].endswith(b'"}'):
+            cut = not line.endswith(b"\n") and not line[:-1].endswith(b'"}')
+            if cut and _BEGIN.startswith(line[: len(_BEGIN)]):
                 _log.warning("%s is cut off and left out", where)
                 break
             body, kinds = line[:-_TAIL], RECORDS if at.line else HEADER
@@ -127,17 +129,20 @@ def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
 class LogFile:
     """A log that this process alone appends to; a new file, if the path is a folder's.
 
-    It holds no position: the caller says where the log ends, so that what a failed or interrupted
-    call wrote is cut off by the next one.
+    The file itself is locked, whatever links lead to it. It holds no position: the caller says
+    where the log ends, so that what a failed or interrupted call wrote is cut off by the next one.
 
     Raises:
         FairbanditError: the file cannot be opened, or another agent appends to it.
     """
 
+    _file = -1  # its descriptor, while it is open
+    _last = b""  # what may follow the end of the log
+
     def __init__(
         self, path: str | PathLike[str], contexts: bool = True, fsync: bool = False
     ) -> None:
-        self.path, self._contexts, self._fsync = Path(path), contexts, fsync
+        self.path, self._contexts, self._fsync = Path(os.path.realpath(path)), contexts, fsync
         with of_file(self.path, "cannot open the log"):
             if str(path).endswith(("/", os.sep)) or self.path.is_dir():
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -145,13 +150,9 @@ class LogFile:
                 file, name = tempfile.mkstemp(".jsonl", began, self.path)
                 os.close(file)
                 self.path = Path(name)
-            self._lock = FileLock(f"{self.path}.lock")
-            try:
-                self._lock.acquire(timeout=0)
-            except Timeout:
-                raise FairbanditError(f"another agent appends to {path}; give each a log") from None
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        self._process, self._end = os.getpid(), -1
+            if not lock_descriptor(self._file, blocking=False):
+                raise FairbanditError(f"another agent appends to {path}; give each a log")
 
     @property
     def size(self) -> int:
@@ -165,30 +166,52 @@ class LogFile:
             record.pop("contexts", None)
         return encoded(record, at)
 
+    def begin(self, end: int) -> None:
+        """Takes the rest of the file from a position on for a line that was cut off."""
+        self._last = self._rest(end, self.size)
+
     def append(self, data: bytes, end: int) -> None:
         """Hands whole lines to the operating system, as the bytes from a position on, or none."""
-        if self._process != os.getpid():
+        if self._file < 0:
             raise FairbanditError(
                 f"{self.path} belongs to the process that opened it; this process is a fork of it, "
                 "and its agent needs a log of its own: load a saved agent with log=..."
             )
+        with of_file(self.path, "nothing was decided: cannot append to"):
+            rest = self._rest(end, len(self._last) + 1)
+            same = os.path.samestat(os.fstat(self._file), self.path.stat())
+        if not same or self.size < end or not self._last.startswith(rest):
+            raise FairbanditError(
+                f"nothing was decided: another program replaced {self.path}, shortened it or wrote "
+                "to it; save the agent and load it with a log of its own"
+            )
         try:
-            if self._end != end:  # the call before was interrupted
+            if rest:  # the call before was interrupted
                 os.ftruncate(self._file, end)
-            self._end = -1
+            self._last = data
             if os.write(self._file, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if self._fsync:
                 os.fsync(self._file)
-            self._end = end + len(data)
+            self._last = b""
         except OSError as error:
             os.ftruncate(self._file, end)
             raise FairbanditError(
                 f"cannot append to {self.path}: {error.strerror or error}; nothing was decided"
             ) from error
 
-    def __del__(self) -> None:
-        """Lets others append to the file."""
-        if hasattr(self, "_file"):
+    def close(self, unlock: bool = False) -> None:
+        """Closes the file; a fork leaves the lock to its parent."""
+        if self._file >= 0:
+            if unlock:
+                unlock_descriptor(self._file)
             os.close(self._file)
-            self._lock.release()
+            self._file = -1
+
+    def _rest(self, start: int, most: int) -> bytes:
+        os.lseek(self._file, start, os.SEEK_SET)
+        return os.read(self._file, most)
+
+    def __del__(self) -> None:
+        """Lets others append to the file, even if a fork has it open."""
+        self.close(unlock=True)

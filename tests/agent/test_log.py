@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from copy import copy
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +229,7 @@ def test_whose_log_it_is(log: Path, tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] == 0
     serve(agent, 2, seed=1)
     del agent
-    with pytest.raises(FairbanditError, match="played again, ticket is"):
+    with pytest.raises(FairbanditError, match="or the agent has decided or learned without it"):
         Agent.load(tmp_path / "twin.pt", log=log)
     with pytest.raises(FairbanditError, match="not the log that this agent wrote"):
         Agent.from_config("greedy", features=3, groups=["a"], log=log)
@@ -238,6 +238,112 @@ def test_whose_log_it_is(log: Path, tmp_path: Path) -> None:
     other.save(tmp_path / "other.pt")
     with pytest.raises(FairbanditError, match="not the log that this agent wrote"):
         Agent.load(tmp_path / "other.pt", log=log)
+
+
+@pytest.mark.parametrize("how", [copy, deepcopy, None])
+def test_an_agent_that_went_on_without_its_log(log: Path, tmp_path: Path, how: Any) -> None:
+    """It is refused, whether it decided, learned or dropped; if it did nothing, it goes on."""
+    agent, saved = begun(log), tmp_path / "agent.pt"
+    serve(agent, 5)
+    agent.act(np.ones((2, 3)), ["a", "b"])
+    agent.save(saved)
+    for further in (serve, lambda one, _: one.update(1.0), lambda one, _: one.drop(one.pending[0])):
+        one = how(agent) if how else Agent.load(saved)
+        one.explain(np.ones((2, 3)), ["a", "b"])
+        one.observe([], [], [], [])
+        assert one.log_hash == agent.log_hash
+        further(one, 3)
+        one.save(tmp_path / "other.pt")
+        with pytest.raises(FairbanditError, match="another agent appends to"):
+            Agent.load(tmp_path / "other.pt", log=log)
+        whole, agent = log.read_bytes(), None  # type: ignore[assignment]
+        with pytest.raises(FairbanditError, match="has decided or learned without it"):
+            Agent.load(tmp_path / "other.pt", log=log)
+        assert log.read_bytes() == whole
+        agent = Agent.load(saved, log=log)
+    serve(agent, 2)
+    replay(log)
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_one_log_by_two_names(log: Path, tmp_path: Path, link: Any) -> None:
+    agent = begun(log)
+    serve(agent, 2)
+    link(log, tmp_path / "current.jsonl")
+    with pytest.raises(FairbanditError, match="another agent appends to"):
+        begun(tmp_path / "current.jsonl")
+    serve(agent, 1)
+    del agent
+    serve(begun(tmp_path / "current.jsonl"), 1)
+    replay(log)
+
+
+def added(log: Path, data: bytes) -> None:
+    with log.open("ab") as file:
+        file.write(data)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda log: os.truncate(log, 0),
+        lambda log: os.truncate(log, log.stat().st_size - 5),
+        lambda log: log.rename(log.with_name("log.1")),
+        lambda log: (log.rename(log.with_name("log.1")), log.touch()),
+        lambda log: added(log, b"a note\n"),
+        lambda log: added(log, log.read_bytes().splitlines(keepends=True)[-1]),
+    ],
+)
+def test_a_log_that_another_program_changed(log: Path, change: Callable[[Path], Any]) -> None:
+    """Nothing is decided, and the file stays as the other program left it."""
+    agent = begun(log)
+    serve(agent, 3)
+    before = worlds.held(agent)
+    change(log)
+    left = {path: path.read_bytes() for path in log.parent.iterdir()}
+    for _ in range(2):
+        with pytest.raises(FairbanditError, match="nothing was decided: "):
+            agent.act(np.ones((2, 3)), ["a", "new"])
+    assert worlds.held(agent) == before
+    assert {path: path.read_bytes() for path in log.parent.iterdir()} == left
+
+
+def test_a_text_is_not_overwritten(log: Path) -> None:
+    """A file without a newline is a log that was cut off only if it begins as a line does."""
+    log.write_text("notes of a meeting")
+    with pytest.raises(FairbanditError, match="line 1"):
+        begun(log)
+    assert log.read_text() == "notes of a meeting"
+
+
+def test_a_fork_and_the_lock(log: Path) -> None:
+    """A child neither frees the lock of its parent nor keeps it when the parent gives it back."""
+    agent = begun(log)
+    serve(agent, 2)
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        del agent
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        os._exit(0)
+    os.read(ready[0], 1)
+    with pytest.raises(FairbanditError, match="another agent appends to"):
+        begun(log)
+    serve(agent, 1)
+    del agent
+    serve(begun(log), 1)
+    os.write(go[1], b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    replay(log)
+
+
+def test_a_pipe_in_place_of_a_file(tmp_path: Path) -> None:
+    """It is refused, and no reader waits for it."""
+    os.mkfifo(pipe := tmp_path / "pipe.jsonl")
+    for opens in (read_log, replay, Agent.load, begun):
+        with pytest.raises(FairbanditError, match="not a regular file"):
+            opens(pipe)
 
 
 def test_a_loaded_agent_begins_a_new_log(tmp_path: Path, capsys: Any) -> None:

@@ -1,6 +1,10 @@
 """Contexts and rewards of any accepted size: an agent goes on deciding."""
 
+from copy import deepcopy
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +17,8 @@ ROUNDS = 30
 
 SIZES = [[1e4], [1.0, 1e6], [1e9], [1.0, 1e9], [1e50], [SMALLEST, 1e-50, 1.0, 1e50, LARGEST]]
 """What later contexts and rewards are multiplied by, one at random."""
+
+SKLEARN = {"split": "full", "rank": "empirical_cdf", "refresh": 1.5}
 
 
 @settings(max_examples=40, deadline=None)
@@ -49,3 +55,44 @@ def test_no_size_stops_an_agent(
             twin.update(reward)
         assert worlds.held(agent) == worlds.held(twin)
     assert not refused or max(sizes) > 1e6
+
+
+@pytest.mark.parametrize("late", [0, 4])
+@pytest.mark.parametrize("at", [0, 30])
+@pytest.mark.parametrize("size", [1e7, 1e9, 1e50])
+@pytest.mark.parametrize(
+    "config",
+    [
+        "order_greedy",
+        {"split": "halves", "estimator": "pairwise_probit", "rank": "empirical_cdf"},
+        "forgetting_greedy",
+        {**SKLEARN, "estimator": {"name": "sklearn", "regressor": "sgd"}},
+    ],
+)
+def test_one_large_context(config: Any, size: float, at: int, late: int) -> None:
+    """Its reward is refused if a later model could not be made; all else goes on, also reloaded."""
+    draws, waiting, refused = np.random.default_rng(0), list[tuple[float, int]](), []
+    agent = Agent.from_config(config, features=3, groups=2)
+    for t in range(60):
+        x, labels = draws.normal(size=(4, 3)), draws.integers(0, 2, 4)
+        if t == at:
+            x, labels = x[:1] * size, labels[:1]
+        agent = deepcopy(agent) if t == 40 else agent
+        decision = agent.act(x, labels)
+        waiting.append((float(x[decision.candidate, 0]), decision.ticket))
+        if len(waiting) > late:
+            reward, ticket = waiting.pop(0)
+            try:
+                agent.update(reward, ticket)
+            except FairbanditError as error:
+                assert "smaller scale or a larger regularization" in str(error)  # noqa: PT017
+                refused.append(ticket)
+    assert refused in ([], [at + 1])
+
+
+def test_a_forest_takes_contexts_beyond_single_precision() -> None:
+    forest = {"name": "sklearn", "regressor": "random_forest", "options": {"n_estimators": 2}}
+    agent = Agent.from_config({**SKLEARN, "estimator": forest}, features=3, groups=2)
+    for t in range(8):
+        agent.act(np.ones((4, 3)) * (1e50 if t == 0 else t), [0, 1, 0, 1])
+        agent.update(float(t))
