@@ -189,6 +189,9 @@ def read_pieces(
         FairbanditError: as `read_log`.
     """
     kind, paths = _files(Path(path))
+    chosen = {"features": None, "exclude": None}  # once `like` stands in their place
+    if like is not None:
+        options |= chosen
     if kind != "table":
         yield read_log(path, separator=separator, like=like, **options)
         return
@@ -199,7 +202,7 @@ def read_pieces(
         for piece in _pieces(one, *given, rows, separator):
             log = read_log(piece, like=like, **options)
             like = log[:0] if like is None else like
-            options |= {"features": None, "exclude": None}  # in the place of which `like` stands
+            options |= chosen
             yield log
 
 

@@ -175,6 +175,8 @@ def test_columns_are_excluded_and_texts_are_missing(tmp_path):
     assert log.features == features
     pieces = [*read_pieces(tmp_path / "log.csv", rows=40, **options)]
     assert {piece.features for piece in pieces} == {features}
+    (again,) = read_pieces(tmp_path / "log.csv", like=log, **options)
+    same(again, log)
     same(read_log(frame, **options), log)
     with pytest.raises(FairbanditError, match="no column 'idd'"):
         read_log(frame, exclude=["idd"])
