@@ -1,0 +1,187 @@
+"""What is compared where an agent and a log meet: features, groups, rewards and decisions."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbandit import Agent, FairbanditError, evaluate
+from fairbandit.logs import erase
+from fairbandit.logs.schema import KEPT, Learned
+from tests.evaluation.logs import random_log, read_log
+
+SELECTOR = {"name": "epsilon_greedy", "epsilon": 0.3}
+LOGGER = {"split": "full", "estimator": "ridge", "rank": "identity", "selector": SELECTOR}
+
+
+def judge(agent: Agent, log: Any) -> Any:
+    return evaluate(log, agent, train=0)
+
+
+def binary(log: Any) -> Any:
+    """The log with rewards of 0 and 1, which many decisions share."""
+    return log[:].__class__(**{**vars_of(log), "rewards": (log.rewards > 0).astype(float)})
+
+
+def vars_of(log: Any) -> dict[str, Any]:
+    return {name: getattr(log, name) for name in log.__dataclass_fields__}
+
+
+def changed(log: Any, **values: Any) -> Any:
+    return log.__class__(**{**vars_of(log), **values})
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_an_agent_is_not_judged_by_what_it_has_learned(coarse, tmp_path):
+    """In a copy, in part, in another order, and saved or copied in between."""
+    log = binary(random_log(400)) if coarse else random_log(400)
+    made = Agent.from_log("greedy", log)
+    made.save(tmp_path / "agent")
+    order = np.random.default_rng(0).permutation(400)
+    for agent in (made, copy.deepcopy(made), Agent.load(tmp_path / "agent")):
+        for seen in (log, log[1:], log[order], log[:100], changed(log, features=("x", "y", "z"))):
+            with pytest.raises(FairbanditError, match=r"learned from this log|takes the features"):
+                judge(agent, seen)
+    if not coarse:  # rewards say enough without the names of decisions
+        with pytest.raises(FairbanditError, match="has learned from this log"):
+            judge(made, changed(log, names=range(1000, 1400)))
+
+
+def served(path: Path, rounds: int = 80, picks: int = 1) -> Agent:
+    """An agent with a log, which has learned most rewards late."""
+    draws = np.random.default_rng(0)
+    agent = Agent.from_config(LOGGER, features=2, groups=2, log=path)
+    waiting = []
+    for _ in range(rounds):
+        pool = draws.normal(size=(4, 2))
+        decision = agent.act(pool, draws.integers(0, 2, 4), picks)
+        waiting += [(decision.ticket, place, float(pool[place].sum())) for place in decision.picks]
+    for ticket, place, reward in waiting[::-1]:
+        agent.update(reward, ticket, place)
+    return agent
+
+
+@pytest.mark.parametrize("picks", [1, 2])
+def test_an_agent_is_not_judged_by_its_own_log(picks, tmp_path):
+    """Nor by one that is shorter, from which decisions were erased, or that was exported."""
+    agent = served(tmp_path / "log.jsonl", picks=picks)
+    own, shorter = read_log(tmp_path / "log.jsonl"), tmp_path / "shorter.jsonl"
+    lines = (tmp_path / "log.jsonl").read_bytes().splitlines(keepends=True)
+    shorter.write_bytes(b"".join(lines[:-1]))
+    erase(tmp_path / "log.jsonl", tmp_path / "erased.jsonl", range(20))
+    logs = [own, read_log(shorter), read_log(tmp_path / "erased.jsonl")]
+    if picks == 1:
+        own.to_dsjson(tmp_path / "log.dsjson")
+        exported = read_log(tmp_path / "log.dsjson", group="group")
+        logs.append(changed(exported, features=("x0", "x1")))
+    own.frame.to_csv(tmp_path / "log.csv", index=False)
+    exported = read_log(tmp_path / "log.csv", features=["x0", "x1"])
+    logs.append(changed(exported, contexts=exported.contexts[..., :2], features=("x0", "x1")))
+    for log in logs:
+        with pytest.raises(FairbanditError, match="has learned from this log"):
+            judge(agent, changed(log, encoder=None))
+    other, some = Agent.from_config(LOGGER, features=2, groups=2, seed=1), own[:5]
+    labels = np.array(own.labels)[some.groups]
+    other.observe(some.contexts, labels, some.picks[:, 0], some.rewards[:, 0])
+    with pytest.raises(FairbanditError, match="has learned from this log"):
+        judge(other, own)
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_logs_that_an_agent_has_not_seen_are_not_recognised(coarse):
+    """For rewards of few values, decisions of one name are alike by chance.
+
+    A log is refused by chance with a probability of about 1e-5 at most.
+    """
+    made = binary(random_log(400)) if coarse else random_log(400)
+    agent = Agent.from_log("uniform", made)
+    learned = agent.schema.decisions
+    assert learned is not None
+    for seed in range(1, 100):
+        log = random_log(300, seed)
+        log = binary(log) if coarse else log
+        assert learned.recognised(log.pick_hashes) == "", seed
+
+
+def test_a_sample_of_bounded_size_recognises_a_large_log():
+    draws = np.random.default_rng(0)
+    every = draws.integers(-(2**62), 2**62, (40_000, 2))
+    learned = Learned()
+    for low in range(0, len(every), 1000):
+        learned = learned.add(map(tuple, every[low : low + 1000].tolist()))
+    assert learned.picks == 40_000
+    assert len(learned.kept) <= KEPT + 64
+    assert "sample" in learned.recognised(every[:4000])
+    assert not learned.recognised(draws.integers(-(2**62), 2**62, (40_000, 2)))
+    again = Learned.restored(learned.state())
+    assert np.array_equal(again.kept, learned.kept)
+
+
+def table(n: int = 60, seed: int = 0, **columns: Any) -> pd.DataFrame:
+    frame = random_log(n, seed).frame
+    return frame.assign(**columns)
+
+
+def test_features_are_compared_by_name_order_and_scale():
+    frame = table(seed=1)
+    names = ["age", "years", "test"]
+    agent = Agent.from_log("uniform", read_log(table(), features=names))
+    judge(agent, read_log(frame, like=agent.encoder))
+    for wrong, options, message in (
+        (frame, {"features": names}, r"standardised by another table.*like=agent.encoder"),
+        (frame, {"features": names[::-1]}, r"takes the features 'age', .* has 'test', 'years'"),
+        (frame.rename(columns={"age": "shoe"}), {}, r"takes the features 'age'.* has 'shoe'"),
+        (frame.rename(columns={"age": "shoe"}), {"like": agent.encoder}, "no column 'age'"),
+    ):
+        with pytest.raises(FairbanditError, match=message):
+            judge(agent, read_log(wrong, **options))
+
+
+def test_names_without_an_encoder():
+    log = random_log(50, 1)
+    agent = Agent.from_log("uniform", random_log(50))
+    judge(agent, log)
+    assert agent.schema.names == ("age", "years", "test")
+    with pytest.raises(FairbanditError, match="takes the features 'age', 'years', 'test'"):
+        judge(agent, changed(log, features=("years", "age", "test")))
+    pool = pd.DataFrame(np.ones((2, 3)), columns=["age", "years", "test"])
+    agent.act(pool, ["a", "b"])
+    with pytest.raises(FairbanditError, match=r"expected the columns \['age'.* got \['test'"):
+        agent.act(pool[["test", "years", "age"]], ["a", "b"])
+    nameless = Agent.from_config("uniform", features=3, groups=["a", "b", "c"])
+    notes = judge(nameless, log).attrs["notes"]
+    assert any(
+        "agent's features have no names: they are compared by their number" in one for one in notes
+    )
+    with pytest.raises(FairbanditError, match="takes 2 features, and the log has 3"):
+        judge(Agent.from_config("uniform", features=2), log)
+    for odd in (["a", "a"], [], ["a", 1]):
+        with pytest.raises(FairbanditError, match="features: expected"):
+            Agent.from_config("uniform", features=odd)  # type: ignore[arg-type]
+
+
+def test_groups_that_an_agent_does_not_know_are_refused():
+    log = random_log(50)
+    agent = Agent.from_config("uniform", features=3, groups=["a", "b"])
+    with pytest.raises(
+        FairbanditError, match=r"groups that agent does not know: 'c'; it knows 'a', 'b'"
+    ):
+        judge(agent, log)
+    numbers = changed(log, labels=("0", "1.0", "02"))
+    judge(Agent.from_config("uniform", features=3, groups=3), numbers)
+    judge(Agent.from_config("uniform", features=3), log)  # which has met nobody yet
+
+
+def test_another_reward_is_noted():
+    other = table(seed=1).rename(columns={"reward": "salary"})
+    agent = Agent.from_log("uniform", read_log(table()))
+    found = judge(agent, read_log(other, reward="salary", like=agent.encoder))
+    assert any(
+        "learned from 'reward', and the log's reward is 'salary'" in one
+        for one in found.attrs["notes"]
+    )
