@@ -112,6 +112,8 @@ class SavedRun:
         for table in logs(self.folder, self.summary, ["round", "group"]):
             rounds, groups = (column.to_numpy() for column in table.columns)
             np.add.at(counts, (rounds - 1, groups), 1)
+        if counts.sum(1).min() < self.summary["replicas"]:
+            raise FairbanditError(f"{self.folder}: the round log lacks picks of some rounds")
         return counts
 
 
