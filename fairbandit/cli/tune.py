@@ -188,23 +188,24 @@ class _Study:
                 directions=directions,
                 load_if_exists=True,
             )
-            msgspec.convert({"asked": self.asked, **self.study.user_attrs}["asked"], Plain)
+            asked = msgspec.convert({"asked": self.asked, **self.study.user_attrs}["asked"], Plain)
             trials = self.study.get_trials()
             msgspec.convert(trials, list[_Trial], from_attributes=True)
-            ended = [one for one in trials if one.state == TrialState.COMPLETE]
-            sizes = {len(one.values or ()) for one in ended} - {len(directions)}
-            keys = {key for one in trials for key in one.params} - self.search.keys()
-            if [one.name.lower() for one in self.study.directions] != directions or sizes or keys:
-                raise ValueError("its trials have other objectives or parameters")
         except (AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise FairbanditError(f"{_DATABASE} is no study of fairbandit: {error}") from error
-        if "asked" not in self.study.user_attrs:
-            self.study.set_user_attr("asked", self.asked)
-        elif different := differences(self.study.user_attrs["asked"], self.asked):
+        if different := differences(asked, self.asked):
             raise FairbanditError(
                 f"the trials in {short(self.folder)} cannot be compared with those asked for: "
                 f"{'; '.join(different)}. folder=DIR or resume=false begins another study"
             )
+        ended = [one for one in trials if one.state == TrialState.COMPLETE]
+        sizes = {len(one.values or ()) for one in ended} - {len(directions)}
+        keys = {key for one in trials for key in one.params} - self.search.keys()
+        if [one.name.lower() for one in self.study.directions] != directions or sizes or keys:
+            raise FairbanditError(
+                f"{_DATABASE} is no study of fairbandit: its trials differ"
+            )
+        self.study.set_user_attr("asked", self.asked)
 
     def ended(self) -> list[FrozenTrial]:
         """Returns the trials that were played to their end, were stopped early, or failed."""

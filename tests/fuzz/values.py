@@ -91,7 +91,10 @@ def crafted(draw: random.Random, content: Any) -> Any:
     content = copy.deepcopy(content)
     places = list(_places(content))
     holder, key = draw.choice(places)
-    value, how = holder[key], draw.choice(["plain", "plain", "gone", "nest", "swap", "near", "near"])
+    value, how = (
+        holder[key],
+        draw.choice(["plain", "gone", "nest", "swap", "near", "near"]),
+    )
     if how == "gone":
         del holder[key]
     elif how == "nest":
