@@ -149,11 +149,11 @@ def encoded(
         FairbanditError: without an encoder, a table whose columns are not the names.
     """
     if encoder is None:
-        columns = getattr(contexts, "columns", names)
-        if names is not None and list(columns) != list(names):
+        columns = list(getattr(contexts, "columns", names or ()))
+        if names is not None and columns != list(names):
             raise FairbanditError(
                 f"contexts: expected the columns {shown(list(names))}, in this order; got "
-                f"{shown(list(columns))}"
+                f"{shown(columns)}"
             )
         return contexts
     if isinstance(contexts, (np.ndarray, Tensor)):

@@ -15,11 +15,13 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
+from msgspec import Meta
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
@@ -29,6 +31,7 @@ from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import folder_name, plain_config, publish
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh, within
+from fairbandit.formats import Plain
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
 from fairbandit.run.identity import differences, identity
@@ -70,6 +73,12 @@ _DATABASE = "study.db"  # in the folder of the study
 _REPORTS = 20  # about how often a trial reports to its study
 _STARTUP = 5  # trials before others are compared with them
 _WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
+
+
+class _Trial(msgspec.Struct):
+    params: dict[str, str | float | bool | None]
+    values: list[Annotated[float, Meta(ge=-1e300, le=1e300)]] | None
+    intermediate_values: dict[int, float]
 
 
 def tune(words: Sequence[str]) -> None:
@@ -171,19 +180,32 @@ class _Study:
 
     def __post_init__(self) -> None:
         """Opens or makes the study, and refuses one whose trials are not comparable."""
-        self.study = optuna.create_study(
-            study_name="fairbandit",
-            storage=f"sqlite:///{self.folder / _DATABASE}",
-            directions=["minimize" if low else "maximize" for low in self.objectives.values()],
-            load_if_exists=True,
-        )
-        if "asked" not in self.study.user_attrs:
-            self.study.set_user_attr("asked", self.asked)
-        elif different := differences(self.study.user_attrs["asked"], self.asked):
+        directions: list[Any] = [
+            "minimize" if low else "maximize" for low in self.objectives.values()
+        ]
+        try:
+            self.study = optuna.create_study(
+                study_name="fairbandit",
+                storage=f"sqlite:///{self.folder / _DATABASE}",
+                directions=directions,
+                load_if_exists=True,
+            )
+            asked = msgspec.convert({"asked": self.asked, **self.study.user_attrs}["asked"], Plain)
+            trials = self.study.get_trials()
+            msgspec.convert(trials, list[_Trial], from_attributes=True)
+        except (AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise FairbanditError(f"{_DATABASE} is no study of fairbandit: {error}") from error
+        if different := differences(asked, self.asked):
             raise FairbanditError(
                 f"the trials in {short(self.folder)} cannot be compared with those asked for: "
                 f"{'; '.join(different)}. folder=DIR or resume=false begins another study"
             )
+        ended = [one for one in trials if one.state == TrialState.COMPLETE]
+        sizes = {len(one.values or ()) for one in ended} - {len(directions)}
+        keys = {key for one in trials for key in one.params} - self.search.keys()
+        if [one.name.lower() for one in self.study.directions] != directions or sizes or keys:
+            raise FairbanditError(f"{_DATABASE} is no study of fairbandit: its trials differ")
+        self.study.set_user_attr("asked", self.asked)
 
     def ended(self) -> list[FrozenTrial]:
         """Returns the trials that were played to their end, were stopped early, or failed."""

@@ -131,8 +131,10 @@ class Encoder:
 
     def __eq__(self, other: object) -> bool:
         """Whether it makes the same features of the same rows."""
-        same = isinstance(other, Encoder) and self.state()["columns"] == other.state()["columns"]
-        return same and self.groups == other.groups and self.bias == other.bias
+        if not isinstance(other, Encoder):
+            return False
+        one, two = self.state(), other.state()
+        return all(one[key] == two[key] for key in ("columns", "bias", "groups"))
 
     __hash__ = object.__hash__
 

@@ -156,7 +156,7 @@ def load_population(request: Request) -> Population:
     rewards = Encoder.fitted({request.reward: None}, first)(members.source)[:, 0]
     group = request.group if request.group_feature and request.group not in columns else None
     features = {**columns, **({group: list(kept)} if group else {})}
-    options = {"fill": request.missing is Missing.mean, "bias": request.bias}
+    options: dict[str, Any] = {"fill": request.missing is Missing.mean, "bias": request.bias}
     options["groups"] = request.groups if group else ()
     encoder = Encoder.fitted(features, first, group, **options)
     made = _members(encoder(members.source), rewards, members, len(kept))

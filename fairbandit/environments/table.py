@@ -142,8 +142,8 @@ class Table(Environment):
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
         request = Request(
             *(path, other, group_columns(group), reward, chosen_columns(columns)),
-            *(tuple(exclude or ()), group_feature, bias),
-            *(min_group_size, group_size, own_places, sample_seed, missing),
+            tuple(exclude or ()),
+            *(group_feature, bias, min_group_size, group_size, own_places, sample_seed, missing),
             *(separator, decimal, gaps),
             fingerprint=Table.fingerprint(vars(self)),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairbandit.environments.reading import listed
 from fairbandit.logs.log import Log
@@ -31,6 +32,6 @@ def report(log: Log) -> dict[str, str]:
     }
 
 
-def _range(numbers: np.ndarray) -> str:  # type: ignore[type-arg]
+def _range(numbers: NDArray[np.int64]) -> str:
     low, high = numbers.min(initial=10**9), numbers.max(initial=0)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"

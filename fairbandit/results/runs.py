@@ -107,10 +107,13 @@ class SavedRun:
 
     def picks(self) -> NDArray[np.int64]:
         """Counts in how many replicas each group was picked in each round, (T, G)."""
+        tables = logs(self.folder, self.summary, ["round", "group"])
         counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
-        for table in logs(self.folder, self.summary, ["round", "group"]):
+        for table in tables:
             rounds, groups = (column.to_numpy() for column in table.columns)
             np.add.at(counts, (rounds - 1, groups), 1)
+        if counts.sum(1).min() < self.summary["replicas"]:
+            raise FairbanditError(f"{self.folder}: the round log lacks picks of some rounds")
         return counts
 
 
@@ -164,7 +167,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def logs(
     folder: Path, summary: Mapping[str, Any], columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Yields the files of a finished run's round log, or some of their columns, in order.
+    """Returns the files of a finished run's round log, or some of their columns, in order.
 
     Raises:
         FairbanditError: as `read`, or the files have fewer or more rows than the summary says.
@@ -176,8 +179,7 @@ def logs(
     pools = summary["rounds"] * summary["replicas"]
     if not pools <= rows <= pools * summary["config"]["picks"]:
         raise FairbanditError(f"{folder}: {rows:,} rows are not those of {pools:,} pools")
-    for name in names:
-        yield read(folder, name, summary, columns)
+    return (read(folder, name, summary, columns) for name in names)
 
 
 def read_runs(folders: Sequence[Path]) -> list[SavedRun]:

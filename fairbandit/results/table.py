@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from fairbandit.environments.reading import NUMBER
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
+from fairbandit.labels import NUMBER
 from fairbandit.results.differences import differing, distinguishing, short_names, union
 from fairbandit.results.pooling import PooledRuns
 from fairbandit.results.runs import FOLDER, KEYS

@@ -70,7 +70,7 @@ class Checkpoints:
         try:
             saved = msgspec.convert(state.read(self._path), _Saved)
             different = differences(saved["identity"], self._identity)
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise self._refused(f"is no whole checkpoint ({error})") from error
         if different:
             raise self._refused(f"is of a run that differs from this one: {'; '.join(different)}")

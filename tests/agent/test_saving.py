@@ -115,16 +115,34 @@ HEAD = {"format": saving.FORMAT, "version": saving.VERSION}
         ({"identity": 1, "contents": torch.ones(2)}, r"no whole file .* \(KeyError"),
         ({**HEAD, "version": torch.ones(2)}, "no whole file"),
         ({**HEAD, "version": 1}, rf"Agent', 1\), and not \('fairbandit.Agent', {saving.VERSION}\)"),
-        (
-            {**HEAD, "options": {"groups": []}, "config": 3},
-            "no whole file .*ValidationError",
-        ),
+        ({**HEAD, "options": {"groups": []}, "config": 3}, r"no whole file .*at `\$\.options"),
     ],
 )
 def test_files_of_the_same_container(content, message, tmp_path):
     support.write_state(content, tmp_path / "file")
     with pytest.raises(FairbanditError, match=message):
         Agent.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: saved["options"].update(groups="ab"),
+        lambda saved: saved.update(log=[1, "0", 2]),
+        lambda saved: saved["known"]["past"].update(rounds=-1),
+        lambda saved: saved["known"]["past"]["rows"][0].__setitem__(2, torch.full((1, 0), 9)),
+        lambda saved: saved["known"]["states"][0].__setitem__(1, torch.zeros(1)),
+        lambda saved: saved["waiting"].update(tickets=[1, 1]),
+    ],
+)
+def test_a_crafted_agent_with_a_right_digest_is_refused_when_it_is_loaded(
+    change: Any, file: Path
+) -> None:
+    saved = support.read_state(file)
+    change(saved)
+    support.write_state(saved, file)
+    with pytest.raises(FairbanditError, match="no whole file"):
+        Agent.load(file)
 
 
 def test_a_file_of_something_else_makes_nothing(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from fairbandit.environments.reading import _remark
-from fairbandit.run.table import console, make_table
+from fairbandit.errors import FairbanditError
+from fairbandit.results import table as results
+from fairbandit.run.table import Sheet, console, make_table
 from tests.environments.data import write
 
 TABLE: dict[str, list[Any]] = {
@@ -50,6 +55,27 @@ def test_a_file_of_columns_is_part_of_the_identity(command, tmp_path):
     assert "already finished" in command(*words)[1]
     names.write_text("Größe (cm):\n", encoding="utf-8")
     assert "played again: data changed" in command(*words)[2]
+
+
+def test_errors_and_warnings_give_a_screen_no_orders(command, monkeypatch, caplog):
+    def fails(given):
+        logging.getLogger("fairbandit").warning("%s left out", "\x1b]0;a\x07b")
+        raise FairbanditError("\x1b[2J\x1b[32mall is well\u202e")
+
+    monkeypatch.setattr("fairbandit.cli.main._run", fails)
+    assert command()[2] == "fairbandit: error: [2J[32mall is well\n"
+    assert caplog.messages == ["]0;ab left out"]
+
+
+def test_texts_of_others_are_no_formulas_and_no_links(tmp_path):
+    texts = ["=1+1", "@SUM(1)", "\t=1", "-2+3", "＝1", "-1", "+5.e3", "ok", None]
+    results.write(pa.table({"=key": texts, "n": [-1.5] * 9}), tmp_path / "a.csv")
+    rows = list(csv.reader((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()))
+    assert rows[0] == ["'=key", "n"]
+    marked = ["'=1+1", "'@SUM(1)", "'\t=1", "'-2+3", "'＝1", "-1", "+5.e3", "ok", ""]
+    assert rows[1:] == [[text, "-1.5"] for text in marked]
+    sheet = Sheet(["a"], [["http://x.org www.x.org \u202ea@b"]])
+    assert "http\\://x.org www\\.x.org a\\@b" in sheet.exported("markdown")
 
 
 def test_names_give_a_screen_no_orders(capsys):

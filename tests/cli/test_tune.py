@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -153,6 +155,10 @@ def test_another_study_and_a_damaged_one(command, tmp_path):
     assert command(*WORDS, "rounds=31", "trials=1", "resume=false")[0] == 0
     assert len(trials(tmp_path / "study-2")) == 1
     database = tmp_path / "study" / "study.db"
+    with closing(sqlite3.connect(database)) as crafted:
+        crafted.execute("delete from trial_values")
+        crafted.commit()
+    assert "study.db is no study of fairbandit: its trials" in command(*WORDS, "trials=2")[2]
     database.write_bytes(database.read_bytes()[:5000])
     assert "study.db cannot be read or written" in command(*WORDS, "trials=2")[2]
 

@@ -30,6 +30,7 @@ from tests.fuzz.calls import calls
 from tests.fuzz.commands import commands
 from tests.fuzz.files import files
 from tests.fuzz.logs import logs
+from tests.fuzz.mistakes import mistakes
 from tests.fuzz.tables import tables
 
 Door = Callable[[random.Random, Path], None]
@@ -40,9 +41,17 @@ DOORS: dict[str, Door] = {
     "tables": tables,
     "calls": calls,
     "logs": logs,
+    "mistakes": mistakes,
 }
 
-SHARES = {"commands": 0.1, "files": 0.2, "tables": 0.2, "calls": 0.3, "logs": 0.2}
+SHARES = {
+    "commands": 0.1,
+    "files": 0.2,
+    "tables": 0.15,
+    "calls": 0.2,
+    "logs": 0.15,
+    "mistakes": 0.2,
+}
 """The part of all inputs that each door gets."""
 
 BATCH, SECONDS = 250, 60

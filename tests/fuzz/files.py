@@ -1,22 +1,41 @@
-"""Damaged files: agents, checkpoints, summaries, row files; and agents and summaries of a stranger.
+"""Files that are damaged, or crafted with right checksums: agents, checkpoints, runs and logs.
 
 A file whose bytes were damaged must be refused, or give exactly what the whole file gives. A file
-that was crafted may be accepted where its content makes sense, and must be refused where not.
+that was crafted may be accepted where its content makes sense, and must be refused where not; what
+is accepted must serve whatever is asked of it next.
 """
 
 import json
 import random
 import shutil
 import tempfile
+import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairbandit import Agent
-from fairbandit.results import read_runs
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairbandit import Agent, evaluate, load, read_log
+from fairbandit.agent.replaying import replay
+from fairbandit.audit.report import report
+from fairbandit.cli.dashboard import write_pooled
+from fairbandit.errors import FairbanditError
+from fairbandit.figures.compose import FIGURES
+from fairbandit.figures.draw import draw as draw_figures
+from fairbandit.files import sha256
+from fairbandit.logs import chain, erase
+from fairbandit.results import pool, read_runs
+from fairbandit.results.table import overview
+from fairbandit.run import summary as summaries
 from fairbandit.run.execute import execute
+from fairbandit.run.table import run_table
+from tests import support
 from tests.agent import worlds
-from tests.fuzz.values import crafted, damaged
+from tests.fuzz.values import NUMBERS, crafted, damaged
 from tests.killing import cut_off, outcome
 
 RUN: dict[str, Any] = {"policy": {"name": "greedy"}, "environment": {"name": "simulation"}}
@@ -26,7 +45,9 @@ RUN |= {"rounds": 260, "replicas": 2}
 
 def files(draw: random.Random, folder: Path) -> None:
     """Every kind of file that the package reads back."""
-    draw.choice([_damaged_agent, _run_folder, _checkpoint])(draw, folder)
+    damages = [_damaged_agent, _damaged_run, _damaged_checkpoint]
+    crafts = [_crafted_agent, _crafted_summary, _crafted_table, _crafted_checkpoint, _crafted_log]
+    draw.choice([*damages, *crafts])(draw, folder)
 
 
 @cache
@@ -41,6 +62,11 @@ def _whole() -> Path:
             if t % 3:
                 agent.update(t / 7)
         agent.save(folder / f"{config}.agent")
+    agent = Agent.from_config("greedy", features=2, seed=0, log=folder / "log.jsonl")
+    for t in range(6):
+        agent.act([[t, 1.0], [0.5, -t]], ["a", ("b", 1)], 1 + t % 2)
+        agent.update(t / 7 if t % 2 == 0 else [1.0, 2.0])
+    agent.observe([[[1.0, 2.0], [0.0, 1.0]]], [["a", "c"]], [1], [0.5])
     execute(RUN, folder / "run", progress=False)
     cut_off(RUN, folder / "cut", 1)
     return folder
@@ -61,21 +87,146 @@ def _damaged_agent(draw: random.Random, folder: Path) -> None:
     assert worlds.held(Agent.load(path)) == worlds.held(Agent.load(whole))
 
 
-def _run_folder(draw: random.Random, folder: Path) -> None:
-    """One file of a finished run damaged, or its summary crafted."""
+def _crafted_agent(draw: random.Random, folder: Path) -> None:
+    """An agent that decides, learns, explains and is saved once it is accepted."""
+    path = folder / "agent"
+    support.write_state(_changed(draw, support.read_state(_some_agent(draw))), path)
+    agent = Agent.load(path)
+    d = agent._now.known.problem.features
+    for t in range(3):
+        rows = [[draw.gauss(0, 1) for _ in range(d)] for _ in range(3)]
+        agent.explain(rows, ["a", "new", None])
+        decision = agent.act(rows, ["a", "new", None], picks=draw.choice([1, 2]))
+        if len(decision.picks) == 1:
+            agent.update(t / 3, decision.ticket)
+        for ticket in agent.pending[:2]:
+            agent.drop(ticket)
+    agent.save(folder / "again")
+    assert worlds.held(Agent.load(folder / "again")) == worlds.held(agent)
+
+
+def _changed(draw: random.Random, content: Any) -> Any:
+    """The data with one place crafted, or up to three."""
+    for _ in range(draw.choice([1, 1, 1, 2, 3])):
+        content = crafted(draw, content)
+    return content
+
+
+def _damaged_run(draw: random.Random, folder: Path) -> None:
+    """One file of a finished run damaged."""
     run = folder / "run"
     shutil.copytree(_whole() / "run", run)
     path = draw.choice([*run.rglob("*.parquet"), run / "summary.json"])
-    was_crafted = path.suffix == ".json" and draw.random() < 0.7
-    if was_crafted:
-        path.write_text(json.dumps(crafted(draw, json.loads(path.read_text()))))
-    else:
-        path.write_bytes(damaged(draw, path.read_bytes()))
+    path.write_bytes(damaged(draw, path.read_bytes()))
     found, right = ([one.summary for one in read_runs([at])] for at in (run, _whole() / "run"))
-    assert was_crafted or found == right, f"a damaged {path.name} gives other values"
+    assert found == right, f"a damaged {path.name} gives other values"
 
 
-def _checkpoint(draw: random.Random, folder: Path) -> None:
+def _crafted_summary(draw: random.Random, folder: Path) -> None:
+    """A finished run whose summary is crafted, its own checksum being right."""
+    run = folder / "run"
+    shutil.copytree(_whole() / "run", run)
+    summary = json.loads((run / "summary.json").read_text())
+    _save(run, _changed(draw, summary))
+    _used(draw, run)
+
+
+def _save(run: Path, summary: Any) -> None:
+    if "checksum" in summary:
+        summary["checksum"] = summaries.checksum(summary)
+    (run / "summary.json").write_text(json.dumps(summary))
+
+
+def _crafted_table(draw: random.Random, folder: Path) -> None:
+    """A finished run of which a Parquet file is crafted, all hashes being right."""
+    run = folder / "run"
+    shutil.copytree(_whole() / "run", run)
+    path = draw.choice(sorted(run.rglob("*.parquet")))
+    frame = pq.read_table(path, partitioning=None).to_pandas()
+    column = draw.choice(list(frame))
+    odd = draw.choice([*NUMBERS[:21], "x", "", None, [1.0]])
+    how = draw.choice(["cell", "cell", "all", "gone", "short", "double", "text", "order"])
+    with warnings.catch_warnings(action="ignore"):  # of pandas
+        if how == "cell":
+            frame[column] = [odd, *frame[column][1:]]
+        elif how == "all":
+            frame[column] = [odd] * len(frame)
+        elif how == "text":
+            frame[column] = frame[column].astype(str)
+    frame = frame.drop(columns=column) if how == "gone" else frame
+    frame = frame[: draw.randrange(len(frame))] if how == "short" else frame
+    frame = pd.concat([frame, frame]) if how == "double" else frame
+    frame = frame[::-1] if how == "order" else frame
+    try:
+        frame.to_parquet(path, index=False)
+    except (pa.ArrowException, OverflowError) as error:
+        raise FairbanditError("no such table") from error
+    summary = json.loads((run / "summary.json").read_text())
+    summary["files"][path.relative_to(run).as_posix()] = sha256(path)
+    _save(run, summary)
+    _used(draw, run)
+
+
+def _used(draw: random.Random, run: Path) -> None:
+    """Whatever reads a finished run."""
+    figure = {draw.choice(list(FIGURES)): None}
+    with suppress(FairbanditError):
+        run_table(execute(RUN, run, progress=False))
+    runs = load(run)
+    refusals = list[FairbanditError]()
+    for use in (
+        *(lambda: repr(runs), lambda: runs.table, runs.pooled, runs.rounds),
+        *(lambda: runs.curves("fair_regret"), lambda: overview(pool(runs)).exported("latex")),
+        *(lambda: run_table(runs[0].summary), lambda: report([run], run / "audit")),
+        *(lambda: write_pooled(runs, run), lambda: draw_figures([run], run / "figures", figure)),
+    ):
+        try:
+            use()
+        except FairbanditError as error:
+            refusals.append(error)
+    if refusals:
+        raise refusals[0]
+
+
+def _crafted_checkpoint(draw: random.Random, folder: Path) -> None:
+    """A run that goes on from a crafted checkpoint, the digest being right."""
+    run = folder / "run"
+    shutil.copytree(_whole() / "cut", run)
+    (path,) = run.rglob("checkpoint*")
+    saved = support.read_state(path)
+    saved["contents"] = _changed(draw, saved["contents"])
+    support.write_state(saved, path)
+    execute(RUN, run, progress=False)
+    _used(draw, run)
+
+
+def _crafted_log(draw: random.Random, folder: Path) -> None:
+    """An agent's log of which some lines are crafted, the chain of hashes being right."""
+    path, end, data = folder / "log.jsonl", chain.Position(), b""
+    records = [json.loads(line) for line in (_whole() / "log.jsonl").read_text().splitlines()]
+    for record in _changed(draw, records):
+        if not isinstance(record, dict):
+            raise FairbanditError("no line")
+        kept = {key: record[key] for key in record if key not in ("previous", "sha256")}
+        line, end = chain.encoded(kept, end)
+        data += line
+    path.write_bytes(data)
+    refusals = list[FairbanditError]()
+    for use in (
+        lambda: replay(path),
+        lambda: evaluate(read_log(path), ["uniform"], adaptive=False),
+        lambda: erase(path, folder / "less.jsonl", [2]),
+        lambda: Agent.from_config("greedy", features=2, seed=0, log=path),
+    ):
+        try:
+            use()
+        except FairbanditError as error:
+            refusals.append(error)
+    if refusals:
+        raise refusals[0]
+
+
+def _damaged_checkpoint(draw: random.Random, folder: Path) -> None:
     """A run that goes on beside a damaged checkpoint."""
     run = folder / "run"
     shutil.copytree(_whole() / "cut", run)

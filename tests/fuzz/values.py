@@ -91,7 +91,10 @@ def crafted(draw: random.Random, content: Any) -> Any:
     content = copy.deepcopy(content)
     places = list(_places(content))
     holder, key = draw.choice(places)
-    value, how = holder[key], draw.choice(["plain", "plain", "gone", "nest", "swap", "tensor"])
+    value, how = (
+        holder[key],
+        draw.choice(["plain", "gone", "nest", "swap", "near", "near"]),
+    )
     if how == "gone":
         del holder[key]
     elif how == "nest":
@@ -100,8 +103,13 @@ def crafted(draw: random.Random, content: Any) -> Any:
         other, where = draw.choice(places)
         holder[key] = copy.deepcopy(other[where])
     elif isinstance(value, torch.Tensor):
-        odd = (value[..., :0], value.flatten(), value.float(), value * math.nan, value.long() - 10)
+        odd = [value[..., :0], value.flatten(), value.float(), value * math.nan, value.long() - 10]
+        odd += [-value, value.flip(-1) if value.ndim else value, value * 0, value + 10**9]
         holder[key] = draw.choice([*odd, torch.zeros(1, 2, 3)])
+    elif how == "near" and isinstance(value, list):
+        holder[key] = draw.choice([value[::-1], value[:-1], value[1:], value + value])
+    elif how == "near" and type(value) in (int, float):
+        holder[key] = draw.choice([value + 1, value - 1, -value, 2 * value, 100 * value + 7])
     else:
         plain: list[Any] = [0, -1, 2**31, 2**63, 10**30, 0.5, math.nan, True, None, "", "../x"]
         plain += ["ridge", [], "simulation", "census_gender", "cuda:99", {}]

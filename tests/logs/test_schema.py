@@ -162,7 +162,7 @@ def test_names_without_an_encoder():
         judge(Agent.from_config("uniform", features=2), log)
     for odd in (["a", "a"], [], ["a", 1]):
         with pytest.raises(FairbanditError, match="features: expected"):
-            Agent.from_config("uniform", features=odd)  # type: ignore[arg-type]
+            Agent.from_config("uniform", features=odd)
 
 
 def test_groups_that_an_agent_does_not_know_are_refused():

@@ -6,11 +6,13 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.audit.report import report
 from fairbandit.errors import FairbanditError
+from fairbandit.files import sha256
 from fairbandit.results import read_scenes
 from fairbandit.results.runs import logs, read
 from fairbandit.run import summary as summaries
@@ -91,6 +93,52 @@ def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut):
         with pytest.raises(FairbanditError, match=r"summary\.json is no summary of a run"):
             reader(run)
     assert path.exists()
+
+
+CRAFTED = [
+    ("policy", ["a"], r"\$\.policy"),
+    ("metrics", {"fair_regret": 3}, r"\$\.metrics"),
+    ("metrics", {"\x1b[2Jx": None}, r"`key` in `\$\.metrics"),
+    ("config", {}, r"\$\.config"),
+    ("seconds", "soon", r"\$\.seconds"),
+    ("groups", ["a"] * 4, "groups"),
+    ("replicas", 10**400, r"\$\.replicas|out of range"),
+    ("rounds", 10**12, r"\$\.rounds"),
+    ("rounds", 2**31 - 1, "rounds"),
+    ("files", {"rounds/../../x.parquet": "0" * 64}, r"`key` in `\$\.files"),
+    ("received", None, r"\$\.received"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "named"), CRAFTED)
+def test_a_crafted_summary_with_a_right_checksum_is_refused_by_its_reader(run, key, value, named):
+    summary = summaries.read(run) | {key: value}
+    summaries.write(summary | {"checksum": summaries.checksum(summary)}, run)
+    with pytest.raises(FairbanditError, match=rf"summary\.json is no summary .*{named}"):
+        summaries.read(run)
+
+
+def test_rounds_beyond_the_rows_make_no_array(run):
+    """All entries of the summary agree with each other, and none with the round log."""
+    summary, most = summaries.read(run), 2**31 - 1
+    summary["rounds"] = summary["config"]["rounds"] = most
+    for key in ("selected", "received"):
+        summary[key] = {name: {"mean": most, "std": 0} for name in summary["groups"]}
+    summaries.write(summary | {"checksum": summaries.checksum(summary)}, run)
+    ((pooled,),) = (scene.runs for scene in read_scenes([run]))
+    for use in (pooled.picks, lambda: pooled.curves):
+        with pytest.raises(FairbanditError, match=r"rows are not those of|curves of its run"):
+            use()
+
+
+@pytest.mark.parametrize("column", ["round", "group", "replica"])
+def test_a_crafted_number_in_the_rows_is_refused(run, column):
+    table, summary = pq.read_table(run / ROWS, partitioning=None), summaries.read(run)
+    beyond = pa.array([99] * len(table), pa.int64())
+    pq.write_table(table.set_column(table.column_names.index(column), column, beyond), run / ROWS)
+    summary["files"][ROWS] = sha256(run / ROWS)
+    with pytest.raises(FairbanditError, match=f"number of a {column} is not one of its run"):
+        read(run, ROWS, summary)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])

@@ -118,6 +118,29 @@ def test_a_damaged_checkpoint_is_named(stopped):
     execute(config, folder)
 
 
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda saved: saved.update(batch="0"), r"is no whole checkpoint.*\$\.contents\.batch"),
+        (lambda saved: saved.update(batch=7), "does not fit the run"),
+        (lambda saved: saved.update(round=saved["round"] + 1), "it is of another round"),
+        (lambda saved: saved["log"]["waiting"].pop(), "does not fit the run"),
+        (lambda saved: saved["engine"]["known"]["past"].update(rounds=10**9), "another round"),
+        (
+            lambda saved: saved["statistics"].update(selected=torch.zeros(2, 2)),
+            r"expected .*shape \(3, 4\)",
+        ),
+    ],
+)
+def test_a_crafted_checkpoint_is_refused_before_it_plays(stopped, change, named):
+    config, folder = stopped
+    saved = state.read(folder / CHECKPOINT)
+    change(saved["contents"])
+    state.write(state.packed(saved), folder / CHECKPOINT)
+    with pytest.raises(FairbanditError, match=named):
+        execute(config, folder)
+
+
 def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
     monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
     config["rounds"] = 1400

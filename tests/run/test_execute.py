@@ -1,6 +1,8 @@
 """What a run leaves behind, and what it refuses."""
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from fairbandit.figures.compose import compose, general
 from fairbandit.results import SavedRun, read_scenes
 from fairbandit.results.table import tidy
 from fairbandit.run.execute import execute
+from fairbandit.run.folder import StorageError
 from fairbandit.streams import Streams
 from tests.killing import outcome
 from tests.run.test_curves import scalars
@@ -216,6 +219,30 @@ def test_a_folder_in_use_is_refused(config, tmp_path):
         pytest.raises(FairbanditError, match="another run is writing"),
     ):
         execute(config, tmp_path)
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_finished_run_is_served_where_nothing_can_be_written(
+    config, tmp_path, monkeypatch, number
+):
+    summary = execute(config, tmp_path)
+
+    def acquire(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(FileLock, "acquire", acquire)
+    assert execute(config, tmp_path) == summary
+    with pytest.raises(StorageError, match="cannot write to"):
+        execute(config, tmp_path / "other")
+
+
+def test_rows_are_not_written_where_a_link_leads(config, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "rounds").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FairbanditError, match="rounds is a link to"):
+        execute(config, tmp_path / "run")
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_an_error_leaves_nothing_half_written_and_the_folder_can_be_used_again(config, tmp_path):
