@@ -142,9 +142,17 @@ class Table(Environment):
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
         request = Request(
             *(path, other, group_columns(group), reward, chosen_columns(columns)),
-            tuple(exclude or ()),
-            *(group_feature, bias, min_group_size, group_size, own_places, sample_seed, missing),
-            *(separator, decimal, gaps),
+            exclude=tuple(exclude or ()),
+            group_feature=group_feature,
+            bias=bias,
+            min_group_size=min_group_size,
+            group_size=group_size,
+            thin=own_places,
+            sample_seed=sample_seed,
+            missing=missing,
+            separator=separator,
+            decimal=decimal,
+            missing_values=gaps,
             fingerprint=Table.fingerprint(vars(self)),
         )
         found = load_population(request)
