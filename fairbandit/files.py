@@ -42,8 +42,8 @@ def open_regular(path: Path, what: str = "cannot read") -> Iterator[BinaryIO]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise FairbanditError(f"{what} {path}: it is not a regular file")
-        with os.fdopen(descriptor, "rb") as file:
-            yield file
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.building import build_policy
 from fairbandit.engine import Engine
-from fairbandit.environments import Environment
+from fairbandit.environments import Environment, Table
 from fairbandit.environments.reading import remark
 from fairbandit.files import within
 from fairbandit.metrics import Metric, Played
@@ -130,10 +130,10 @@ class _Run:
         self.policy, self.environment, self.folder, self.watch = policy, environment, folder, watch
         self.rounds = environment.rounds if checked.rounds is None else checked.rounds
         self.settings, self.identity = replace(checked, rounds=self.rounds), now
-        if environment.features > self.rounds:
+        if isinstance(environment, Table) and environment.features > self.rounds:
             remark(
-                f"{environment}: {environment.features:,} features are more than the "
-                f"{self.rounds:,} rounds, so that no model of them can be learned"
+                f"{environment.features:,} features are more than the {self.rounds:,} rounds: ids or "
+                "names may be among them; environment.exclude=[…] leaves columns out"
             )
         self.checkpoints = Checkpoints(folder, continued(now))
         self.metrics: dict[str, Metric] = {

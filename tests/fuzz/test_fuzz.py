@@ -7,7 +7,7 @@ import pytest
 
 from tests.fuzz import __main__ as fuzz
 
-INPUTS = {"calls": 300, "tables": 250, "files": 120, "logs": 200, "commands": 40}
+INPUTS = {"calls": 300, "tables": 250, "files": 120, "logs": 200, "commands": 40, "mistakes": 150}
 """`make fuzz` tries many more."""
 
 
