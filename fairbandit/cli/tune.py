@@ -180,7 +180,7 @@ class _Study:
 
     def __post_init__(self) -> None:
         """Opens or makes the study, and refuses one whose trials are not comparable."""
-        directions = ["minimize" if low else "maximize" for low in self.objectives.values()]
+        directions: Any = ["minimize" if low else "maximize" for low in self.objectives.values()]
         try:
             self.study = optuna.create_study(
                 study_name="fairbandit",
@@ -202,9 +202,7 @@ class _Study:
         sizes = {len(one.values or ()) for one in ended} - {len(directions)}
         keys = {key for one in trials for key in one.params} - self.search.keys()
         if [one.name.lower() for one in self.study.directions] != directions or sizes or keys:
-            raise FairbanditError(
-                f"{_DATABASE} is no study of fairbandit: its trials differ"
-            )
+            raise FairbanditError(f"{_DATABASE} is no study of fairbandit: its trials differ")
         self.study.set_user_attr("asked", self.asked)
 
     def ended(self) -> list[FrozenTrial]:
