@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from fairbandit.environments.reading import LARGEST
 from fairbandit.errors import FairbanditError
 from fairbandit.files import natural_order, open_regular
 from fairbandit.run import curves
@@ -91,6 +92,7 @@ class SavedRun:
             np.array_equal(curve.rounds, right[name])
             and np.shape(curve.final) == (replicas,)
             and ((curve.count >= 0) & (curve.count <= replicas)).all()
+            and not (np.abs(curve.final) > LARGEST).any()
             for name, curve in found.items()
         ):
             raise FairbanditError(f"{self.folder / CURVES} does not hold the curves of its run")
@@ -149,6 +151,9 @@ def read(
             numbers = table[key].to_numpy() if key in table.column_names else np.array([last])
             if not (numbers.min() >= (key == "round") and numbers.max() <= last):  # or NaN
                 raise ValueError(f"a number of a {key} is not one of its run")
+        floats = [column for column in table.columns if pa.types.is_floating(column.type)]
+        if any((np.abs(column.to_numpy()) > LARGEST).any() for column in floats):
+            raise ValueError(f"a number is above {LARGEST:g}")
     return table
 
 

@@ -132,8 +132,8 @@ class _Run:
         self.settings, self.identity = replace(checked, rounds=self.rounds), now
         if isinstance(environment, Table) and environment.features > self.rounds:
             remark(
-                f"{environment.features:,} features are more than the {self.rounds:,} rounds: ids or "
-                "names may be among them; environment.exclude=[…] leaves columns out"
+                f"{environment.features:,} features are more than the {self.rounds:,} rounds: ids "
+                "or names may be among them; environment.exclude=[…] leaves columns out"
             )
         self.checkpoints = Checkpoints(folder, continued(now))
         self.metrics: dict[str, Metric] = {

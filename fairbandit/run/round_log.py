@@ -95,6 +95,9 @@ class RoundLog:
         """Continues from a state that `state` gave."""
         self._waiting = [list(state["waiting"])] if state["waiting"] else []
         for columns in self._waiting:
+            kinds = [pa.types.is_floating(kind) for kind in self._schema.types]
+            if [column.is_floating_point() for column in columns] != kinds:
+                raise ValueError("its rows have columns of other types")
             _table(columns, self._schema)  # raises if they do not fit
 
     def finish(self) -> None:
