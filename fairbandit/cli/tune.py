@@ -180,13 +180,7 @@ class _Study:
 
     def __post_init__(self) -> None:
         """Opens or makes the study, and refuses one whose trials are not comparable."""
-<<<<<<< HEAD
-        directions: list[Any] = [
-            "minimize" if low else "maximize" for low in self.objectives.values()
-        ]
-=======
         directions: Any = ["minimize" if low else "maximize" for low in self.objectives.values()]
->>>>>>> h3
         try:
             self.study = optuna.create_study(
                 study_name="fairbandit",
