@@ -6,10 +6,11 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from fairbandit.environments import Table, columns
+from fairbandit.environments import Encoder, Table, columns
 from fairbandit.environments.columns import CONSTANT, OTHER, chosen_columns
 from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash
@@ -179,3 +180,82 @@ def test_a_file_that_is_wrong(tmp_path, text, problem):
 def test_columns_that_are_no_mapping(chosen: Any) -> None:
     with pytest.raises(FairbanditError, match=r"must be a mapping |none\.yaml cannot be read as"):
         chosen_columns(chosen)
+
+
+def test_columns_that_may_be_none_are_noticed(tmp_path, caplog):
+    """Ids and names become features with a notice; `exclude` leaves them out without one."""
+    table = cells(
+        id=lambda row: 1000 + row,
+        name=lambda row: f"n{row // 3}",
+        place=lambda row: f"p{row % 5}",
+        half=lambda row: row / 2,
+    )
+    found = made(tmp_path, "csv", table)
+    assert {"id", "half", "name=n0", "place=p0"} < {*found.feature_names}
+    (record,) = caplog.records
+    assert (
+        "'id' is another whole number in each row, 'name' has 20 codes in 60 rows; ex"
+        in record.message
+    )
+    caplog.clear()
+    left = made(tmp_path, "csv", table, exclude=["id", "name"])
+    assert {*left.resolved_columns} == {"x", "place", "half"}
+    chosen = made(tmp_path, "csv", table, columns={"x": None, "id": None}, exclude=["id"])
+    assert [*chosen.resolved_columns] == ["x"]
+    assert not caplog.records
+    assert "exclude: " in refused(tmp_path, "csv", table, exclude=["idd"])
+
+
+@both
+def test_row_numbers_that_pandas_has_written_are_no_feature(tmp_path, ending, caplog):
+    table = {"Unnamed: 0": list(range(COUNT)), **cells()}
+    assert made(tmp_path, ending, table).feature_names == ("x", "bias")
+    assert "'Unnamed: 0' (row numbers that pandas has written)" in caplog.text
+    table["Unnamed: 0"] = [row % 7 for row in range(COUNT)]
+    assert made(tmp_path, ending, table).feature_names == ("Unnamed: 0", "x", "bias")
+
+
+def test_a_column_of_amounts_is_no_group(tmp_path, caplog):
+    table = cells(
+        pay=lambda row: row * 1.5, rare=lambda row: "ab"[row > 54], age=lambda row: row % 20
+    )
+    for group in ("pay", "age"):
+        message = refused(tmp_path, "csv", table, group=group)
+        assert f"column '{group}': " in message
+        assert "groups have fewer than 5 members" in message
+    caplog.clear()
+    made(tmp_path, "csv", table, group="rare", columns={"x": None})
+    assert "relative ranks are coarse in groups of few members: 'b': 5" in caplog.text
+    table["rare"] = [["F", "f", "m"][row % 3] for row in range(COUNT)]
+    made(tmp_path, "csv", table, group="rare", columns={"x": None})
+    assert "groups differ in upper and lower case alone: 'F', 'f'" in caplog.text
+
+
+def test_intersectional_groups_and_raw_rows_of_them(tmp_path):
+    """The group of several columns is that of a column which holds their labels together."""
+    table = cells(s=lambda row: "fm"[row // 2 % 2], n=lambda row: row // 4 % 2)
+    joined = [f"{s} × {n}" for s, n in zip(table["s"], table["n"], strict=True)]
+    given = {"group": ["s", "n"], "columns": {"x": None}, "group_feature": True}
+    found = made(tmp_path, "csv", table, **given)
+    other = made(tmp_path, "csv", {**table, "j": joined}, **{**given, "group": "j"})
+    assert found.labels == other.labels == ("f × 0", "f × 1", "m × 0", "m × 1")
+    assert found.feature_names[1:5] == tuple(f"s × n={label}" for label in found.labels)
+    assert found.members.contexts.equal(other.members.contexts)
+    rows = [{"x": 3, "s": "m", "n": 1.0}, {"x": 3, "s": "f", "n": 0}]
+    assert found.encoder(rows)[:, 1:5].argmax(1).tolist() == [3, 0]
+    again = Encoder(**found.encoder.state())
+    assert again == found.encoder
+    assert (again(rows) == found.encoder(rows)).all()
+    for wrong in ([], ["s", "s"], 3, ["s", 2]):
+        assert "group: expected the name of a column" in refused(
+            tmp_path, "csv", table, group=wrong
+        )
+
+
+def test_intervals_are_labels_and_categories():
+    frame = pd.DataFrame(cells())
+    frame["bin"] = pd.cut(frame["x"], [-1, 10, 20, 30])
+    frame["mixed"] = frame["bin"].astype(object).where(frame["x"] < 20, None)
+    found = Table.from_data(frame, group="bin", reward="r", missing="mean")
+    assert found.labels == ("(-1, 10]", "(10, 20]", "(20, 30]")
+    assert {"mixed=(-1, 10]", "mixed=(10, 20]"} < {*found.feature_names}

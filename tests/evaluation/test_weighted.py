@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation import Sums
+from fairbandit.evaluation import Sums, evaluate_sums
 from fairbandit.evaluation.direct import LinearModel
 from fairbandit.evaluation.sums import Estimate, weighted_picks, win
 from fairbandit.logs import Floats, Log
@@ -190,3 +190,77 @@ def test_numbers_too_large_to_square_are_refused():
     log = random_log(5, propensities=np.full((5, 1), 1e-200))
     with pytest.raises(FairbanditError, match="too large to be squared"):
         Sums.of(log, target(log), np.zeros(log.groups.shape))
+
+
+WRONG: dict[str, Any] = {
+    "one place off": lambda p, draw: np.roll(p, 1, 1),
+    "of the next decision": lambda p, draw: np.roll(p, 1, 0),
+    "shuffled": lambda p, draw: draw.permuted(p, axis=1),
+    "twice": lambda p, draw: 2 * p,
+    "half": lambda p, draw: p / 2,
+}
+
+
+def full(n: int, seed: int = 0, k: int = 4, epsilon: float = 0.4) -> Any:
+    """A log of an epsilon-greedy rule over pools of one size."""
+    draw = np.random.default_rng(seed)
+    p = np.full((n, k), epsilon / k)
+    p[np.arange(n), draw.integers(k, size=n)] += 1 - epsilon
+    picks = (p.cumsum(1) > draw.random((n, 1))).argmax(1)[:, None]
+    return random_log(
+        n,
+        seed,
+        k=k,
+        groups=np.zeros((n, k), dtype=int),
+        contexts=draw.normal(size=(n, k, 3)),
+        picks=picks,
+        rewards=draw.normal(size=(n, 1)),
+        probabilities=p,
+        propensities=np.take_along_axis(p, picks, 1),
+    )
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("known", ["all", "picks"])
+def test_propensities_that_do_not_fit_are_refused(wrong, known):
+    """For every policy, the one that logged included, which needs no weights to be judged."""
+    log = full(800)
+    p = WRONG[wrong](log.probabilities, np.random.default_rng(0))
+    if known == "picks" and wrong == "twice":
+        return  # a mean below 1 may be for want of support
+    changed = replace(
+        log,
+        propensities=np.take_along_axis(p, log.picks, 1),
+        probabilities=p if known == "all" else None,
+    )
+    for chances in (np.full(p.shape, 0.25), log.probabilities, target(log)):
+        refusal = Sums.of(changed, chances, np.zeros(p.shape)).refusal
+        assert "over the picks from pools of K is" in refusal
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 17])
+@pytest.mark.parametrize("epsilon", [0.04, 0.4, 1.0])
+def test_right_propensities_are_not(decimals, epsilon):
+    """A sound log is refused with a probability of 2e-4 at most, and so two of 100 with 2e-4.
+
+    Where only the propensities of picks are known, the test is for logs that explore enough.
+    """
+    refused = 0
+    for seed in range(100):
+        log = full(30 if seed % 2 else 300, seed, epsilon=epsilon)
+        log = replace(
+            log,
+            propensities=log.propensities.round(decimals),
+            probabilities=log.probabilities.round(decimals) if seed % 3 or epsilon < 0.1 else None,
+        )
+        refused += bool(Sums.of(log, target(log), np.zeros(log.groups.shape)).refusal)
+    assert refused <= 1
+
+
+def test_ends_of_an_interval_that_cross_refute_its_assumptions():
+    log = full(500, epsilon=1.0)
+    sums = Sums.of(log, log.probabilities, np.zeros(log.groups.shape))
+    wrong = sums._replace(mean=np.array([0.99, 1.99, 0.5, 1.0]), variance=np.full(2, 1e9))
+    table = evaluate_sums({"one": wrong}, reward_range=(-9, 9))
+    assert "anytime" not in set(table["estimator"])
+    assert "one: anytime is refused: the ends of its interval cross" in table.attrs["notes"][0]
