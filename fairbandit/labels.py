@@ -22,7 +22,7 @@ NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 """How numbers are spelled, as a regular expression."""
 
 JOINED = " × "
-"""What stands between the labels of an intersectional group."""
+"""The separator of the labels of an intersectional group."""
 
 
 class Group(NamedTuple):

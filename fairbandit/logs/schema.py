@@ -28,11 +28,11 @@ from fairbandit.labels import normal
 NONE = np.zeros((0, 2), np.int64)
 
 KEPT = 1_024
-"""So many hashes are remembered: the least ones, which are a random sample of all."""
+"""How many hashes an agent remembers: the least of all, which are a random sample of them."""
 
 
 def unnamed(width: int) -> tuple[str, ...]:
-    """What stands for the names of d features without names: x0, x1, …"""
+    """Placeholders for the names of d features that have none: x0, x1, …"""
     return tuple(f"x{column}" for column in range(width))
 
 
@@ -46,7 +46,7 @@ def described(given: Encoder | Sequence[str] | int) -> tuple[Encoder | None, Any
 
 
 def pool_key(forms: Iterable[str]) -> str:
-    """What stands for the normal forms of a pool's labels in the hashes of its decision."""
+    """A hash of the labels of a pool, in their normal forms and in their order."""
     return blake2b("\n".join(forms).encode(), digest_size=8).hexdigest()
 
 
@@ -103,16 +103,16 @@ class Learned(NamedTuple):
         return Learned(grown.picks, every[every[:, 1].argsort(kind="stable")[:KEPT]])
 
     def recognised(self, hashes: NDArray[np.int64]) -> str:
-        """Says how many of n picks were learned from, if these are more than alike by chance.
+        """Counts the picks of a log that were learned from, if chance does not explain them.
 
-        By chance, two picks are alike as often as two of these are: for rewards of few values,
-        their names decide.
+        The chance that two picks have equal content is estimated by how often two picks of the log
+        have. Where rewards take few values, so that many contents are equal, the names decide.
 
         Args:
-            hashes: of the picks, (n, 2).
+            hashes: of the n picks, (n, 2).
 
         Returns:
-            Words for a message, or "".
+            The count as words for a message, or "".
         """
         n, kept = len(hashes), self.kept
         if not n or not len(kept):
@@ -130,12 +130,12 @@ class Learned(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """What an agent and a log are compared by.
+    """The properties by which an agent and a log are compared.
 
     Attributes:
         width: the number d of features.
         names: of the features, in order; None for arrays without names.
-        encoder: what makes features of raw rows, or None.
+        encoder: the encoder that made them of a table, or None.
         labels: the normal forms of the groups' labels.
         reward: the name of the reward, or None where it has none.
         decisions: those that an agent has learned from; None for a log.
@@ -157,7 +157,7 @@ class Schema(NamedTuple):
             name: what messages call the agent.
 
         Yields:
-            What could not be compared, or differs without harm.
+            Notes on features that cannot be compared, or differences that do no harm.
 
         Raises:
             FairbanditError: other features, another order of these, another encoder, a group that
@@ -176,7 +176,9 @@ class Schema(NamedTuple):
         else:
             which = "the log's" if log.names is None else f"{name}'s"
             yield f"{which} features have no names: they are compared by their number alone"
-        if self.encoder and log.encoder and self.encoder != log.encoder:
+        if (self.encoder is None) != (log.encoder is None):
+            yield f"{name} and the log: only one of them says how its features are standardised"
+        elif self.encoder != log.encoder:
             raise FairbanditError(
                 f"{name} takes features standardised by another table than the log: read the log "
                 "as read_log(…, like=agent.encoder), or like the log that the agent learned from"
