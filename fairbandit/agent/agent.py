@@ -24,7 +24,7 @@ from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import spellings
 from fairbandit.logs import Floats, Log, Position
-from fairbandit.logs.schema import Learned, Schema, described, pick_hashes, pool_key
+from fairbandit.logs.schema import Learned, Schema, described, pool_key
 from fairbandit.maths.checks import shown
 from fairbandit.modes import inferring
 from fairbandit.part import Problem
@@ -264,9 +264,7 @@ class Agent(Committing):
         t = tickets.find(tickets.latest if ticket is None else ticket)
         rewards = tickets.rewards(t, reward, candidate)
         known = taken_in(self._policy, before.known, tickets.outcomes(t, rewards))
-        pool = tickets.picks[t].pool
-        hashes = [pick_hashes(t, pool, place, given) for place, given in rewards.items()]
-        seen = before.learned.add(hashes)
+        seen = before.learned.add(tickets.picks[t].hashes(t, rewards))
         now = before._replace(known=known, tickets=tickets.remove(t, rewards), learned=seen)
         self._commit(before, now, rewarded(t, rewards, tickets.picks[t].places))
 
@@ -306,7 +304,7 @@ class Agent(Committing):
             known = now.known._replace(past=now.known.past.with_pools(x, g))
             known = taken_in(self._policy, self._policy.advance(known, outcomes.groups), outcomes)
             tickets = now.tickets.give_up(known.past.rounds, self._patience)
-            seen = now.learned.add(observed(map(len, pools), labels, places, values))
+            seen = now.learned.add(observed(pools, labels, places, values))
             now = now._replace(known=known, tickets=tickets, learned=seen)
         entry = inputs.entry(contexts, groups, actions, rewards) if self._journal else None
         self._commit(before, now, entry)

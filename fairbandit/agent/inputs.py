@@ -148,21 +148,23 @@ def encoded(
     Raises:
         FairbanditError: without an encoder, a table whose columns are not the names.
     """
-    if encoder is None:
-        columns = list(getattr(contexts, "columns", names or ()))
-        if names is not None and columns != list(names):
-            raise FairbanditError(
-                f"contexts: expected the columns {shown(list(names))}, in this order; got "
-                f"{shown(columns)}"
-            )
-        return contexts
     if isinstance(contexts, (np.ndarray, Tensor)):
         return contexts
-    if not isinstance(contexts, (list, tuple)):
-        return encoder(contexts)
-    if ndim == 3:
+    if ndim == 3 and isinstance(contexts, (list, tuple)):
         return [encoded(one, encoder, names) for one in contexts]
-    return encoder(contexts) if any(isinstance(row, Mapping) for row in contexts) else contexts
+    if encoder is None:
+        columns = getattr(contexts, "columns", None)
+        if columns is not None and list(columns) != list(names or ()):
+            raise FairbanditError(
+                f"contexts: the columns are {shown(list(columns))}; an agent takes a table only if "
+                f"these are its features, in this order: features={shown(list(names or columns))}"
+            )
+        return contexts
+    if isinstance(contexts, (list, tuple)) and not any(
+        isinstance(row, Mapping) for row in contexts
+    ):
+        return contexts
+    return encoder(contexts)
 
 
 def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,13 +78,14 @@ def learned(policy: Policy, known: Knowledge, log: Log) -> Knowledge:
 
 
 def observed(
-    sizes: Iterable[int], labels: Sequence[Any], places: Ints, rewards: Floats
-) -> list[tuple[int, int]]:
-    """The hashes of observed picks, whose decisions have no names, of pools of some sizes."""
+    pools: Sequence[Floats], labels: Sequence[Any], places: Ints, rewards: Floats
+) -> list[tuple[int, int, int]]:
+    """The hashes of observed picks, whose decisions have no names."""
     found, at = [], 0
-    for size, place, reward in zip(sizes, places.tolist(), rewards.tolist(), strict=True):
-        found.append(pick_hashes("", pool_key(map(normal, labels[at : at + size])), place, reward))
-        at += size
+    for x, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
+        key = pool_key(map(normal, labels[at : at + len(x)]))
+        found.append(pick_hashes("", key, place, reward, x[place]))
+        at += len(x)
     return found
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from fairbandit.agent import inputs
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import Count, Natural, fitted, within
+from fairbandit.logs.schema import pick_hashes
 from fairbandit.maths.checks import shown
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes
@@ -37,6 +38,14 @@ class Waiting(NamedTuple):
     contexts: Tensor
     groups: Tensor
     pool: str
+
+    def hashes(self, t: int, rewards: Mapping[int, float]) -> list[tuple[int, int, int]]:
+        """The hashes of picks of round t with their rewards, by place; see `logs.schema`."""
+        contexts = self.of(list(rewards))[0][0].numpy(force=True)
+        return [
+            pick_hashes(t, self.pool, place, reward, x)
+            for (place, reward), x in zip(rewards.items(), contexts, strict=True)
+        ]
 
     def of(self, places: Sequence[int]) -> tuple[Tensor, Tensor]:
         """The contexts and groups of some that wait, in this order."""

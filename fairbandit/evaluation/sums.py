@@ -22,7 +22,7 @@ Karampatziakis et al., "Off-policy confidence sequences", ICML 2021.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,18 +30,19 @@ from numpy.typing import NDArray
 
 from fairbandit.agent.inputs import number, numbers
 from fairbandit.errors import FairbanditError
+from fairbandit.evaluation.betting import STAKES, lower_end
 from fairbandit.evaluation.direct import weight_below
+from fairbandit.labels import normal
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
 
-BETS, CENTRES = np.meshgrid(np.geomspace(1e-4, 0.5, 24), np.linspace(0, 1, 5))
-"""The bets λ and the centres c of `lower_end`."""
-
-
-WEIGHT = "the mean weight"
-
-MOST_ROUNDED = 0.02
+MOST_ROUNDED = 0.05
 """The rounding of propensities may move the mean weight by this much; more is refused."""
+
+WRONG = (
+    "propensities are wrong, have too few digits or stand beside other candidates, or rewards are "
+    "missing more often for some picks than for others"
+)
 
 
 class Estimate(NamedTuple):
@@ -99,12 +100,13 @@ class Sums(NamedTuple):
     Attributes:
         n, mean, scatter: the number of such decisions, the mean of the four numbers, (4,), and the
             sum of the outer products of their deviations from it, (4, 4).
-        variance: the sum over decisions of the largest variance that w and u have if propensities
-            are right, (2,); NaN where only the propensities of picks are known.
-        largest: the largest weight, the largest of the rewards r and of −r, and the largest values
-            that w and u can have, (5,).
-        rounding: the sum over decisions of the error of u that the rounding of propensities makes.
+        wealth: of gamblers who bet that the means of w and of u are above 1, and that they are
+            below, with each of `STAKES`, as logarithms, (4, S); 0 where too little is known.
+        balance: of each feature, the sum of its values at the picks less its expectation, a bound
+            of the sum of its variances, and the largest deviation, (3, d); empty if not known.
+        largest: the largest weight, and the largest of the rewards r and of −r, (3,).
         groups: for each label, the expected number of picks and the number of candidates.
+        features: the names of the features.
         unsupported: the summed probability of candidates that the log never picks; NaN where only
             the propensities of picks are known.
         refused: the reason why weighted estimates are refused whatever the numbers, or "".
@@ -113,10 +115,11 @@ class Sums(NamedTuple):
     n: int
     mean: Floats
     scatter: Floats
-    variance: Floats
+    wealth: Floats
+    balance: Floats
     largest: Floats
-    rounding: float
-    groups: Mapping[Hashable, Floats]
+    groups: Mapping[str, Floats]
+    features: tuple[str, ...]
     unsupported: float
     refused: str
 
@@ -128,8 +131,12 @@ class Sums(NamedTuple):
             FairbanditError: products that are beyond double precision.
         """
         here, picks, p = log.groups >= 0, (log.picks >= 0).sum(1), log.probabilities
-        supported = here if p is None else p > 0
-        alike = supported * (picks / supported.sum(1))[:, None]
+        alike, unit = here * (picks / here.sum(1))[:, None], rounding_unit(log.propensities)
+        off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]
+        if p is None and off.max(initial=0.0) <= unit + 1e-12:
+            p = alike  # as far as the picks say
+        if p is not None:
+            alike = (p > 0) * (picks / (p > 0).sum(1))[:, None]
         known, weights, rewards, references, _ = weighted_picks(log, chances)
         _, even, *_ = weighted_picks(log, alike)
         expected = (chances * scores).sum(1)[known] / picks[known]
@@ -140,49 +147,46 @@ class Sums(NamedTuple):
             scatter = (four - mean[:, None]) @ (four - mean[:, None]).T
         if not np.isfinite(scatter).all():
             raise FairbanditError("the log has rewards or weights too large to be squared")
-        variance, reach = np.full(2, math.nan), [math.nan, math.nan]
-        if p is not None:
-            ratios = [
-                np.where(supported, own, 0.0) / np.where(supported, p, 1.0)
-                for own in (chances, alike)
-            ]
-            # E[w²] is at most the mean over the picks of E[(π/p)²]
-            squares = [
-                (own * ratio).sum(1) / picks
-                for own, ratio in zip((chances, alike), ratios, strict=True)
-            ]
-            variance = np.array([(one - 1)[known].clip(min=0).sum() for one in squares])
-            reach = [float(one[known].max(initial=0.0)) for one in ratios]
+        rounding = min(unit * float((even * references).mean() if even.size else 0), MOST_ROUNDED)
+        wealth = list[Floats]()
+        for own, weight in ((chances, four[1]), (alike, four[3])):
+            bound = np.full(len(here), math.inf)
+            if p is not None:
+                ratios = np.where(p > 0, own, 0.0) / np.where(p > 0, p, 1.0)
+                bound = ratios.max(1, initial=1.0)
+            below = (1 - weight - rounding) / bound[known]
+            for bet in (weight - 1 - rounding, below):
+                wealth.append(np.log1p(STAKES[:, None] * bet).sum(1))
         extremes = (weights, log.rewards, -log.rewards)
         largest = [np.fmax.reduce(one, axis=None, initial=-math.inf) for one in extremes]
-        rounding = float((even * references).mean(1).sum()) * rounding_unit(log.propensities)
-        unsupported, refused = math.nan, ""
-        groups, size = log.groups[here], len(log.labels)
+        groups, size, unsupported, refused = log.groups[here], len(log.labels), math.nan, ""
         counts = np.bincount(groups, chances[here], size), np.bincount(groups, minlength=size)
-        if p is not None:
-            unsupported = float(chances[p <= 0].sum())
+        if log.probabilities is not None:
+            unsupported = float(chances[log.probabilities <= 0].sum())
         if np.isnan(log.propensities[:, 0]).any():
             refused = "the log has no propensities"
         if log.draws_models:
             refused = "the logged probabilities are given a draw of the model"
-        of_label = dict(zip(log.labels, np.transpose(counts), strict=True))
-        limits = np.array([*largest, *reach])
-        own = (len(expected), mean, scatter, variance, limits, rounding)
-        return cls(*own, of_label, unsupported, refused)
+        of_label = dict(zip(map(normal, log.labels), np.transpose(counts), strict=True))
+        further = np.array(wealth), _balance(log, p, unit), np.array(largest), of_label
+        return cls(len(expected), mean, scatter, *further, log.features, unsupported, refused)
 
     def merged(self, other: Sums) -> Sums:
         """The sums of both together."""
         n, apart = self.n + other.n, other.mean - self.mean
         share, none = other.n / max(n, 1), np.zeros(2)
         labels = {**self.groups, **other.groups}
+        balance = self.balance + other.balance
+        balance[2] = np.maximum(self.balance[2], other.balance[2])
         return Sums(
             n,
             self.mean + apart * share,
             self.scatter + other.scatter + np.outer(apart, apart) * self.n * share,
-            self.variance + other.variance,
+            self.wealth + other.wealth,
+            balance,
             np.maximum(self.largest, other.largest),
-            self.rounding + other.rounding,
             {one: self.groups.get(one, none) + other.groups.get(one, none) for one in labels},
+            self.features,
             self.unsupported + other.unsupported,
             self.refused or other.refused,
         )
@@ -203,38 +207,38 @@ class Sums(NamedTuple):
     def refusal(self) -> str:
         """The reason why weighted estimates are refused, or "".
 
-        If propensities are right, the means of w and u are 1. Where the probabilities of all
-        candidates are known, so is the largest variance, and a mean is farther from 1 than
-        Freedman's inequality allows in at most one of 10,000 logs. Otherwise a normal test of this
-        level takes its place, and u is at most 1, since some candidates may have no support.
+        If propensities are right, the means of w and u are 1, and the picks have the features that
+        are expected. The wealth of a gambler who bets against a mean of 1 exceeds 40,000 in at most
+        one of 40,000 logs (Ville), and features are farther from their expectation than
+        Freedman's inequality allows in at most one of 10,000. Where only the propensities of picks
+        are known, w may be below 1 for want of support; a normal test finds that.
         """
         lacking, n = self.diagnostics["unsupported"], max(self.n, 2)
         if self.refused:
             return self.refused
         if lacking > 1e-9:
-            return f"{lacking:.1%} of its probability has no support in the log"
-        if not self.n:
-            return ""
-        level, rounding = math.log(2e4), min(self.rounding / n, MOST_ROUNDED)
-        for at, name in ((3, "the mean of 1/(K·p) over the picks from pools of K"), (1, WEIGHT)):
-            mean, off = float(self.mean[at]), math.sqrt(float(self.scatter[at, at]) / (n - 1) / n)
-            limit, known = 3.9 * off, not math.isnan(lacking)
-            if known:
-                place = at // 2
-                limit = math.sqrt(2 * level * float(self.variance[place])) / n
-                limit += level * float(self.largest[3 + place]) / 3 / n
-            limit += rounding + 1e-9
-            found = f"{name} is {mean:.3f} and should be 1 ± {limit:.3f}"
-            if mean - 1 > limit or (1 - mean > limit and known):
-                return (
-                    f"{found}: propensities are wrong, or stand beside other candidates, or "
-                    "rewards are missing more often for some picks than for others"
-                )
-            if 1 - mean > limit and at == 1:
-                return (
-                    f"{found}: propensities are wrong, or about {1 - mean:.0%} of its probability "
-                    "has no support in the log"
-                )
+            return f"{lacking:.1%} of its probability has no support in the log, or p rounded to 0"
+        won = np.logaddexp.reduce(self.wealth, axis=1) - math.log(len(STAKES)) > math.log(4e4)
+        if won[2:].any():
+            found = "the mean of 1/(K·p) over the picks from pools of K"
+            return f"{found} is {self.mean[3]:.3f} and should be 1: {WRONG}"
+        if won[:2].any():
+            return f"the mean weight is {self.mean[1]:.3f} and should be 1: {WRONG}"
+        difference, variance, most = self.balance
+        level = math.log(2e4 * max(len(difference), 1))
+        over = np.abs(difference) - np.sqrt(2 * level * variance) - level * most / 3
+        if over.max(initial=0.0) > 0:
+            at = int(over.argmax())
+            return (
+                f"picks have another mean of {self.features[at]!r} than their probabilities say, "
+                f"by {difference[at] / n:.3g}: {WRONG}"
+            )
+        off = 3.9 * math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
+        if math.isnan(lacking) and self.n and 1 - self.mean[1] > off + MOST_ROUNDED:
+            return (
+                f"the mean weight is {self.mean[1]:.3f} ± {off:.3f} and should be 1: about "
+                f"{1 - self.mean[1]:.0%} of its probability has no support in the log"
+            )
         return ""
 
     def rewards(self, level: float, reward_range: Any = None) -> Iterator[Estimate]:
@@ -276,6 +280,19 @@ class Sums(NamedTuple):
             if received:
                 rate, n = float(picks / received), int(received)
                 yield Estimate(f"selection:{label}", "exact", rate, rate, rate, n, n)
+
+
+def _balance(log: Log, p: Floats | None, unit: float) -> Floats:
+    """See `Sums.balance`; p are the probabilities of all candidates, which may be off by a unit."""
+    if p is None or log.contexts is None:
+        return np.zeros((3, 0))
+    k = p.sum(1)[:, None, None]
+    centred = log.contexts - np.einsum("nk,nkd->nd", p, log.contexts)[:, None] / k
+    sizes = np.abs(centred * (log.groups >= 0)[..., None])
+    difference = np.where(log.picked[..., None], centred, 0.0).sum((0, 1))
+    rounded = (np.abs(difference) - unit * sizes.sum((0, 1))).clip(min=0) * np.sign(difference)
+    squares = (k[..., 0] * np.einsum("nk,nkd->nd", p, sizes**2)).sum(0)
+    return np.array([rounded, squares, 2 * (k * sizes).max((0, 1), initial=0.0)])
 
 
 def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
@@ -325,26 +342,3 @@ def win(log: Log, chances: Floats, level: float) -> Estimate:
     wider = max(ess - 1, 0.0) / max(ess - shares, 1e-9)
     error = math.sqrt(float((one**2).sum()) / max(n - 1, 1) / n * wider)
     return Estimate("win", "snips", *student(value, error, ess - shares, level), n, ess)
-
-
-def lower_end(n: int, mean: float, square: float, alpha: float) -> float:
-    """The least mean in [0, 1] that n values leave possible, with probability 1 − α for all n.
-
-    Let Z₁, Z₂, … ≥ 0 have the conditional means v₁, v₂, …, which may change. For a bet λ in [0, 1)
-    and a centre c in [0, 1], with ψ(λ) = −ln(1 − λ) − λ,
-
-        W(λ, c) = exp(λ Σ (Zₜ − vₜ) − ψ(λ) Σ (Zₜ − c)²)
-
-    is a supermartingale, since exp(λξ − ψ(λ)ξ²) ≤ 1 + λξ for ξ ≥ −1 (Fan, Grama and Liu): the
-    wealth of a gambler who bets on Z. The average over λ and c ever exceeds 1/α with probability at
-    most α (Ville), however large Z may be. So the mean of v₁, …, vₙ is one for which it does not,
-    and that rests on the mean of Z and that of its square alone.
-    """
-    spread = n * (square - 2 * CENTRES * mean + CENTRES**2)
-    fixed = (np.log1p(-BETS) + BETS) * spread - math.log(BETS.size / alpha)
-    low, high = 0.0, 1.0
-    for _ in range(32):
-        middle = (low + high) / 2
-        exceeds = np.logaddexp.reduce(fixed + BETS * n * (mean - middle), axis=None) > 0
-        low, high = (middle, high) if exceeds else (low, middle)
-    return low

@@ -174,8 +174,7 @@ class Frozen:
         seed: of the policies' draws.
 
     Raises:
-        FairbanditError: no such policy, an agent of another number of features, or a log without
-            contexts.
+        FairbanditError: no such policy, or a log without contexts.
     """
 
     def __init__(self, log: Log, policies: Any, *, seed: int = 0) -> None:
@@ -185,15 +184,19 @@ class Frozen:
         self._model, self._agents = LinearModel(log), dict[str, Agent]()
         for name, one in named(policies).items():
             agent = one if isinstance(one, Agent) else Agent.from_log(one, log, seed=seed)
-            if agent is one:
-                list(one.schema.check_log(self._schema, log.pick_hashes[:0], name))
             self._agents[name] = agent
 
     def decided(self, log: Log) -> tuple[Floats, Floats]:
-        """The probabilities of n decisions under P policies, (P, n, K), and their m̂, (n, K)."""
+        """The probabilities of n decisions under P policies, (P, n, K), and their m̂, (n, K).
+
+        Raises:
+            FairbanditError: a log without contexts, or which a policy may not judge; see `Schema`.
+        """
         if log.contexts is None:
             raise FairbanditError("the log leaves out the contexts, and no policy decides without")
         list(self._schema.check_log(log.schema, log.pick_hashes[:0], "the log that trained"))
+        for name, agent in self._agents.items():
+            list(agent.schema.check_log(log.schema, log.pick_hashes, name))
         chances, picks = np.empty((len(self._agents), *log.groups.shape)), (log.picks >= 0).sum(1)
         for m in np.unique(picks).tolist():
             some = picks == m

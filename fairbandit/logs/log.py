@@ -99,7 +99,7 @@ class Log:
 
     @cached_property
     def pick_hashes(self) -> Ints:
-        """The hashes of the picks whose rewards are known, (n, 2), decision by decision."""
+        """The hashes of the picks whose rewards are known, (n, 3), decision by decision."""
         forms = [normal(label) for label in self.labels]
         key = cache(lambda row: pool_key(forms[code] for code in row if code >= 0))
         rows = zip(
@@ -107,15 +107,16 @@ class Log:
             map(tuple, self.groups.tolist()),
             self.picks.tolist(),
             self.rewards.tolist(),
+            [None] * len(self) if self.contexts is None else self.contexts,
             strict=True,
         )
         found = [
-            pick_hashes(name, key(groups), place, reward)
-            for name, groups, places, rewards in rows
+            pick_hashes(name, key(groups), place, reward, None if x is None else x[place])
+            for name, groups, places, rewards, x in rows
             for place, reward in zip(places, rewards, strict=True)
             if place >= 0 and reward == reward
         ]
-        return np.array(found, np.int64).reshape(-1, 2)
+        return np.array(found, np.int64).reshape(-1, 3)
 
     @property
     def attributes(self) -> dict[str, tuple[Ints, tuple[str, ...]]]:

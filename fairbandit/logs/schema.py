@@ -1,9 +1,10 @@
 """Schemas, by which an agent and a log are compared where they meet, and hashes of decisions.
 
-A decision is recognised by its picks whose rewards are known. Each has two hashes: one of its
-content, which is the labels of the pool in their order, the place picked and the reward; and one of
-the content with the name of the decision. Neither depends on how features are encoded, on the file
-or its format, so that hashes are the same in copies, exports and logs with erased decisions.
+A decision is recognised by its picks whose rewards are known. Each pick has three hashes: of its
+outcome, which is the labels of the pool in their order, the place picked and the reward; of the
+outcome and the name of the decision; and of its context, in single precision. So a pick is
+recognised in copies, exports and logs with erased decisions, where rewards are rounded or in other
+units, and where features are encoded anew or decisions are renamed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.formats import Natural, fitted
 from fairbandit.labels import normal
 
-NONE = np.zeros((0, 2), np.int64)
+NONE = np.zeros((0, 3), np.int64)
 
 KEPT = 1_024
 """How many hashes an agent remembers: the least of all, which are a random sample of them."""
@@ -50,14 +51,17 @@ def pool_key(forms: Iterable[str]) -> str:
     return blake2b("\n".join(forms).encode(), digest_size=8).hexdigest()
 
 
-def pick_hashes(name: Any, pool: str, place: int, reward: float) -> tuple[int, int]:
-    """The hashes of a pick: of its content, and of that with the name of the decision."""
-    content = f"{pool} {place} {reward + 0.0:.9g}"  # digits that survive a table of texts
-    return _hash(content), _hash(f"{content} {normal(name)}")
+def pick_hashes(
+    name: Any, pool: str, place: int, reward: float, context: NDArray[np.float64] | None
+) -> tuple[int, int, int]:
+    """The hashes of a pick: of its outcome, of this with the decision's name, of its context."""
+    outcome = f"{pool} {place} {reward + 0.0:.9g}".encode()  # digits that survive as text
+    x = b"" if context is None else (context + 0.0).astype(np.float32).tobytes()
+    return _hash(outcome), _hash(b"%s %s" % (outcome, normal(name).encode())), _hash(x)
 
 
-def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+def _hash(data: bytes) -> int:
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
 class _State(TypedDict):
@@ -70,13 +74,13 @@ class Learned(NamedTuple):
 
     Attributes:
         picks: how many picks there were.
-        least: the least of their hashes, (n, 2), in memory that nobody writes to.
+        least: the least of their hashes, (n, 3), in memory that nobody writes to.
         latest: hashes that are not yet among these.
     """
 
     picks: int = 0
     least: NDArray[np.int64] = NONE
-    latest: tuple[tuple[int, int], ...] = ()
+    latest: tuple[tuple[int, int, int], ...] = ()
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
@@ -90,10 +94,10 @@ class Learned(NamedTuple):
 
     @property
     def kept(self) -> NDArray[np.int64]:
-        """The hashes that are kept, (n, 2)."""
-        return np.concatenate([self.least, np.array(self.latest, np.int64).reshape(-1, 2)])
+        """The hashes that are kept, (n, 3)."""
+        return np.concatenate([self.least, np.array(self.latest, np.int64).reshape(-1, 3)])
 
-    def add(self, hashes: Iterable[tuple[int, int]] | NDArray[np.int64]) -> Learned:
+    def add(self, hashes: Iterable[tuple[int, int, int]] | NDArray[np.int64]) -> Learned:
         """With further picks."""
         new = tuple(hashes)
         grown = Learned(self.picks + len(new), self.least, self.latest + new)
@@ -105,11 +109,11 @@ class Learned(NamedTuple):
     def recognised(self, hashes: NDArray[np.int64]) -> str:
         """Counts the picks of a log that were learned from, if chance does not explain them.
 
-        The chance that two picks have equal content is estimated by how often two picks of the log
-        have. Where rewards take few values, so that many contents are equal, the names decide.
+        The chance that two picks have an equal hash is estimated by how often two picks of the log
+        have, and by how often those of equal names would have equal outcomes.
 
         Args:
-            hashes: of the n picks, (n, 2).
+            hashes: of the n picks, (n, 3).
 
         Returns:
             The count as words for a message, or "".
@@ -117,11 +121,13 @@ class Learned(NamedTuple):
         n, kept = len(hashes), self.kept
         if not n or not len(kept):
             return ""
-        counts = np.unique(hashes[:, 0], return_counts=True)[1]
-        alike = float((counts * (counts - 1)).sum()) / max(n * (n - 1), 1)
-        share = len(kept) / self.picks
-        for column, chance in enumerate((min(1.0, alike * len(kept)), alike * share)):
-            found = int(np.isin(hashes[:, column], kept[:, column]).sum())
+        share, of_name = len(kept) / self.picks, 0.0
+        for own, other in zip(hashes.T, kept.T, strict=True):
+            counts = np.unique(own, return_counts=True)[1]
+            alike = float((counts * (counts - 1)).sum()) / max(n * (n - 1), 1)
+            chance = min(1.0, alike * len(kept) + of_name)
+            of_name = alike * share  # of the outcome, which the next hash reads with the name
+            found = int(np.isin(own, other).sum())
             if found > n * chance + 4 * math.sqrt(n * chance) + 2:
                 return f"{found:,} of its {n:,} picks with a reward" + (
                     f" (of a sample of {share:.1%})" if share < 1 else ""
@@ -153,7 +159,7 @@ class Schema(NamedTuple):
 
         Args:
             log: the schema of the log.
-            hashes: of its picks, (n, 2).
+            hashes: of its picks, (n, 3).
             name: what messages call the agent.
 
         Yields:

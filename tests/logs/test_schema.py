@@ -151,7 +151,9 @@ def test_names_without_an_encoder():
         judge(agent, changed(log, features=("years", "age", "test")))
     pool = pd.DataFrame(np.ones((2, 3)), columns=["age", "years", "test"])
     agent.act(pool, ["a", "b"])
-    with pytest.raises(FairbanditError, match=r"expected the columns \['age'.* got \['test'"):
+    with pytest.raises(
+        FairbanditError, match=r"columns are \['test', 'years', 'age'\]; .* features=\['age'"
+    ):
         agent.act(pool[["test", "years", "age"]], ["a", "b"])
     nameless = Agent.from_config("uniform", features=3, groups=["a", "b", "c"])
     notes = judge(nameless, log).attrs["notes"]
