@@ -290,7 +290,8 @@ def _balance(log: Log, p: Floats | None, unit: float) -> Floats:
     centred = log.contexts - np.einsum("nk,nkd->nd", p, log.contexts)[:, None] / k
     sizes = np.abs(centred * (log.groups >= 0)[..., None])
     difference = np.where(log.picked[..., None], centred, 0.0).sum((0, 1))
-    rounded = (np.abs(difference) - unit * sizes.sum((0, 1))).clip(min=0) * np.sign(difference)
+    rounding = unit * sizes.sum((0, 1)) + 1e-9 * np.abs(log.contexts).sum((0, 1))
+    rounded = (np.abs(difference) - rounding).clip(min=0) * np.sign(difference)
     squares = (k[..., 0] * np.einsum("nk,nkd->nd", p, sizes**2)).sum(0)
     return np.array([rounded, squares, 2 * (k * sizes).max((0, 1), initial=0.0)])
 

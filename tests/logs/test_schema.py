@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from fairbandit import Agent, FairbanditError, evaluate
+from fairbandit.evaluation import Frozen
 from fairbandit.logs import erase
 from fairbandit.logs.schema import KEPT, Learned
 from tests.evaluation.logs import random_log, read_log
@@ -47,9 +48,17 @@ def test_an_agent_is_not_judged_by_what_it_has_learned(coarse, tmp_path):
         for seen in (log, log[1:], log[order], log[:100], changed(log, features=("x", "y", "z"))):
             with pytest.raises(FairbanditError, match=r"learned from this log|takes the features"):
                 judge(agent, seen)
-    if not coarse:  # rewards say enough without the names of decisions
+    for same in (
+        {"names": range(1000, 1400)},
+        {"rewards": log.rewards.round(1)},
+        {"rewards": 100 * log.rewards - 7, "names": ["of another day"] * 400},
+    ):
         with pytest.raises(FairbanditError, match="has learned from this log"):
-            judge(made, changed(log, names=range(1000, 1400)))
+            judge(made, changed(log, **same))
+    with pytest.raises(FairbanditError, match="greedy has learned from this log"):
+        Frozen(log, "greedy").sums(log)
+    with pytest.raises(FairbanditError, match="agent has learned from this log"):
+        Frozen(changed(random_log(50, 7), rewards=np.ones((50, 1))), made).sums(log)
 
 
 def served(path: Path, rounds: int = 80, picks: int = 1) -> Agent:
@@ -99,25 +108,27 @@ def test_logs_that_an_agent_has_not_seen_are_not_recognised(coarse):
     A log is refused by chance with a probability of about 1e-5 at most.
     """
     made = binary(random_log(400)) if coarse else random_log(400)
-    agent = Agent.from_log("uniform", made)
+    agent = Agent.from_log("uniform", changed(made, contexts=(made.contexts > 0).astype(float)))
     learned = agent.schema.decisions
     assert learned is not None
     for seed in range(1, 100):
         log = random_log(300, seed)
         log = binary(log) if coarse else log
         assert learned.recognised(log.pick_hashes) == "", seed
+        nameless = changed(log, names=[""] * 300, contexts=(log.contexts > 0).astype(float))
+        assert learned.recognised(nameless.pick_hashes) == "", seed
 
 
 def test_a_sample_of_bounded_size_recognises_a_large_log():
     draws = np.random.default_rng(0)
-    every = draws.integers(-(2**62), 2**62, (40_000, 2))
+    every = draws.integers(-(2**62), 2**62, (40_000, 3))
     learned = Learned()
     for low in range(0, len(every), 1000):
         learned = learned.add(map(tuple, every[low : low + 1000].tolist()))
     assert learned.picks == 40_000
     assert len(learned.kept) <= KEPT + 64
     assert "sample" in learned.recognised(every[:4000])
-    assert not learned.recognised(draws.integers(-(2**62), 2**62, (40_000, 2)))
+    assert not learned.recognised(draws.integers(-(2**62), 2**62, (40_000, 3)))
     again = Learned.restored(learned.state())
     assert np.array_equal(again.kept, learned.kept)
 
@@ -155,6 +166,10 @@ def test_names_without_an_encoder():
         FairbanditError, match=r"columns are \['test', 'years', 'age'\]; .* features=\['age'"
     ):
         agent.act(pool[["test", "years", "age"]], ["a", "b"])
+    with pytest.raises(FairbanditError, match="columns are"):
+        agent.observe([pool[["test", "years", "age"]]], [["a", "b"]], [0], [1.0])
+    with pytest.raises(FairbanditError, match="takes a table only if these are its features"):
+        Agent.from_config("uniform", features=3).act(pool, ["a", "b"])
     nameless = Agent.from_config("uniform", features=3, groups=["a", "b", "c"])
     notes = judge(nameless, log).attrs["notes"]
     assert any(
