@@ -85,16 +85,9 @@ class Candidates:
     def top(self) -> Tensor:
         """The largest past score that ties with each candidate's, (B, N, K).
 
-        Where rounding has moved no parameter of the model, a past score is taken to be as far off
-        as the candidate's own.
+        A past score is taken to be as far off as the candidate's own.
         """
-        contexts, model, groups = self._past.contexts, self._model, self.groups
-        if contexts is None or not model.is_off:
-            return self.scores + 2 * self.errors
-        largest = contexts.largest_before(self._first, groups.shape[1])[:, :, None]
-        largest = largest.expand(*groups.shape, -1)
-        past_errors = model.error(largest, groups, model.score(largest, groups))
-        return self.scores + self.errors + past_errors
+        return self.scores + 2 * self.errors
 
     def bounds(self, of: Literal["score", "index"] = "score") -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the true rewards, or of the index, (B, N, K) each.
@@ -221,12 +214,7 @@ class Candidates:
     @cached_property
     def _scored(self) -> tuple[Tensor, bool, Tensor | None]:
         """Scores, the same for equal candidates; whether others are near; and who is equal."""
-        scores, model = self._raw, self._model
-        limit: Tensor | float
-        if model.is_off:  # the limit of all pools is then much cheaper
-            limit = model.error_limit(self.contexts, self.groups, scores)
-        else:
-            limit = self._errors.amax(2, keepdim=True)
+        scores, limit = self._raw, self._errors.amax(2, keepdim=True)
         ordered, order = scores.sort(2)
         gap = ordered.diff(dim=2)
         near = gap <= 2 * limit

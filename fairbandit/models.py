@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.regressions import Regressions
 
-EPS = torch.finfo(torch.float64).eps
+NOISY, PLAIN = 8 * torch.finfo(torch.float64).eps, 1e-9
+"""τ: rounding moves a score by at most τ·Σⱼ|xⱼθⱼ|, with injected noise and without.
 
-ROUNDING = 4 * EPS
-"""How far rounding moves a product of given numbers, relative to the sum of its absolute terms."""
-
-SOLVED = 64 * EPS
-"""How far rounding moves a prediction of ridge regression, relative to the largest possible one
-times the root of the condition number of V."""
+With noise, anything wider would undo the parity that the noise buys. Without noise, rounding has
+moved θ too; equal scores of features whose offset is at most a thousand times their spread differ
+by less than 2e-11, and distinct scores of practical problems by much more than 1e-9."""
 
 
 class NoBounds(FairbanditError):  # noqa: N818
@@ -56,11 +53,6 @@ class RewardModel(ABC):
         """θ of a linear model, (B, U, d); None where the model is not linear."""
         return None
 
-    @property
-    def is_off(self) -> bool:
-        """Whether rounding has moved the parameters themselves, and not only what they give."""
-        return False
-
     def take(self, index: Tensor) -> Self:
         """The models at the given positions, (N,) int64: one model a round."""
         taken = copy(self)
@@ -91,10 +83,6 @@ class RewardModel(ABC):
         """
         return self._error(contexts, groups, scores)
 
-    def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """No error of these scores exceeds this; it may be cheaper to compute, and much larger."""
-        return float(self.error(contexts, groups, scores).max())
-
     def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the true rewards of contexts.
 
@@ -114,8 +102,8 @@ class RewardModel(ABC):
         """Scores of (B, U or 1, M, d) contexts of (B, U or 1, M) groups: (B, U, M)."""
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        """See `error`; a model whose terms cancel, or that is itself off, overrides it."""
-        return ROUNDING * scores.abs()
+        """See `error`; a model whose terms cancel overrides it."""
+        return PLAIN * scores.abs()
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         raise NoBounds(
@@ -129,38 +117,20 @@ class LinearModel(RewardModel):
 
     Args:
         theta: (B, U, d).
-        found: the regressions that gave θ, so that rounding has moved it; None where θ is given or
-            drawn.
+        tolerance: τ, which says how far rounding moves a score: `NOISY` or `PLAIN`.
     """
 
-    def __init__(self, theta: Tensor, found: Regressions | None = None) -> None:
+    def __init__(self, theta: Tensor, tolerance: float = PLAIN) -> None:
         super().__init__(theta)
-        self._found = found
-        if found is not None:  # which of the regressions each model is of
-            number = torch.arange(theta.shape[1], device=theta.device)
-            self.parameters += (number.expand(theta.shape[:2]),)
+        self._tolerance = tolerance
 
     @property
     def theta(self) -> Tensor | None:
         """θ, (B, U, d)."""
         return self.parameters[0]
 
-    @property
-    def is_off(self) -> bool:
-        """Whether rounding has moved θ; see `RewardModel`."""
-        return self._found is not None
-
-    def error_limit(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> float:
-        """See `RewardModel`; the limit is the product of the largest values of all factors."""
-        if self._found is None:
-            return super().error_limit(contexts, groups, scores)
-        size, condition, reward_norm = self._found.largest
-        size *= float(torch.linalg.vector_norm(self._features(contexts, groups)))
-        others = (float(p.max()) for p in self.parameters[2:])
-        return size * self._slack(condition, reward_norm, *others)
-
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        """What θ multiplies, as a function of contexts and groups."""
+        """The features that θ multiplies, as a function of contexts and groups."""
         return contexts
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
@@ -168,31 +138,7 @@ class LinearModel(RewardModel):
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         features = self._features(contexts, groups)
-        if self._found is not None:  # by Cauchy and Schwarz, |⟨θ, x⟩| ≤ ‖r‖·‖x‖_{V⁻¹}
-            condition, reward_norm = self._found.condition, self._found.reward_norm
-            if len(self._found.at) > 1:
-                number = self.parameters[1][0]
-                condition, reward_norm = condition[:, number], reward_norm[:, number]
-            slack = self._slack(condition, reward_norm, *self.parameters[2:])
-            return slack[..., None] * self._squares(self._found, features).sqrt_()
-        theta = self.parameters[0]
-        return products(max(ROUNDING, theta.shape[2] * EPS) * theta.abs(), features.abs())
-
-    def _slack(self, condition: Any, reward_norm: Any, *others: Any) -> Any:
-        """How far rounding may have moved scores where ‖xF‖ is 1.
-
-        The arguments are those of each model, (B, U), or the largest of all, numbers; the others
-        are the model's further parameters.
-        """
-        return SOLVED * condition**0.5 * reward_norm
-
-    def _squares(self, found: Regressions, features: Tensor) -> Tensor:
-        """‖xF‖², (B, U or 1, M), which is no less than that of ‖x‖_{V⁻¹}."""
-        root = found.root
-        if root.shape[1] > 1:
-            return (features @ root.index_select(1, self.parameters[1][0])).square_().sum(-1)
-        along = (features.flatten(1, 2) @ root[:, 0]).square_()
-        return along.sum(-1).view(features.shape[:3])
+        return products(self._tolerance * self.parameters[0].abs(), features.abs())
 
 
 def products(theta: Tensor, contexts: Tensor) -> Tensor:
@@ -205,7 +151,7 @@ def products(theta: Tensor, contexts: Tensor) -> Tensor:
 def check_size(contexts: Tensor, regularization: float) -> None:
     """Refuses contexts x with 64·eps·‖x‖² > λ: rounding would hide what others say of θ."""
     largest = float(contexts.norm(dim=-1).max()) if contexts.numel() else 0.0
-    if SOLVED * largest * largest > regularization:
+    if 64 * torch.finfo(torch.float64).eps * largest * largest > regularization:
         raise FairbanditError(
             f"rounding would hide all contexts but that of norm {largest:.3g}; use contexts of a "
             "smaller scale or a larger regularization (λ)"

@@ -138,3 +138,40 @@ def test_twins_have_equal_chances(name: str) -> None:
             assert shares.probabilities[-20:].tolist() == shares.probabilities[of].tolist()
             assert shares.index[-20:].tolist() == shares.index[of].tolist()
         agent.update(float(x[agent.act(x, labels).candidate].sum()))
+
+
+@pytest.mark.parametrize("name", ["empirical_cdf", "recent_cdf"])
+def test_an_absurd_candidate_does_not_make_others_tie(name: str) -> None:
+    """A candidate of 10¹⁵ that is not picked, and that no rank window holds later on."""
+    rank = {"name": name, "size": 20} if name == "recent_cdf" else name
+    policy = {"split": "halves", "estimator": RIDGE, "rank": rank}
+    agent = Agent.from_config(policy, features=3, groups=["a"])
+    draws, apart = np.random.default_rng(0), 0
+    for t in range(200):
+        x = draws.normal(size=(4, 3))
+        if t == 50:
+            x[0] = (-1e15, 0, 0)
+        decision = agent.act(x, ["a"] * 4)
+        assert t != 50 or decision.candidate
+        agent.update(float(x[decision.candidate, 0] + 0.1 * draws.normal()), decision.ticket)
+        if t >= 100:
+            pair = agent.explain(draws.normal(size=(2, 3)), ["a", "a"])
+            apart += float(pair.probabilities.max()) == 1
+    assert apart >= 90
+
+
+def test_a_model_of_pairs_depends_on_the_set_of_outcomes() -> None:
+    """Rewards of one shortlist, some of which are equal, come in another order."""
+    policy = {"split": "full", "rank": "identity", "refresh": 1.2}
+    estimator = {"name": "pairwise_probit", "partners": 1}
+    scores = []
+    for way in (1, -1):
+        agent = Agent.from_config({**policy, "estimator": estimator}, features=2, groups=["a"])
+        draws = np.random.default_rng(0)
+        for _ in range(12):
+            x = draws.normal(size=(3, 2))
+            decision = agent.act(x, ["a"] * 3, picks=3)
+            for place in range(3)[::way]:
+                agent.update(float(x[place, 0] > 0), decision.ticket, place)
+        scores.append(agent.explain(np.eye(2), ["a", "a"]).scores.tolist())
+    assert scores[0] == scores[1]

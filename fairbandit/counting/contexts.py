@@ -39,7 +39,6 @@ class _State(TypedDict):
     keys: Tensor
     rounds: Natural
     forgotten: Natural
-    largest: Tensor
 
 
 class Memory:
@@ -52,7 +51,7 @@ class Memory:
     because a NumPy call on a few numbers takes less time than a tensor operation.
 
     Args:
-        like: a tensor (B, d) that fixes sizes, dtype and device.
+        like: a tensor (B, ·, d) that fixes sizes, dtype and device.
         first: the number of forgotten entries of each group, (G,).
         needed: the number of entries that must fit, forgotten ones included, (G,).
 
@@ -70,7 +69,7 @@ class Memory:
     """
 
     def __init__(self, like: Tensor, first: Ints, needed: Ints) -> None:
-        (b, d), g = like.shape, len(first)
+        (b, _, d), g = like.shape, len(first)
         room = np.maximum(2 * (needed - first), LEAST_ROOM)
         length, start = int(room.sum()), room.cumsum() - room
         self.most, self.addresses = first + room, (start - first).tolist()
@@ -88,8 +87,6 @@ class Contexts(NamedTuple):
 
     Attributes:
         rounds: the number of rounds that were appended.
-        largest: |x| in each feature, (B, 1 + N, d): the largest before the last append, and the
-            largest in each of its N rounds.
         max_contexts: the number of last contexts of each group that count; None counts all. If it
             is set, memory does not grow with the rounds.
         forgotten: the number of first rounds that are forgotten.
@@ -99,7 +96,6 @@ class Contexts(NamedTuple):
     """
 
     rounds: int
-    largest: Tensor
     max_contexts: int | None
     forgotten: int
     first: Ints
@@ -115,10 +111,9 @@ class Contexts(NamedTuple):
             groups: G.
             max_contexts: the number of last contexts of each group that count; None counts all.
         """
-        b, _, d = like.shape
-        total, largest = np.zeros((b, groups), np.int64), like.new_zeros(b, 1, d)
-        memory = Memory(largest[:, 0], total[0], total[0])
-        return cls(0, largest, max_contexts, 0, total[0], total, memory)
+        total = np.zeros((len(like), groups), np.int64)
+        memory = Memory(like, total[0], total[0])
+        return cls(0, max_contexts, 0, total[0], total, memory)
 
     def restored(self, state: Mapping[str, Any]) -> Contexts:
         """The value whose `state` this is; this one has the same sizes, and `max_contexts`.
@@ -126,17 +121,17 @@ class Contexts(NamedTuple):
         Raises:
             ValueError: no value of these sizes has such a state.
         """
-        read, none = msgspec.convert(state, _State), self.largest[:, :0]
-        contexts, largest = fitted(read["contexts"], none), fitted(read["largest"], none)
+        read, none = msgspec.convert(state, _State), self.memory.rows[:, :0]
+        contexts = fitted(read["contexts"], none)
         held = fitted(read["keys"], torch.zeros_like(contexts[..., 0], dtype=torch.int64))
         keys = held.numpy(force=True)
         groups, came = keys >> BITS, keys & LATEST
         ordered = all((np.diff(row[row >= 0]) >= 0).all() for row in keys)
-        here = within(held, -1, (self.groups << BITS) - 1) and largest.shape[1] == 1
+        here = within(held, -1, (self.groups << BITS) - 1)
         if not here or not ordered or not (came[keys >= 0] - 1 < read["rounds"]).all():
             raise ValueError("its contexts are not of its rounds and groups")
         empty = self.empty(none, self.groups, self.max_contexts)
-        value = empty._with(contexts, groups, came, read["rounds"], largest)
+        value = empty._with(contexts, groups, came, read["rounds"])
         return value._replace(forgotten=read["forgotten"])
 
     def state(self) -> dict[str, Any]:
@@ -145,14 +140,13 @@ class Contexts(NamedTuple):
         groups = keys >> BITS
         number = np.arange(keys.shape[1]) - np.array(self.memory.addresses, np.int64)[groups]
         gone = (keys & LATEST > self.rounds) | (number < self.first[groups])
-        some = torch.from_numpy(np.flatnonzero(~gone.all(0))).to(self.largest.device)
+        some = torch.from_numpy(np.flatnonzero(~gone.all(0))).to(self.memory.rows.device)
         keys[gone] = -1
         return {
             "contexts": self.memory.rows.index_select(1, some),
             "keys": torch.from_numpy(keys).to(some.device).index_select(1, some),
             "rounds": self.rounds,
             "forgotten": self.forgotten,
-            "largest": self.largest.amax(1, keepdim=True),
         }
 
     @property
@@ -167,18 +161,10 @@ class Contexts(NamedTuple):
             contexts: (B, N, K, d), copied.
             groups: (B, N, K) int64, −1 for an empty place.
         """
-        sizes, host = contexts.abs(), groups.flatten(1).numpy(force=True)
-        if host.min() < 0:
-            sizes.masked_fill_((groups < 0)[..., None], 0)
-        largest = torch.cat([self.largest.amax(1, keepdim=True), sizes.amax(2)], 1)
         n, k = groups.shape[1:]
         came = np.arange(self.rounds + 1, self.rounds + n + 1).repeat(k)
-        return self._with(contexts.flatten(1, 2), host, came, self.rounds + n, largest)
-
-    def largest_before(self, first: int, count: int) -> Tensor:
-        """The running maximum of |x| before each of `count` rounds from `first`, (B, count, d)."""
-        at = self.largest.shape[1] - 1 - (self.rounds + 1 - first)
-        return self.largest.cummax(1).values[:, at : at + count]
+        host = groups.flatten(1).numpy(force=True)
+        return self._with(contexts.flatten(1, 2), host, came, self.rounds + n)
 
     def forget(self, rounds: int) -> Contexts:
         """The value without the first rounds, which no later window reads.
@@ -222,11 +208,9 @@ class Contexts(NamedTuple):
         """The rounds of entries low … high − 1 of a group, (B, L) int64."""
         address = self.memory.addresses[group]
         keys = self.memory.keys[:, address + low : address + high] & LATEST
-        return torch.from_numpy(keys).to(self.largest.device)
+        return torch.from_numpy(keys).to(self.memory.rows.device)
 
-    def _with(
-        self, contexts: Tensor, groups: Ints, came: Ints, rounds: int, largest: Tensor
-    ) -> Contexts:
+    def _with(self, contexts: Tensor, groups: Ints, came: Ints, rounds: int) -> Contexts:
         """The value with further contexts (B, M, d) of groups (B, M), −1 for none.
 
         `came` holds their rounds, (B, M), or (M,) if those of all replicas are the same, and
@@ -253,11 +237,11 @@ class Contexts(NamedTuple):
         came = came.ravel()[at % came.size]
         memory.keys.ravel()[row] = memory.base.ravel()[cell] + came
         memory.stamps[rounds] = True
-        return self._replace(rounds=rounds, largest=largest, total=total, memory=memory)
+        return self._replace(rounds=rounds, total=total, memory=memory)
 
     def _copied(self, first: Ints, needed: Ints) -> Memory:
         """A new memory with the kept entries and room for `needed` entries of each group."""
-        memory, old = Memory(self.largest[:, 0], first, needed), self.memory
+        memory, old = Memory(self.memory.rows, first, needed), self.memory
         for group, high in enumerate(self.total.max(0).tolist()):
             low, start = int(first[group]), memory.addresses[group]
             came = old.keys[:, old.addresses[group] + low : old.addresses[group] + high] & LATEST

@@ -3,7 +3,7 @@
 from fairbandit.estimators.base import Estimator, State
 from fairbandit.estimators.forgetting_ridge import ForgettingRidge
 from fairbandit.estimators.group_ridge import GroupModel, GroupRidge, Shared
-from fairbandit.estimators.normal_scores import NormalScores, OrderEstimator, OrderModel
+from fairbandit.estimators.normal_scores import NormalScores, OrderEstimator
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge, Radius
 from fairbandit.estimators.oracle import Oracle, TrueLinearModel, TrueModel
 from fairbandit.estimators.pairwise_probit import PairwiseProbit
@@ -26,7 +26,6 @@ __all__ = [
     "OptimisticRidge",
     "Oracle",
     "OrderEstimator",
-    "OrderModel",
     "PairwiseProbit",
     "Radius",
     "Regressor",

@@ -67,11 +67,11 @@ class ForgettingRidge(OptimisticRidge):
         both.diagonal(dim1=3, dim2=4)[..., 1:] += self.regularization
         found = Regressions.of(both[:, 0])
         if not self._scale(problem):
-            return LinearModel(found.theta, found)
+            return LinearModel(found.theta)
         lower = cholesky(both[:, 1])
         width = self._radius(problem, 2 * lower.diagonal(dim1=2, dim2=3).log().sum(2), n_train)
         spread = replace(found, root=found.root @ (found.root.mT @ lower))  # V⁻¹L with LLᵀ = Ṽ
-        return OptimisticModel(found.theta, width, found, False, spread)
+        return OptimisticModel(found.theta, width, spread)
 
     def _advance(self, state: State, outcomes: Outcomes) -> State:
         last = max(state[0], int(outcomes.rounds[-1]))

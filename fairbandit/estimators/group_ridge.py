@@ -46,11 +46,10 @@ class GroupModel(LinearModel):
     Args:
         shared: what the groups share; it gives z.
         theta: (B, U, p).
-        found: as for `LinearModel`.
     """
 
-    def __init__(self, shared: Shared, theta: Tensor, found: Regressions) -> None:
-        super().__init__(theta, found)
+    def __init__(self, shared: Shared, theta: Tensor) -> None:
+        super().__init__(theta)
         self._shared = shared
 
     @property
@@ -98,4 +97,4 @@ class GroupRidge(Ridge):
     def _model(
         self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
-        return GroupModel(self.shared, theta, found)
+        return GroupModel(self.shared, theta)

@@ -11,37 +11,10 @@ from torch.nn.functional import one_hot
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator, State
 from fairbandit.maths.orders import normal_scores, pieces
-from fairbandit.models import SOLVED, LinearModel, RewardModel
+from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
-
-
-class OrderModel(LinearModel):
-    """A linear model whose θ comes from the order of rewards: scores of one group compare.
-
-    Rounding moves θ by about 64·eps times the condition number κ of the equations, and scores tie
-    within that.
-
-    Args:
-        theta: (B, U, d).
-        equations: the symmetric matrices that were solved for θ, (B, U, d, d).
-    """
-
-    def __init__(self, theta: Tensor, equations: Tensor) -> None:
-        super().__init__(theta)
-        values = torch.linalg.eigvalsh(equations)
-        condition = values[..., -1] / values[..., 0].clamp(min=torch.finfo(values.dtype).tiny)
-        self.parameters += (SOLVED * condition * theta.norm(dim=2),)
-
-    @property
-    def is_off(self) -> bool:
-        """True: rounding has moved θ; see `RewardModel`."""
-        return True
-
-    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        slack = self.parameters[1][..., None] * contexts.norm(dim=-1)
-        return super()._error(contexts, groups, scores) + slack
 
 
 class OrderEstimator(Estimator):
@@ -111,4 +84,4 @@ class NormalScores(OrderEstimator):
             found.append((w.mT @ w + penalty, w.mT @ z[..., None]))
         equations, sums = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
         theta = torch.cholesky_solve(sums, torch.linalg.cholesky(equations))[..., 0]
-        return OrderModel(theta, equations)
+        return LinearModel(theta)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
-from fairbandit.models import ROUNDING, SOLVED, LinearModel, RewardModel, products
+from fairbandit.models import NOISY, PLAIN, LinearModel, RewardModel, products
 from fairbandit.part import Problem
 from fairbandit.registry import register
 
@@ -23,22 +22,17 @@ class OptimisticModel(LinearModel):
     Args:
         theta: (B, U, d).
         width: β, (B, U).
-        found: gives V⁻¹ of the U models.
-        noisy: whether noise was injected into θ, so that its rounding does not count.
-        spread: regressions whose FFᵀ, at most V⁻¹, replaces V⁻¹ in the bonus; None keeps V⁻¹.
+        solved: gives V⁻¹ of the U models.
+        tolerance: as for `LinearModel`.
     """
 
     def __init__(
-        self,
-        theta: Tensor,
-        width: Tensor,
-        found: Regressions,
-        noisy: bool,
-        spread: Regressions | None = None,
+        self, theta: Tensor, width: Tensor, solved: Regressions, tolerance: float = PLAIN
     ) -> None:
-        super().__init__(theta, found)
-        self.parameters += (width,)
-        self._solved, self._noisy = found if spread is None else spread, noisy
+        super().__init__(theta, tolerance)
+        number = torch.arange(theta.shape[1], device=theta.device)  # of each model's regression
+        self.parameters += (number.expand(theta.shape[:2]), width)
+        self._solved = solved
 
     @property
     def theta(self) -> None:
@@ -48,10 +42,9 @@ class OptimisticModel(LinearModel):
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], contexts) + self._bonus(contexts)
 
-    def _slack(self, condition: Any, reward_norm: Any, *others: Any) -> Any:
-        """See `LinearModel`; the rounding of ‖x‖_{V⁻¹} grows with the condition number of V."""
-        bonus = (SOLVED * condition**0.5 + ROUNDING * condition) * others[0]
-        return bonus if self._noisy else bonus + super()._slack(condition, reward_norm)
+    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        bonus = scores - products(self.parameters[0], contexts)
+        return super()._error(contexts, groups, scores) + PLAIN * bonus
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
@@ -60,7 +53,12 @@ class OptimisticModel(LinearModel):
     def _bonus(self, contexts: Tensor) -> Tensor:
         """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
         _, number, width = self.parameters
-        squares, update = self._squares(self._solved, contexts), self._solved.update
+        root, update = self._solved.root, self._solved.update
+        if root.shape[1] > 1:
+            squares = (contexts @ root.index_select(1, number[0])).square_().sum(-1)
+        else:
+            along = (contexts.flatten(1, 2) @ root[:, 0]).square_()
+            squares = along.sum(-1).view(contexts.shape[:3])
         if update is not None:
             n = update.w.shape[1]
             along = (contexts.flatten(1, 2) @ update.w.mT).square_()
@@ -136,7 +134,7 @@ class OptimisticRidge(Ridge):
         self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
         width = self._radius(problem, found.log_det, n_train)
-        return OptimisticModel(theta, width, found, self.noise > 0)
+        return OptimisticModel(theta, width, found, NOISY if self.noise else PLAIN)
 
     def _radius(self, problem: Problem, log_det: Tensor, n_train: list[int]) -> Tensor:
         """The width c·β of the confidence set after each n, (B, U), given ln det V."""

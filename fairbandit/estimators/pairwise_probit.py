@@ -8,9 +8,9 @@ from torch.nn.functional import one_hot, pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import State
-from fairbandit.estimators.normal_scores import OrderEstimator, OrderModel
+from fairbandit.estimators.normal_scores import OrderEstimator
 from fairbandit.maths.orders import pairs, pieces, probit_fit
-from fairbandit.models import RewardModel, check_size
+from fairbandit.models import LinearModel, RewardModel, check_size
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
@@ -61,9 +61,10 @@ class PairwiseProbit(OrderEstimator):
         at, d = outcomes.counts(n_train), problem.features
         played, x, groups, rewards = outcomes.rows(0, at[-1])
         check_size(x, self.regularization)
-        if bool((played[1:] == played[:-1]).any()):  # by reward, in whatever order they came
-            order = rewards.argsort(dim=1, stable=True)
-            order = order.gather(1, played[order].argsort(dim=1, stable=True))
+        if bool((played[1:] == played[:-1]).any()):  # in an order that is theirs, however they came
+            order = torch.arange(len(played), device=x.device).expand_as(rewards)
+            for key in (*x.unbind(2), groups, rewards, played.expand_as(rewards)):
+                order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
             x = x.gather(1, order[..., None].expand_as(x))
             groups, rewards = groups.gather(1, order), rewards.gather(1, order)
         draws = problem.zeros(problem.replicas, 0, self.partners)
@@ -76,7 +77,7 @@ class PairwiseProbit(OrderEstimator):
         rows = (sign[..., None] * (x[:, :, None] - others)).flatten(1, 2)
         own = one_hot(groups + 1, problem.groups + 1)[..., 1:]
         sizes = pad(own.cumsum(1), (0, 0, 1, 0))  # of each group, after so many outcomes
-        found = list[tuple[Tensor, Tensor]]()
+        found = list[Tensor]()
         for some in pieces(len(at), rows.numel()):
             n = torch.tensor(at[some], device=x.device)[:, None]
             pick = torch.arange(at[some][-1], device=x.device).repeat_interleave(self.partners)
@@ -85,5 +86,4 @@ class PairwiseProbit(OrderEstimator):
             weights = (sign.abs() * stands_for[..., None]).flatten(1)[:, None, : len(pick)] / others
             trains = weights.where(pick < n, 0.0)  # (B, U, P)
             found.append(probit_fit(rows[:, : len(pick)], trains, self.regularization))
-        theta, equations = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
-        return OrderModel(theta, equations)
+        return LinearModel(torch.cat(found, 1))

@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
 from fairbandit.maths.regressions import Regression, Regressions
-from fairbandit.models import LinearModel, RewardModel
+from fairbandit.models import NOISY, PLAIN, LinearModel, RewardModel
 from fairbandit.part import PAPER, Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
@@ -25,9 +25,8 @@ class Ridge(Estimator):
     V_n = Σ_{s≤n} x_s x_sᵀ + λI, b_n = Σ_{s≤n} r_s x_s, θ_n = V_n⁻¹ b_n + ρ/(d√n)·γ_n with γ_n
     standard normal, drawn once for each n (Algorithms 1 and 2, line 5).
 
-    Scores tie within the rounding of their last product where there is noise, since anything wider
-    undoes the parity that the noise buys. Without noise, rounding has moved θ_n too: a score may be
-    off by 64·eps·√cond(V) times the largest score that the regression could give.
+    Scores tie within the rounding of their last product where there is noise, and within 1e-9 of
+    their terms where there is none; see `models.NOISY`.
 
     Args:
         regularization: λ > 0.
@@ -95,7 +94,7 @@ class Ridge(Estimator):
         self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
         """The model of θ with its noise, (B, U, width)."""
-        return LinearModel(theta, None if self.noise else found)
+        return LinearModel(theta, NOISY if self.noise else PLAIN)
 
     def _injected(self, problem: Problem, n_train: list[int]) -> Tensor:
         """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""

@@ -99,7 +99,7 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
     return partner, sign, stands_for[..., 0].to(rewards.dtype)
 
 
-def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> tuple[Tensor, Tensor]:
+def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> Tensor:
     """θ = argmax Σ_p w_p·log Φ(⟨θ, z_p⟩) − λ/2·‖θ‖², by Newton's method from 0 with step halving.
 
     The objective is strictly concave. Each model stops by itself, so that it does not depend on
@@ -111,7 +111,7 @@ def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> tuple[Ten
         regularization: λ > 0.
 
     Returns:
-        θ, (B, U, d); and minus the Hessian there, (B, U, d, d).
+        θ, (B, U, d).
 
     Raises:
         FairbanditError: it does not converge, as with contexts too large for double precision.
@@ -131,7 +131,7 @@ def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> tuple[Ten
         weights = trains * mills * (margin + mills)
         curvature = (weights[..., None] * rows[:, None]).mT @ rows[:, None] + ridge
         if not bool(running.any()):
-            return theta, curvature
+            return theta
         root, failed = torch.linalg.cholesky_ex(curvature)
         if bool(failed.any()) or not bool(slope.isfinite().all()):
             break

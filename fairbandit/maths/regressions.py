@@ -150,32 +150,6 @@ class Regressions:
             torch.zeros_like(start[:, 0]), self.update.diagonal.log(), self.at
         )
 
-    @property
-    def reward_norm(self) -> Tensor:
-        """‖r‖, (B, U)."""
-        squares = self.start.gram[..., 0, 0]
-        if self.rows is not None:
-            squares = _up_to(squares, self.rows[..., 0].square(), self.at)
-        return squares.sqrt()
-
-    @property
-    def condition(self) -> Tensor:
-        """A bound of the condition number of V, (B, U): ‖F‖² times the trace of V."""
-        trace = self.start.gram.diagonal(dim1=-2, dim2=-1)[..., 1:].sum(-1)
-        if self.rows is not None:
-            trace = _up_to(trace, self.rows[..., 1:].square().sum(2), self.at)
-        return self.root.square().sum((2, 3)) * trace
-
-    @property
-    def largest(self) -> tuple[float, float, float]:
-        """Upper bounds of ‖F‖, `condition` and `reward_norm` of all regressions and replicas."""
-        squares = self.start.gram.diagonal(dim1=-2, dim2=-1)
-        if self.rows is not None:
-            squares = squares + self.rows.square().sum(1)
-        reward, *own = squares.flatten(0, -2).amax(0).tolist()
-        root = float(torch.linalg.vector_norm(self.root, dim=(2, 3)).max())
-        return root, root**2 * sum(own), math.sqrt(reward)
-
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
     """The Cholesky factors of V, and b, with the first i of some rows, for each i of some numbers.

@@ -29,13 +29,6 @@ class DenseContexts:
         none = torch.zeros(like.shape[:2], dtype=torch.int64, device=like.device)
         return cls(groups, max_contexts, like, none, none)
 
-    def largest_before(self, first: int, count: int) -> Tensor:
-        """The largest |x| in each feature before some rounds; see `Contexts`."""
-        sizes = self.contexts.abs() * (self.group_of >= 0)[..., None]
-        found = [sizes * (self.round_of < t)[..., None] for t in range(first, first + count)]
-        none = sizes.new_zeros(len(sizes), 1, sizes.shape[2])
-        return torch.stack([torch.cat([one, none], 1).amax(1) for one in found], 1)
-
     def append(self, contexts: Tensor, groups: Tensor) -> DenseContexts:
         rounds = self.rounds + groups.shape[1]
         new = torch.arange(self.rounds + 1, rounds + 1, device=groups.device)[:, None]

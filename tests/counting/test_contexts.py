@@ -26,7 +26,7 @@ def pools(b: int, n: int, k: int, d: int, groups: int, seed: int = 0) -> tuple[T
 
 def counts(value: Contexts) -> Tensor:
     """How many past scores of each group are at most 0 in all rounds."""
-    b, _, d = value.largest.shape
+    b, _, d = value.memory.rows.shape
     model, zero = Weights(torch.ones(b, 1, d).double()), torch.zeros(1).long()
     groups = torch.arange(value.groups).expand(b, 1, -1)
     window = np.array([[0], [value.rounds]])
