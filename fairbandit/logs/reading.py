@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, parquet
 
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import (
@@ -18,9 +17,9 @@ from fairbandit.environments.reading import (
     keep,
     listed,
     noted,
+    read_batches,
     read_header,
     read_table,
-    readable,
     remark,
     source_of,
     texts_of,
@@ -283,34 +282,13 @@ def _pieces(
     path: Path, decision: str, missing_values: Any, rows: int, separator: str
 ) -> Iterator[Source]:
     """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
-    first, rest = 0, None
-    with readable(path, separator) as file:
-        for batch in _batches(path, file, rows, separator):
-            if decision not in batch.schema.names:
-                raise FairbanditError(f"{path} has no column {decision!r}")
-            rest = batch if rest is None else pa.concat_tables([rest, batch])
-            end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
-            if end > 0 and len(rest) >= rows:
-                yield source_of(rest[:end], str(path), first, missing_values)
-                first, rest = first + end, rest[end:]
-        if rest is not None:
-            yield source_of(rest, str(path), first, missing_values)
-
-
-def _batches(path: Path, file: BinaryIO, rows: int, separator: str) -> Iterator[pa.Table]:
-    """The rows of a table, at most so many at a time."""
-    if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
-        whole = parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
-        for batch in whole.iter_batches(rows, use_threads=False):
-            yield pa.Table.from_batches([batch])
-        return
-    separator = "\t" if separator == "tab" else separator
-    types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
-    blocks = csv.open_csv(
-        file,
-        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(column_types=types),
-    )
-    for block in blocks:
-        for low in range(0, len(block), rows):
-            yield pa.Table.from_batches([block.slice(low, rows)])
+    batches = read_batches(path, read_header(path, separator), separator, rows)
+    first, rest = 0, next(batches)
+    source_of(rest, str(path)).need([decision])
+    for batch in batches:
+        rest = pa.concat_tables([rest, batch])
+        end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
+        if end > 0 and len(rest) >= rows:
+            yield source_of(rest[:end], str(path), first, missing_values)
+            first, rest = first + end, rest[end:]
+    yield source_of(rest, str(path), first, missing_values)
