@@ -109,6 +109,7 @@ def resolve_columns(
     chosen: Mapping[str, Any] | None,
     taken: Collection[str],
     exclude: Sequence[str] | None = None,
+    remedy: str = "",
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The specification of each feature column, with its codes, and why others are left out.
 
@@ -118,8 +119,9 @@ def resolve_columns(
         source: the table whose values are codes where none are given.
         chosen: what `chosen_columns` returned. If None, the cells of each column decide: numbers
             and truth values become numbers, texts that recur become categories.
-        taken: the columns of the group and of the reward, left out if `chosen` is None.
+        taken: the columns with another role, left out if `chosen` is None.
         exclude: columns that are no features.
+        remedy: the end of a notice that names columns that cannot be features; "" for no notice.
 
     Raises:
         FairbanditError: a column has numbers with decimal commas although `decimal` is a point, or
@@ -144,8 +146,11 @@ def resolve_columns(
             f"{source.name}: these features may be ids or names, which say nothing of other "
             f"{source.unit}s: {listed(doubts)}; exclude=[…] leaves columns out"
         )
-    out |= {name: reason for name, (_, reason) in judged.items() if reason}
-    return columns, {name: out[name] for name in every if name in out}
+    unfit = {name: reason for name, (_, reason) in judged.items() if reason}
+    if unfit and remedy:
+        text = listed([f"{name!r} ({reason})" for name, reason in unfit.items()])
+        remark(f"{source.name}: these columns are no features: {text}. {remedy}")
+    return columns, {name: one for name in every if (one := {**out, **unfit}.get(name))}
 
 
 def group_columns(given: Any) -> tuple[str, ...]:

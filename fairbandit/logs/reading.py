@@ -133,7 +133,11 @@ def _read(given: Mapping[str, Any]) -> Log:
             path, _held = keep(source)  # which lives until the end of this call
             paths = [Path(path)]
         how = [given[key] for key in marks]
-        source = _together([read_table(one, (), True, *how) for one in paths])
+    source = _together(
+        [source]
+        if isinstance(source, Source)
+        else [read_table(one, (), True, *how) for one in paths]
+    )
     _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")

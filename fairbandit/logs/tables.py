@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.columns import (
-    EXCLUDED,
+    CATEGORY,
     FEW,
     SMALL,
     check_groups,
@@ -59,17 +59,15 @@ def encoder_of(
     source.need(chosen or ())
     if by_name := isinstance(features, (list, tuple)):
         taken = [*taken, *(name for name in source.columns if name not in features)]
-    found, left_out = resolve_columns(source, chosen, taken, exclude)
+    remedy = "" if by_name else "features=[…] chooses others"
+    found, left_out = resolve_columns(source, chosen, taken, exclude, remedy)
     if by_name:
         for name in features:
             if name not in found:
                 reason = left_out.get(name, "there is no such column, or it has another role")
                 raise FairbanditError(f"{source.name}, column {name!r} is no feature: {reason}")
         found = {name: found[name] for name in features}
-    elif unasked := [f"{name!r} ({why})" for name, why in left_out.items() if why != EXCLUDED]:
-        text = listed(unasked)
-        remark(f"{source.name}: these columns are no features: {text}; features=[…] chooses others")
-    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, "category"), ())
+    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), ())
     kept = {name: one for name, one in {**found, **of_groups}.items() if name not in exclude}
     return Encoder.fitted(kept, source, bias=True)
 
@@ -83,23 +81,22 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     codes, every = pd.factorize(source.joined(groups).labels(JOINED.join(groups)), sort=True)
     rows = np.unique(codes, return_index=True)[1]
     by_group = {name: tuple(source.labels(name)[rows].tolist()) for name in groups}
-    further = {"group_columns": by_group, "features": encoder.names, "encoder": encoder}
-    contexts, own = encoder(source), encoder.columns
-    if gaps := {name: gap for name in own if (gap := int(source.gaps(name).sum()))}:
-        counts = listed([f"{gap:,} of {name!r}" for name, gap in gaps.items()])
-        remark(f"{source.name}: missing cells of features get the feature's mean: {counts}")
+    further: dict[str, Any] = {"group_columns": by_group, "reward": columns.reward}
+    further |= {"features": encoder.names, "encoder": encoder}
+    contexts, counts = encoder(source), {name: source.gaps(name).sum() for name in encoder.columns}
+    if gaps := [f"{count:,} of {name!r}" for name, count in counts.items() if count]:
+        remark(f"{source.name}: missing cells of features get the feature's mean: {listed(gaps)}")
     if strange := _strange(contexts, encoder):
         remark(
             f"{source.name}: features differ from the table by which they are standardised, by "
             f"other units, swapped columns or a drift: {listed(strange)}"
         )
-    further["reward"] = columns.reward
     return _log_of(source, columns, (codes, tuple(every)), contexts, **further)
 
 
 def _strange(contexts: Floats, encoder: Encoder) -> list[str]:
     """The numbers, standardised by another table, whose mean or deviation is far from its own."""
-    names, numbers = encoder.names, np.array(encoder.are_numbers)
+    names, numbers = encoder.names, np.isin(encoder.names, encoder.columns)
     if len(contexts) < SMALL:
         return []
     means, deviations = contexts.mean(0), contexts.std(0)
@@ -183,10 +180,7 @@ def _log_of(
     """The log of the candidates of a table, whose cells are checked here, whoever wrote it."""
     import pandas as pd
 
-    cells, files = source.frame[columns.decision], source.frame.index
-    several = isinstance(files, pd.MultiIndex)
-    names = files.get_level_values(0).to_numpy() if several else np.full(len(files), source.name)
-    files = files.codes[0] if several else np.zeros(len(files))
+    cells, files = source.frame[columns.decision], source.frame.index.get_level_values(0)
     codes = cells.groupby([files, cells.to_numpy()], sort=False).ngroup().to_numpy()
     order, rewards = source.numbers(columns.picked), source.numbers(columns.reward)
     is_pick = order > 0
@@ -215,7 +209,7 @@ def _log_of(
         scores=_spread(scores, pools, np.nan),
         **{"names": cells[places == 0].tolist(), **further},
     )
-    _check_repeats(log, pd.Series(names[places == 0]))
+    _check_repeats(log, files[places == 0].to_series(index=range(len(log))))
     return log
 
 
