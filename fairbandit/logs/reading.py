@@ -37,7 +37,8 @@ ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """How the files of logs are called."""
 
 _ANSWERS = {"yes": "1", "y": "1", "no": "0", "n": "0"}
-WORDS = {form(word): _ANSWERS[word] for word in _ANSWERS for form in (str, str.title, str.upper)}
+_FORMS = str, str.title, str.upper
+WORDS = {form(word): number for word, number in _ANSWERS.items() for form in _FORMS}
 """The words of a column `picked` that are numbers."""
 
 
@@ -118,26 +119,26 @@ def read_log(
 
 def _read(given: Mapping[str, Any]) -> Log:
     """The log for the arguments of `read_log`."""
-    source, marks = given["source"], ("separator", "decimal", "missing_values")
+    source, how = (
+        given["source"],
+        [given[key] for key in ("separator", "decimal", "missing_values")],
+    )
     if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
         return read_obp(source, **_taken("obp", given, "group", "propensity"))
-    if not isinstance(source, Source):
-        if isinstance(source, (str, PathLike)):
-            kind, paths = _files(Path(source))
-            if kind == "agent":
-                return read_own(paths, str(source), **_taken("an agent", given))
-            if kind == "dsjson":
-                keys = "group", "features", "exclude", "like", "bad_lines"
-                return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
-        else:
-            path, _held = keep(source)  # which lives until the end of this call
-            paths = [Path(path)]
-        how = [given[key] for key in marks]
-    source = _together(
-        [source]
-        if isinstance(source, Source)
-        else [read_table(one, (), True, *how) for one in paths]
-    )
+    if isinstance(source, Source):
+        tables = [source]
+    elif isinstance(source, (str, PathLike)):
+        kind, paths = _files(Path(source))
+        if kind == "agent":
+            return read_own(paths, str(source), **_taken("an agent", given))
+        if kind == "dsjson":
+            keys = "group", "features", "exclude", "like", "bad_lines"
+            return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
+        tables = [read_table(one, (), True, *how) for one in paths]
+    else:
+        path, _held = keep(source)  # which lives until the end of this call
+        tables = [read_table(path, (), True, *how)]
+    source = _together(tables)
     _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
@@ -150,10 +151,9 @@ def _read(given: Mapping[str, Any]) -> Log:
         raise FairbanditError(f"columns: expected their names, got {taken}")
     if [name for name in taken if name not in source.frame] == [columns.propensity]:
         raise FairbanditError(
-            f"{source.name} has no column {columns.propensity!r}; propensity=NAME names the column "
-            "of the probabilities with which candidates were picked. If nobody knows them, "
-            "propensity=null (None in Python) reads the log, but only direct estimates remain, "
-            f"which rest on a model of rewards. It has {listed([*map(repr, source.columns)])}"
+            f"{source.name} has no column {columns.propensity!r} of probabilities; propensity=NAME "
+            "names another. Without it, propensity=null (None in Python) leaves only estimates by "
+            f"a model of rewards. It has {listed([*map(repr, source.columns)])}"
         )
     source.need(taken)
     words = source.frame.replace({columns.picked: WORDS})
