@@ -20,7 +20,7 @@ from fairbandit.environments.columns import (
 )
 from fairbandit.environments.reading import Source, listed, read_header, read_table
 from fairbandit.labels import JOINED
-from fairbandit.logs import Ints, Log, is_table
+from fairbandit.logs import Log, is_table
 from fairbandit.registry import completed
 from fairbandit.run.table import console, make_table
 
@@ -110,18 +110,13 @@ def _facts(log: Log) -> dict[str, str]:
     features = listed(list(names), 12) if names else "without names"
     return {
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
-        "candidates": f"{here.sum():,}, {_range(here.sum(1))} a decision",
-        "picks": f"{picked.sum():,}, {_range(picked.sum(1))} a decision",
+        "candidates": f"{here.sum():,}, at most {here.sum(1).max():,} a decision",
+        "picks": f"{picked.sum():,}, at most {picked.sum(1).max():,} a decision",
         "groups": listed(groups),
         "features": f"{len(log.features)}: {features}",
         "propensities": known if log.probabilities is None else "of all candidates",
         "rewards": f"{log.reward or 'reward'}; {1 - log.missing:.1%} of the picks have one",
     }
-
-
-def _range(sizes: Ints) -> str:
-    low, high = sizes.min(), sizes.max()
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _read(words: Sequence[str]) -> dict[str, Any]:

@@ -154,19 +154,12 @@ def resolve_columns(
 
 
 def group_columns(given: Any) -> tuple[str, ...]:
-    """The columns of the group: one, or several of intersectional groups.
-
-    Raises:
-        FairbanditError: neither the name of a column nor a list of different names.
-    """
+    """The columns of the group, of which there are several for intersectional groups."""
     names = (given,) if isinstance(given, str) else given
     texts = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
     if texts and len(set(names)) == len(names) > 0:
         return tuple(names)
-    raise FairbanditError(
-        f"group: expected the name of a column, or a list of names for intersectional groups; got "
-        f"{shown(given)}"
-    )
+    raise FairbanditError(f"group: expected a column, or a list of columns; got {shown(given)}")
 
 
 def check_groups(where: str, sizes: Mapping[str, int]) -> None:
@@ -175,16 +168,12 @@ def check_groups(where: str, sizes: Mapping[str, int]) -> None:
     Args:
         where: the table and its column, for messages.
         sizes: the number of members by label.
-
-    Raises:
-        FairbanditError: most of more than ten groups have fewer than `FEW` members.
     """
     few = sum(size < FEW for size in sizes.values())
     if few > max(len(sizes) / 2, 10):
         raise FairbanditError(
             f"{where}: {few:,} of {len(sizes):,} groups have fewer than {FEW} members, so that "
-            "relative ranks within groups say nothing; expected a column of few labels, such as "
-            "sex, or a number that was cut into intervals"
+            "relative ranks say nothing; expected few labels, as of a number cut into intervals"
         )
     if small := [f"{label!r}: {size}" for label, size in sizes.items() if size < SMALL]:
         remark(f"{where}: relative ranks are coarse in groups of few members: {listed(small)}")
