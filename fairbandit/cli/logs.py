@@ -29,8 +29,7 @@ def given_log(
         valid = ", ".join(sorted({*reading, *options}))
         raise FairbanditError(f"unknown key {', '.join(unknown)}; the keys are {valid}")
     columns = {key: settings[key] for key in settings if key in reading}
-    # a number names a column, too
-    columns = {key: str(one) if isinstance(one, int) else one for key, one in columns.items()}
+    columns |= {key: str(one) for key, one in columns.items() if isinstance(one, int)}  # a name
     if "like" in columns:
         like = read_log(columns.pop("like"), **columns)
         columns |= {"like": like, "features": None, "exclude": None}

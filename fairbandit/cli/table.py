@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from fairbandit.cli.logs import given_log
@@ -17,10 +18,9 @@ from fairbandit.environments.columns import (
     group_columns,
     resolve_columns,
 )
-from fairbandit.environments.reading import Source, listed, read_table
+from fairbandit.environments.reading import Source, listed, read_header, read_table
 from fairbandit.labels import JOINED
-from fairbandit.logs import is_table
-from fairbandit.logs.report import report
+from fairbandit.logs import Log, is_table
 from fairbandit.registry import completed
 from fairbandit.run.table import console, make_table
 
@@ -61,21 +61,15 @@ def table(words: Sequence[str]) -> None:
     given = parser.parse_args(words)
     settings, out = _read(given.parameters), console()
     if _is_log(Path(given.file), settings):
-        log, _ = given_log(given.file, settings, report)
-        out.print(make_table(["log", Path(given.file).name], report(log).items()))
+        log, _ = given_log(given.file, settings, _facts)
+        out.print(make_table(["log", Path(given.file).name], _facts(log).items()))
         return
     spec = completed("environment", {"name": "table", "path": given.file, **settings})
     columns_of = group_columns(spec["group"])
     spec["group"], chosen = JOINED.join(columns_of), chosen_columns(spec["columns"])
     taken = (*columns_of, spec["reward"])
-    source = read_table(
-        given.file,
-        [*taken, *(chosen or ())],
-        every=chosen is None,
-        separator=spec["separator"],
-        decimal=spec["decimal"],
-        missing_values=spec["missing_values"],
-    )
+    how = [spec[key] for key in ("separator", "decimal", "missing_values")]
+    source = read_table(given.file, [*taken, *(chosen or ())], chosen is None, *how)
     columns, left_out = resolve_columns(source, chosen, taken, spec["exclude"])
     source = source.joined(columns_of)
     rewards = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))
@@ -85,10 +79,9 @@ def table(words: Sequence[str]) -> None:
     out.print(_features(source, columns, spec, sorted(groups.index)))
     if left_out:
         out.print(make_table(["left out", "why"], left_out.items()))
+    groups = groups.sort_values("n", ascending=False, kind="stable")
     rows, mean = [], f"mean {spec['reward']}"
-    for group, n, own_mean, std in groups.sort_values(
-        "n", ascending=False, kind="stable"
-    ).itertuples():
+    for group, n, own_mean, std in groups.itertuples():
         small = " (too small)" if n < spec["min_group_size"] else ""
         rows.append((group + small, f"{n:,}", f"{own_mean:.4g}", f"{std:.3g}"))
     out.print(make_table([spec["group"], "rows", mean, "std"], rows, right=["rows", mean, "std"]))
@@ -104,9 +97,26 @@ def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
     """Whether a file or folder holds logged decisions, by its name, its columns or the settings."""
     if path.is_dir() or not is_table(path):
         return True
-    separator = settings.get("separator", ",")
-    names = read_table(path, (), separator=separator).columns if path.is_file() else ()
+    names = read_header(path, settings.get("separator", ","))
     return bool(settings.keys() & _OF_LOGS) or {"decision", "picked"} <= {*names}
+
+
+def _facts(log: Log) -> dict[str, str]:
+    """What was read of a log; notices say what was left out, the order and missing cells."""
+    here, picked = log.groups >= 0, log.picks >= 0
+    counts, names = np.bincount(log.groups[here]), log.schema.names
+    groups = [f"{label}: {count:,}" for label, count in zip(log.labels, counts, strict=False)]
+    known = "unknown" if np.isnan(log.propensities[picked]).any() else "of the picks alone"
+    features = listed(list(names), 12) if names else "without names"
+    return {
+        "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
+        "candidates": f"{here.sum():,}, at most {here.sum(1).max():,} a decision",
+        "picks": f"{picked.sum():,}, at most {picked.sum(1).max():,} a decision",
+        "groups": listed(groups),
+        "features": f"{len(log.features)}: {features}",
+        "propensities": known if log.probabilities is None else "of all candidates",
+        "rewards": f"{log.reward or 'reward'}; {1 - log.missing:.1%} of the picks have one",
+    }
 
 
 def _read(words: Sequence[str]) -> dict[str, Any]:

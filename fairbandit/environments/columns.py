@@ -109,6 +109,7 @@ def resolve_columns(
     chosen: Mapping[str, Any] | None,
     taken: Collection[str],
     exclude: Sequence[str] | None = None,
+    remedy: str = "",
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The specification of each feature column, with its codes, and why others are left out.
 
@@ -118,8 +119,9 @@ def resolve_columns(
         source: the table whose values are codes where none are given.
         chosen: what `chosen_columns` returned. If None, the cells of each column decide: numbers
             and truth values become numbers, texts that recur become categories.
-        taken: the columns of the group and of the reward, left out if `chosen` is None.
+        taken: the columns with another role, left out if `chosen` is None.
         exclude: columns that are no features.
+        remedy: the end of a notice that names columns that cannot be features; "" for no notice.
 
     Raises:
         FairbanditError: a column has numbers with decimal commas although `decimal` is a point, or
@@ -144,24 +146,20 @@ def resolve_columns(
             f"{source.name}: these features may be ids or names, which say nothing of other "
             f"{source.unit}s: {listed(doubts)}; exclude=[…] leaves columns out"
         )
-    out |= {name: reason for name, (_, reason) in judged.items() if reason}
-    return columns, {name: out[name] for name in every if name in out}
+    unfit = {name: reason for name, (_, reason) in judged.items() if reason}
+    if unfit and remedy:
+        text = listed([f"{name!r} ({reason})" for name, reason in unfit.items()])
+        remark(f"{source.name}: these columns are no features: {text}. {remedy}")
+    return columns, {name: one for name in every if (one := {**out, **unfit}.get(name))}
 
 
 def group_columns(given: Any) -> tuple[str, ...]:
-    """The columns of the group: one, or several of intersectional groups.
-
-    Raises:
-        FairbanditError: neither the name of a column nor a list of different names.
-    """
+    """The columns of the group, of which there are several for intersectional groups."""
     names = (given,) if isinstance(given, str) else given
     texts = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
     if texts and len(set(names)) == len(names) > 0:
         return tuple(names)
-    raise FairbanditError(
-        f"group: expected the name of a column, or a list of names for intersectional groups; got "
-        f"{shown(given)}"
-    )
+    raise FairbanditError(f"group: expected a column, or a list of columns; got {shown(given)}")
 
 
 def check_groups(where: str, sizes: Mapping[str, int]) -> None:
@@ -170,16 +168,12 @@ def check_groups(where: str, sizes: Mapping[str, int]) -> None:
     Args:
         where: the table and its column, for messages.
         sizes: the number of members by label.
-
-    Raises:
-        FairbanditError: most of more than ten groups have fewer than `FEW` members.
     """
     few = sum(size < FEW for size in sizes.values())
     if few > max(len(sizes) / 2, 10):
         raise FairbanditError(
             f"{where}: {few:,} of {len(sizes):,} groups have fewer than {FEW} members, so that "
-            "relative ranks within groups say nothing; expected a column of few labels, such as "
-            "sex, or a number that was cut into intervals"
+            "relative ranks say nothing; expected few labels, as of a number cut into intervals"
         )
     if small := [f"{label!r}: {size}" for label, size in sizes.items() if size < SMALL]:
         remark(f"{where}: relative ranks are coarse in groups of few members: {listed(small)}")

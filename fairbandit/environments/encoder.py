@@ -123,12 +123,6 @@ class Encoder:
         """The names of the columns that it reads."""
         return tuple(column.name for column in self._columns)
 
-    @property
-    def are_numbers(self) -> list[bool]:
-        """Whether each of the d features is a number, and not a code or the bias."""
-        found = [not column.codes for column in self._columns for _ in column.means]
-        return found + [False] * self.bias
-
     def __eq__(self, other: object) -> bool:
         """Whether it makes the same features of the same rows."""
         if not isinstance(other, Encoder):
@@ -142,12 +136,7 @@ class Encoder:
         """All arguments of the encoder as plain data, which JSON holds exactly."""
         columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
         options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
-        return {
-            "columns": columns,
-            **options,
-            "groups": [*self.groups],
-            "missing": [*self.missing],
-        }
+        return {"columns": columns, **options, "groups": [*self.groups], "missing": [*self.missing]}
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """The features of each row, (n, d).

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.columns import EXCLUDED, check_groups, resolve_columns
+from fairbandit.environments.columns import check_groups, resolve_columns
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import Source, listed, read_table, remark
 from fairbandit.errors import FairbanditError
@@ -29,6 +29,11 @@ from fairbandit.maths.least_squares import ridge_fit
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
+
+_REMEDY = (
+    "environment.columns chooses the features, as in 'environment.columns={NAME: null, NAME: "
+    "category}', or in a YAML file, environment.columns=FILE.yaml; null is a number"
+)
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """How far apart two computations of one expected reward may be, relative to Σᵢ|xᵢθᵢ|."""
@@ -138,27 +143,19 @@ def load_population(request: Request) -> Population:
     wanted = [*taken, *(request.columns or ())]
     marks = request.separator, request.decimal, request.missing_values
     sources = [read_table(request.path, wanted, every, *marks)]
-    columns, left_out = resolve_columns(sources[0], request.columns, taken, request.exclude)
+    chosen = request.columns, taken, request.exclude, _REMEDY
+    columns, _ = resolve_columns(sources[0], *chosen)
     if request.scaler_path:
         sources.append(read_table(request.scaler_path, [*taken, *columns], False, *marks))
-    if unasked := [f"{name!r} ({why})" for name, why in left_out.items() if why != EXCLUDED]:
-        text = listed(unasked)
-        remark(
-            f"{sources[0].name}: these columns are no features: {text}. environment.columns "
-            "chooses the features, as in 'environment.columns={NAME: null, NAME: category}', or in "
-            "a YAML file, environment.columns=FILE.yaml; null is a number"
-        )
-    joined = [source.joined(request.groups) for source in sources]
-    sources = [_usable(source, columns, request) for source in joined]
+    sources = [_usable(source.joined(request.groups), columns, request) for source in sources]
     kept = _kept_groups(sources[0], request)
     parts = [_part(*own, kept, request) for own in zip(sources, (2, 1), strict=False)]
     members, first = parts[0], parts[-1].source
     rewards = Encoder.fitted({request.reward: None}, first)(members.source)[:, 0]
     group = request.group if request.group_feature and request.group not in columns else None
     features = {**columns, **({group: list(kept)} if group else {})}
-    options: dict[str, Any] = {"fill": request.missing is Missing.mean, "bias": request.bias}
-    options["groups"] = request.groups if group else ()
-    encoder = Encoder.fitted(features, first, group, **options)
+    fill, groups = request.missing is Missing.mean, request.groups if group else ()
+    encoder = Encoder.fitted(features, first, group, fill=fill, bias=request.bias, groups=groups)
     made = _members(encoder(members.source), rewards, members, len(kept))
     return Population(made, kept, encoder, columns)
 

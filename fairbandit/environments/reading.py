@@ -49,8 +49,8 @@ MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
 """The texts that are missing cells of a CSV file, as for `pandas.read_csv`; one is empty."""
 
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
-_log = logging.getLogger("fairbandit")
 _noted: ContextVar[list[str]] = ContextVar("_noted", default=[])  # noqa: B039 - never read
+_remark = cache(logging.getLogger("fairbandit").warning)
 _in_memory: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
 
 
@@ -64,11 +64,6 @@ def remark(text: str) -> None:
     """Logs what was done with a table, once in a process, so that a sweep does not repeat it."""
     _noted.get().append(text)
     _remark(text)
-
-
-@cache
-def _remark(text: str) -> None:
-    _log.warning(text)
 
 
 @contextmanager
@@ -179,8 +174,8 @@ class Source:
         if len(columns) < 2:
             return self
         self.need(columns)
-        labels = np.stack([self.labels(name) for name in columns], 1)
-        cells = [None if None in row else JOINED.join(row) for row in labels.tolist()]
+        rows = zip(*map(self.labels, columns), strict=True)
+        cells = [None if None in row else JOINED.join(row) for row in rows]
         texts = pd.array(cells, dtype=pd.ArrowDtype(pa.string()))
         return replace(self, frame=self.frame.assign(**{JOINED.join(columns): texts}))
 
@@ -202,51 +197,71 @@ def read_table(
         separator, decimal, missing_values: see `Table`.
 
     Raises:
-        FairbanditError: the file is missing, damaged or of another type, a column is missing, or
-            two columns have one name.
+        FairbanditError: the file cannot be read, a column is missing, or two have one name.
     """
-    separator = "\t" if separator == "tab" else separator
-    if len(separator) != 1 or separator in '"\r\n' or decimal not in (".", ","):
-        raise FairbanditError(
-            "separator must be one character, or tab, and decimal a point "
-            f"or a comma; got {separator!r} and {decimal!r}"
-        )
+    if decimal not in (".", ","):
+        raise FairbanditError(f"decimal must be a point or a comma; got {decimal!r}")
     source = _in_memory.get(str(path))
     if source is None:
-        source = _read(Path(path), None if every else columns, separator)
+        names = read_header(Path(path), separator)
+        asked = [name for name in names if every or name in columns]
+        batches = read_batches(Path(path), asked, separator)
+        source = Source(str(path), names, _frame(pa.concat_tables(batches)))
     source.need(columns, f"with separator={separator!r} ")
     return _with_gaps(replace(source, decimal=decimal), missing_values)
 
 
-def _read(path: Path, columns: Collection[str] | None, separator: str) -> Source:
-    """Reads a file; if `columns` is None, all columns that have a name."""
-    ending = path.suffix.lower()
-    if ending not in (".csv", ".parquet") or not path.exists():
+def read_header(path: Path, separator: str) -> list[str]:
+    """The names of a file's columns, without an index of pandas and columns without a name."""
+    if path.suffix.lower() not in (".csv", ".parquet") or not path.exists():
         raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet")
-    with readable(path, separator) as file:
-        is_csv = ending == ".csv"
-        names = read_header(path, separator) if is_csv else pq.read_schema(file).names
-        # spreadsheets leave columns without a name behind
-        names = [name for name in names if name and not _INDEX.fullmatch(name)]
-        counts = Counter(name for name in names if columns is None or name in columns)
-        if twice := [repr(name) for name, times in counts.items() if times > 1]:
-            raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
-        if is_csv:  # as text, since `01` is no number where codes are meant
-            types = dict.fromkeys(counts, pa.string())
-            table = pa_csv.read_csv(
-                file,  # without threads, messages of Arrow name the row
-                read_options=pa_csv.ReadOptions(use_threads=False, block_size=1 << 24),
-                parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-                convert_options=pa_csv.ConvertOptions(include_columns=types, column_types=types),
-            )
+    mark = "\t" if separator == "tab" else separator
+    if len(mark) != 1 or mark in '"\r\n':
+        raise FairbanditError(f"separator must be one character, or tab; got {separator!r}")
+    with _readable(path, separator) as file:
+        if path.suffix.lower() == ".parquet":
+            names = pq.read_schema(file).names
+        else:
+            lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
+            names = next(filter(None, csv.reader(lines, delimiter=mark)), [])
+    marks = [one for one in ";,\t|" if len(names) == 1 and one in names[0]]
+    if marks and mark not in marks:
+        right = marks[0].replace("\t", "tab")
+        raise FairbanditError(
+            f"{path} has one column {names[0]!r}; expected separator={right!r}, on the command "
+            f"""line 'separator="{right}"', and 'environment.separator="{right}"' for a run"""
+        )
+    return [name for name in names if name and not _INDEX.fullmatch(name)]
+
+
+def read_batches(
+    path: Path, names: Sequence[str], separator: str, rows: int = 1 << 20
+) -> Iterator[pa.Table]:
+    """Reads some columns of a file: first a table without rows, then at most `rows` at a time."""
+    if twice := [repr(name) for name, times in Counter(names).items() if times > 1]:
+        raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
+    mark = "\t" if separator == "tab" else separator
+    with _readable(path, separator) as file:
+        if path.suffix.lower() == ".csv":  # as text, since `01` is no number where codes are meant
+            types = dict.fromkeys(names, pa.string())
+            read = pa_csv.ReadOptions(block_size=1 << 24)
+            parse = pa_csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+            convert = pa_csv.ConvertOptions(include_columns=types, column_types=types)
+            blocks = pa_csv.open_csv(file, read, parse, convert)
+            schema = blocks.schema
         else:  # without read-ahead, whose threads could outlive a process that ends at once
-            with pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False) as whole:
-                table = whole.read([*counts], use_threads=False)
-        return Source(str(path), names, _frame(table))
+            whole = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
+            blocks, schema = whole.iter_batches(rows, use_threads=False), whole.schema_arrow
+        yield schema.empty_table().select(names)
+        for block in blocks:
+            for low in range(0, len(block), rows):
+                batch = pa.table(block.slice(low, rows)).select(names)
+                batch.validate(full=True)
+                yield batch
 
 
 @contextmanager
-def readable(path: Path, separator: str) -> Iterator[BinaryIO]:
+def _readable(path: Path, separator: str) -> Iterator[BinaryIO]:
     """Opens the file of a table; errors of its readers say what kind of file was expected."""
     try:
         with open_regular(path) as file:
@@ -259,26 +274,10 @@ def readable(path: Path, separator: str) -> Iterator[BinaryIO]:
         ) from error
 
 
-def read_header(path: Path, separator: str) -> list[str]:
-    """The names of the columns of a CSV file; one that holds a separator itself is an error."""
-    with open_regular(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
-        names = next(filter(None, csv.reader(lines, delimiter=separator)), [])
-    marks = [mark for mark in ";,\t|" if len(names) == 1 and mark in names[0]]
-    if marks and separator not in marks:
-        mark = marks[0].replace("\t", "tab")
-        raise FairbanditError(
-            f"{path} has one column {names[0]!r} with separator={separator!r}; expected "
-            f"""separator={mark!r}, on the command line 'separator="{mark}"', and """
-            f"""'environment.separator="{mark}"' for a run"""
-        )
-    return names
-
-
 def _frame(table: pa.Table) -> pd.DataFrame:
     """The columns of an Arrow table that hold numbers or texts, as `Source` has them."""
     import pandas as pd
 
-    table.validate(full=True)
     found = {}
     for name, cells in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_floating(cells.type):
@@ -344,10 +343,7 @@ def table_of(data: Any) -> pa.Table:
 def keep(data: Any) -> tuple[str, Source]:
     """The path by which `read_table` finds a table in memory, as long as its `Source` lives.
 
-    `Table.from_data` says what `data` may be. Another table has another path.
-
-    Raises:
-        FairbanditError: no such table, or a column of mixed types.
+    Another table has another path. `Table.from_data` says what `data` may be.
     """
     from pandas.util import hash_pandas_object
 

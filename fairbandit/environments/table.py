@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -140,22 +141,12 @@ class Table(Environment):
         own_places = pool is PoolKind.one_per_group
         # a file that is D1 and D2 is read once
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
-        request = Request(
-            *(path, other, group_columns(group), reward, chosen_columns(columns)),
-            exclude=tuple(exclude or ()),
-            group_feature=group_feature,
-            bias=bias,
-            min_group_size=min_group_size,
-            group_size=group_size,
-            thin=own_places,
-            sample_seed=sample_seed,
-            missing=missing,
-            separator=separator,
-            decimal=decimal,
-            missing_values=gaps,
-            fingerprint=Table.fingerprint(vars(self)),
-        )
-        found = load_population(request)
+        given = {one.name: vars(self).get(one.name) for one in fields(Request)}
+        given |= {"scaler_path": other, "groups": group_columns(group), "thin": own_places}
+        given |= {"columns": chosen_columns(columns), "missing_values": gaps}
+        given |= {"exclude": tuple(texts_of("exclude", exclude))}
+        given |= {"fingerprint": Table.fingerprint(vars(self))}
+        found = load_population(Request(**given))
         self.resolved_columns, self.encoder = found.columns, found.encoder
         self.feature_names = found.encoder.names
         self.members, self.group_names = found.members, found.groups
@@ -176,8 +167,7 @@ class Table(Environment):
             parameters: those of the constructor, but for `path`.
 
         Raises:
-            FairbanditError: as for the constructor.
-            pyarrow.ArrowException, TypeError, ValueError: Arrow cannot hold `data`.
+            FairbanditError: as for the constructor, or Arrow cannot hold `data`.
         """
         path, table = keep(data)
         made: Table = create("environment", {"name": cls._name, "path": path, **parameters})
@@ -190,11 +180,6 @@ class Table(Environment):
         named = columns_file(parameters.get("columns"))
         files = [parameters.get("path"), parameters.get("scaler_path"), named]
         return data_hash(Path(file) for file in files if file and not str(file).startswith(MEMORY))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The groups' labels by number, as a log has them."""
-        return self.group_names
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""

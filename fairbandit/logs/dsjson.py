@@ -88,11 +88,9 @@ def _columns(
         out = _named(name, every, texts_of("exclude", exclude))
         chosen = every if features is None else _named(name, every, texts_of("features", features))
         return [one for one in chosen if one not in out]
-    known = {*like.features} if isinstance(like, Log) and like.encoder is None else set[str]()
-    new = [one for one in every if one not in known]
-    if len(new) == len(every):
-        raise FairbanditError(f"like: expected a log of DSJSON that shares features with {name}")
-    if new:
+    if new := [one for one in every if one not in like.features]:
+        if len(new) == len(every):
+            raise FairbanditError(f"like: expected a log that shares features with {name}")
         remark(f"{name}: {len(new):,} features that `like` lacks are left out: {listed(new, 5)}")
     return [*like.features]
 

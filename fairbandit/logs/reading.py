@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, parquet
 
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import (
@@ -18,9 +17,9 @@ from fairbandit.environments.reading import (
     keep,
     listed,
     noted,
+    read_batches,
     read_header,
     read_table,
-    readable,
     remark,
     source_of,
     texts_of,
@@ -38,7 +37,8 @@ ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """How the files of logs are called."""
 
 _ANSWERS = {"yes": "1", "y": "1", "no": "0", "n": "0"}
-WORDS = {form(word): _ANSWERS[word] for word in _ANSWERS for form in (str, str.title, str.upper)}
+_FORMS = str, str.title, str.upper
+WORDS = {form(word): number for word, number in _ANSWERS.items() for form in _FORMS}
 """The words of a column `picked` that are numbers."""
 
 
@@ -65,18 +65,15 @@ def read_log(
     Args:
         source: one of
             the file or the folder that an agent's `log` names;
-            a CSV or Parquet file, or a table of pandas, pyarrow or polars, with a row for each
-            candidate;
+            a CSV or Parquet file, or a table in memory, with a row for each candidate;
             the dictionary of bandit feedback of obp;
             a file of Vowpal Wabbit's DSJSON, compressed where it ends in .gz;
-            a folder of files of one of these kinds, which is one log. Each decision lies in one
-            file.
+            a folder of files of one of these kinds, each of which holds whole decisions.
         decision: the column that says which rows are one pool.
         picked: the column of 1 for the pick of each pool, 2, 3, … for further picks of a shortlist,
             and 0 for the others; or of yes and no, or true and false.
         propensity: the column of the probability with which each candidate would be picked, or of
-            that of the pick alone, in its own row or in all of its pool; None where it is not
-            known, also for obp.
+            that of the pick alone, in its own row or in all of its pool; None where it is unknown.
         group: the column of the sensitive group, or a list of several columns; for DSJSON, the
             feature that names the group; for obp, the label of each action's group, where None
             makes each action a group of its own.
@@ -87,9 +84,8 @@ def read_log(
             namespaces.
         score: a column of scores by which candidates were judged, for audits.
         separator, decimal: of CSV files.
-        like: a log of a table whose columns are the features, encoded as there; so an agent that
-            learned from one table can be judged by another. None encodes by this table. For
-            DSJSON, a log whose features are taken.
+        like: a log, or an encoder, whose features are taken and encoded as there; so an agent
+            that learned from one table can be judged by another. None encodes by this table.
         exclude: columns that are not features; for DSJSON, features or namespaces.
         missing_values: the texts that are missing cells of a table, as for `Table`.
         time: the column by which the decisions of a table are sorted: numbers, or times in ISO
@@ -101,8 +97,8 @@ def read_log(
         day-10) and of the lines in each.
 
     Raises:
-        FairbanditError: a file that is missing, damaged or of another kind, an argument that this
-            kind of log does not take, or a value that does not make sense, with its row or line.
+        FairbanditError: a file or an argument that does not fit, or a value that does not make
+            sense, with its row or line.
 
     >>> table = {"decision": [1, 1, 2, 2], "group": ["a", "b", "b", "a"], "age": [3, 4, 5, 6],
     ...          "picked": [0, 1, 1, 0], "propensity": [0.5, 0.5, 0.5, 0.5],
@@ -119,22 +115,26 @@ def read_log(
 
 def _read(given: Mapping[str, Any]) -> Log:
     """The log for the arguments of `read_log`."""
-    source, marks = given["source"], ("separator", "decimal", "missing_values")
+    source, how = (
+        given["source"],
+        [given[key] for key in ("separator", "decimal", "missing_values")],
+    )
     if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
         return read_obp(source, **_taken("obp", given, "group", "propensity"))
-    if not isinstance(source, Source):
-        if isinstance(source, (str, PathLike)):
-            kind, paths = _files(Path(source))
-            if kind == "agent":
-                return read_own(paths, str(source), **_taken("an agent", given))
-            if kind == "dsjson":
-                keys = "group", "features", "exclude", "like", "bad_lines"
-                return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
-        else:
-            path, _held = keep(source)  # which lives until the end of this call
-            paths = [Path(path)]
-        how = [given[key] for key in marks]
-        source = _together([read_table(one, (), True, *how) for one in paths])
+    if isinstance(source, Source):
+        tables = [source]
+    elif isinstance(source, (str, PathLike)):
+        kind, paths = _files(Path(source))
+        if kind == "agent":
+            return read_own(paths, str(source), **_taken("an agent", given))
+        if kind == "dsjson":
+            keys = "group", "features", "exclude", "like", "bad_lines"
+            return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
+        tables = [read_table(one, (), True, *how) for one in paths]
+    else:
+        path, _held = keep(source)  # which lives until the end of this call
+        tables = [read_table(path, (), True, *how)]
+    source = _together(tables)
     _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
@@ -147,10 +147,9 @@ def _read(given: Mapping[str, Any]) -> Log:
         raise FairbanditError(f"columns: expected their names, got {taken}")
     if [name for name in taken if name not in source.frame] == [columns.propensity]:
         raise FairbanditError(
-            f"{source.name} has no column {columns.propensity!r}; propensity=NAME names the column "
-            "of the probabilities with which candidates were picked. If nobody knows them, "
-            "propensity=null (None in Python) reads the log, but only direct estimates remain, "
-            f"which rest on a model of rewards. It has {listed([*map(repr, source.columns)])}"
+            f"{source.name} has no column {columns.propensity!r} of probabilities; propensity=NAME "
+            "names another. Without it, propensity=null (None in Python) leaves only estimates by "
+            f"a model of rewards. It has {listed([*map(repr, source.columns)])}"
         )
     source.need(taken)
     words = source.frame.replace({columns.picked: WORDS})
@@ -167,7 +166,6 @@ def read_pieces(
     path: str | PathLike[str],
     *,
     rows: int = 250_000,
-    separator: str = ",",
     like: Log | Encoder | None = None,
     **options: Any,
 ) -> Iterator[Log]:
@@ -178,28 +176,23 @@ def read_pieces(
     other categories. A file of another kind is one piece. A table is not sorted by `time`.
 
     Args:
-        path: a file or a folder, as for `read_log`.
+        path, like, options: as for `read_log`, whose errors are raised.
         rows: of a table, in a piece.
-        separator, like, options: as for `read_log`.
 
     Yields:
         Consecutive decisions.
-
-    Raises:
-        FairbanditError: as `read_log`.
     """
     kind, paths = _files(Path(path))
     chosen = {"features": None, "exclude": None}  # once `like` stands in their place
     if like is not None:
         options |= chosen
     if kind != "table":
-        yield read_log(path, separator=separator, like=like, **options)
+        yield read_log(path, like=like, **options)
         return
     if options.get("time") is not None:
         raise FairbanditError("time: the pieces of a table stay in the order of its rows")
     for one in paths:
-        given = options.get("decision", "decision"), options.get("missing_values")
-        for piece in _pieces(one, *given, rows, separator):
+        for piece in _pieces(one, rows, **options):
             log = read_log(piece, like=like, **options)
             like = log[:0] if like is None else like
             options |= chosen
@@ -243,12 +236,13 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
             f"{listed(wrong)}: a log of {kind} takes only {listed(takes) or 'a path'}"
         )
     like, *chosen = (given[key] for key in ("like", "features", "exclude"))
-    if like is not None and not (isinstance(like, (Log, Encoder)) and chosen == [None, None]):
+    encoder = like.encoder if isinstance(like, Log) else like
+    fits = isinstance(encoder, Encoder) if kind == "a table" else encoder is None
+    if like is not None and not (fits and chosen == [None, None]):
         raise FairbanditError(
-            "like: expected a log or an encoder, and neither features nor exclude beside it"
+            "like: expected a log or an encoder, and neither features nor exclude beside it; for a "
+            "table, one that was read from a table; for DSJSON, a log of DSJSON"
         )
-    if isinstance(like, Log) and like.encoder is None and kind == "a table":
-        raise FairbanditError("like: expected a log that was read from a table")
     return {key: given[key] for key in takes}
 
 
@@ -261,11 +255,10 @@ def _by_time(source: Source, time: str, decision: str) -> Source:
     else:
         texts = source.frame[time].to_numpy(dtype=object)
         times = pd.Series(pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce"))
-    expected = "a number, or a time of ISO 8601 such as 2024-05-31T08:00:00Z"
-    source.require(time, times.notna().to_numpy(), expected)
     keys = [source.frame.index.get_level_values(0), source.frame[decision].to_numpy()]
     first = times.groupby(keys, dropna=False).transform("first")
-    source.require(time, (first == times).to_numpy(), "the time of the decision's first row")
+    expected = "one number a decision, or one time of ISO 8601 such as 2024-05-31T08:00:00Z"
+    source.require(time, (first == times).to_numpy(), expected)
     return replace(source, frame=source.frame.iloc[times.argsort(kind="stable")])
 
 
@@ -279,38 +272,16 @@ def _together(tables: Sequence[Source]) -> Source:
     return replace(first, frame=pd.concat({one.name: one.frame for one in tables}))
 
 
-def _pieces(
-    path: Path, decision: str, missing_values: Any, rows: int, separator: str
-) -> Iterator[Source]:
+def _pieces(path: Path, rows: int, decision: str = "decision", **options: Any) -> Iterator[Source]:
     """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
-    first, rest = 0, None
-    with readable(path, separator) as file:
-        for batch in _batches(path, file, rows, separator):
-            if decision not in batch.schema.names:
-                raise FairbanditError(f"{path} has no column {decision!r}")
-            rest = batch if rest is None else pa.concat_tables([rest, batch])
-            end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
-            if end > 0 and len(rest) >= rows:
-                yield source_of(rest[:end], str(path), first, missing_values)
-                first, rest = first + end, rest[end:]
-        if rest is not None:
-            yield source_of(rest, str(path), first, missing_values)
-
-
-def _batches(path: Path, file: BinaryIO, rows: int, separator: str) -> Iterator[pa.Table]:
-    """The rows of a table, at most so many at a time."""
-    if path.suffix.lower() == ".parquet":  # the whole file would be kept with pre_buffer
-        whole = parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
-        for batch in whole.iter_batches(rows, use_threads=False):
-            yield pa.Table.from_batches([batch])
-        return
-    separator = "\t" if separator == "tab" else separator
-    types = dict.fromkeys(read_header(path, separator), pa.string())  # as `read_table` does
-    blocks = csv.open_csv(
-        file,
-        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(column_types=types),
-    )
-    for block in blocks:
-        for low in range(0, len(block), rows):
-            yield pa.Table.from_batches([block.slice(low, rows)])
+    separator, missing_values = options.get("separator", ","), options.get("missing_values")
+    batches = read_batches(path, read_header(path, separator), separator, rows)
+    first, rest = 0, next(batches)
+    source_of(rest, str(path)).need([decision])
+    for batch in batches:
+        rest = pa.concat_tables([rest, batch])
+        end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
+        if end > 0 and len(rest) >= rows:
+            yield source_of(rest[:end], str(path), first, missing_values)
+            first, rest = first + end, rest[end:]
+    yield source_of(rest, str(path), first, missing_values)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.columns import (
-    EXCLUDED,
+    CATEGORY,
     FEW,
     SMALL,
     check_groups,
@@ -48,28 +48,22 @@ class Columns(NamedTuple):
 
 
 def encoder_of(
-    source: Source,
-    taken: Sequence[str],
-    groups: Sequence[str],
-    features: Any,
-    exclude: Sequence[str] = (),
+    source: Source, taken: Sequence[str], groups: Sequence[str], features: Any, exclude: list[str]
 ) -> Encoder:
     """The encoder of a table's groups and of its features, which are none of the taken columns."""
     chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
     source.need(chosen or ())
     if by_name := isinstance(features, (list, tuple)):
         taken = [*taken, *(name for name in source.columns if name not in features)]
-    found, left_out = resolve_columns(source, chosen, taken, exclude)
+    remedy = "" if by_name else "features=[…] chooses others"
+    found, left_out = resolve_columns(source, chosen, taken, exclude, remedy)
     if by_name:
         for name in features:
             if name not in found:
                 reason = left_out.get(name, "there is no such column, or it has another role")
                 raise FairbanditError(f"{source.name}, column {name!r} is no feature: {reason}")
         found = {name: found[name] for name in features}
-    elif unasked := [f"{name!r} ({why})" for name, why in left_out.items() if why != EXCLUDED]:
-        text = listed(unasked)
-        remark(f"{source.name}: these columns are no features: {text}; features=[…] chooses others")
-    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, "category"), ())
+    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), ())
     kept = {name: one for name, one in {**found, **of_groups}.items() if name not in exclude}
     return Encoder.fitted(kept, source, bias=True)
 
@@ -83,31 +77,30 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     codes, every = pd.factorize(source.joined(groups).labels(JOINED.join(groups)), sort=True)
     rows = np.unique(codes, return_index=True)[1]
     by_group = {name: tuple(source.labels(name)[rows].tolist()) for name in groups}
-    further = {"group_columns": by_group, "features": encoder.names, "encoder": encoder}
-    contexts, own = encoder(source), encoder.columns
-    if gaps := {name: gap for name in own if (gap := int(source.gaps(name).sum()))}:
-        counts = listed([f"{gap:,} of {name!r}" for name, gap in gaps.items()])
-        remark(f"{source.name}: missing cells of features get the feature's mean: {counts}")
+    further: dict[str, Any] = {"group_columns": by_group, "reward": columns.reward}
+    further |= {"features": encoder.names, "encoder": encoder}
+    contexts, counts = encoder(source), {name: source.gaps(name).sum() for name in encoder.columns}
+    if gaps := [f"{count:,} of {name!r}" for name, count in counts.items() if count]:
+        remark(f"{source.name}: missing cells of features get the feature's mean: {listed(gaps)}")
     if strange := _strange(contexts, encoder):
         remark(
             f"{source.name}: features differ from the table by which they are standardised, by "
             f"other units, swapped columns or a drift: {listed(strange)}"
         )
-    further["reward"] = columns.reward
     return _log_of(source, columns, (codes, tuple(every)), contexts, **further)
 
 
 def _strange(contexts: Floats, encoder: Encoder) -> list[str]:
     """The numbers, standardised by another table, whose mean or deviation is far from its own."""
-    names, numbers = encoder.names, np.array(encoder.are_numbers)
+    names, numbers = encoder.names, np.isin(encoder.names, encoder.columns)
     if len(contexts) < SMALL:
         return []
-    means, deviations = contexts.mean(0), contexts.std(0)
-    chance, wider = 4 / math.sqrt(len(contexts)), np.abs(np.log2(deviations.clip(1e-9)))
+    means, stds = contexts.mean(0), contexts.std(0)
+    chance, wider = 4 / math.sqrt(len(contexts)), np.abs(np.log2(stds.clip(1e-9)))
     far = (np.abs(means) > max(0.2, chance)) | (wider > max(0.25, chance))
-    far &= numbers & (deviations > 0)
+    rows = zip(names, means, stds, far & numbers & (stds > 0), strict=True)
     return [
-        f"{names[at]!r} (mean {means[at]:.3g}, std {deviations[at]:.3g})" for at in far.nonzero()[0]
+        f"{name!r} (mean {mean:.3g}, std {std:.3g})" for name, mean, std, found in rows if found
     ]
 
 
@@ -174,19 +167,12 @@ def log_of_pools(
 
 
 def _log_of(
-    source: Source,
-    columns: Columns,
-    groups: tuple[Ints, tuple[Any, ...]],
-    contexts: Floats | None,
-    **further: Any,
+    source: Source, columns: Columns, groups: tuple[Ints, Any], contexts: Any, **further: Any
 ) -> Log:
     """The log of the candidates of a table, whose cells are checked here, whoever wrote it."""
     import pandas as pd
 
-    cells, files = source.frame[columns.decision], source.frame.index
-    several = isinstance(files, pd.MultiIndex)
-    names = files.get_level_values(0).to_numpy() if several else np.full(len(files), source.name)
-    files = files.codes[0] if several else np.zeros(len(files))
+    cells, files = source.frame[columns.decision], source.frame.index.get_level_values(0)
     codes = cells.groupby([files, cells.to_numpy()], sort=False).ngroup().to_numpy()
     order, rewards = source.numbers(columns.picked), source.numbers(columns.reward)
     is_pick = order > 0
@@ -215,7 +201,7 @@ def _log_of(
         scores=_spread(scores, pools, np.nan),
         **{"names": cells[places == 0].tolist(), **further},
     )
-    _check_repeats(log, pd.Series(names[places == 0]))
+    _check_repeats(log, files[places == 0].to_series(index=range(len(log))))
     return log
 
 
@@ -235,13 +221,12 @@ def _check_repeats(log: Log, files: pd.Series) -> None:
         if part is not None and part.size:
             words = np.ascontiguousarray(part).reshape(n, -1).view(np.uint64)
             content += words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
-    names = pd.factorize(np.asarray(log.names))[0].astype(np.uint64)
-    again = pd.Series(content + names * np.uint64(0x9E3779B97F4A7C15)).duplicated()
+    named = pd.DataFrame({"content": content, "name": np.asarray(log.names)})
+    again = named.duplicated()
     share = again.groupby(files).mean()
-    if again.sum() >= FEW and len(np.unique(names)) > n / 4 and share.max() > MOST_REPEATED:
+    if again.sum() >= FEW and named["name"].nunique() > n / 4 and share.max() > MOST_REPEATED:
         raise FairbanditError(
-            f"{share.idxmax()}: {share.max():.0%} of its decisions stand elsewhere in the log, "
-            "under the same names; expected each decision once"
+            f"{share.idxmax()}: {share.max():.0%} of its decisions stand in the log twice, by name"
         )
     _, first, which, counts = np.unique(content, True, True, True)
     lags = (np.arange(n) - first[which])[np.arange(n) != first[which]]
@@ -268,10 +253,8 @@ def _spread(values: Any, at: tuple[Ints, Ints], empty: float) -> Any:
 def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
     """The propensities of all rows if all are known, and else those of the picks; NaN elsewhere."""
     if name is None:
-        remark(
-            f"{source.name} has no propensities: ips, snips, dr and win cannot be estimated, and "
-            "direct estimates rest on a model of the rewards alone"
-        )
+        lost = "ips, snips, dr and win cannot be estimated, and direct estimates rest on a model"
+        remark(f"{source.name} has no propensities: {lost} of the rewards alone")
         return np.full(len(source), np.nan)
     chances = source.numbers(name)
     known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)
@@ -284,11 +267,8 @@ def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.
         beyond = np.abs(np.bincount(codes, chances) - picks)
         near = beyond <= np.minimum(unit * np.bincount(codes), MOST_OFF * picks) + SINGLE
         alone = (chances == np.bincount(codes, of_pick)[codes]).all() or (chances == of_pick).all()
-        expected = (
-            f"probabilities that sum to 1 for each pick, up to rounding ({unit:g} a candidate "
-            f"and {MOST_OFF:g} a pick), or the pick's alone"
-        )
-        source.require(name, near[codes] | alone, expected)
+        expected = f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and "
+        source.require(name, near[codes] | alone, f"{expected}{MOST_OFF:g}, or the pick's alone")
         if near.all():
             return chances
     return np.where(is_pick, chances, np.nan)

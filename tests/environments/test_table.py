@@ -184,7 +184,7 @@ def test_order_of_group_names(tmp_path, labels, order):
         ({"reward": "town"}, "column 'town', row 1: expected a number"),
         ({"scaler_path": "none.csv"}, "there is no file none.csv"),
         ({"separator": "::"}, "separator must be one character, or tab"),
-        ({"decimal": ";"}, "decimal a point or a comma; got ',' and ';'"),
+        ({"decimal": ";"}, "decimal must be a point or a comma; got ';'"),
         ({"pool": "all"}, "Invalid value 'all', expected one of [one_per_group, random]"),
     ],
 )
