@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import torch
-from msgspec import Meta
 from torch import Tensor
 
 from fairbandit import registry
@@ -16,7 +14,7 @@ from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator, State
 from fairbandit.estimators.base import learns
-from fairbandit.formats import Natural, Plain, fitted
+from fairbandit.formats import fitted
 from fairbandit.part import NEEDS, Part, Problem
 from fairbandit.past import Outcomes, Past
 from fairbandit.ranks import Rank
@@ -300,12 +298,12 @@ class Policy:
 
     def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
         """The knowledge whose `state` this is; `known` is any of the same problem."""
-        read, like = msgspec.convert(state, _State), known.states[0][1]
-        states = tuple((n, _shaped(like, plain)) for n, plain in read["states"])
-        past = known.past.restored(read["past"], known.problem.groups)
+        states = tuple(fitted(one, known.states[0]) for one in state["states"])
+        past = known.past.restored(state["past"], known.problem.groups)
         t, picks = past.rounds, past.picks
-        if picks and not picks.start <= self.last_pick_read(t + 1) < picks.stop == t + 1:
-            raise ValueError("it lacks picks of some rounds")
+        read = picks is None or picks.start <= self.last_pick_read(t + 1) < picks.stop == t + 1
+        if not states or not read:
+            raise ValueError("it lacks sums, or picks of some rounds")
         return Knowledge(known.problem, states, past)
 
     def _is_ready(self, t: int, played: int) -> bool:
@@ -332,21 +330,6 @@ class Policy:
         return states
 
 
-class _State(TypedDict):
-    states: Annotated[list[tuple[Natural, Any]], Meta(min_length=1)]
-    past: Plain
-
-
 def _plain(state: Any) -> Any:
     """A state without the names of its tuples."""
     return tuple(map(_plain, state)) if isinstance(state, tuple) else state
-
-
-def _shaped(like: Any, plain: Any) -> Any:
-    """A plain state, with the names of the tuples of one that is like it, and its sizes."""
-    if isinstance(like, Tensor):
-        return fitted(plain, like)
-    if not isinstance(like, tuple):
-        return msgspec.convert(plain, type(like))
-    values = [_shaped(*pair) for pair in zip(like, plain, strict=True)]
-    return type(like)(*values) if hasattr(like, "_fields") else tuple(values)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import msgspec
 
@@ -14,7 +14,7 @@ from fairbandit.agent.calls import Now
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, open_regular
-from fairbandit.formats import Natural, Plain, Sha256
+from fairbandit.formats import Natural, Plain, Sha256, mapping
 from fairbandit.labels import spellings
 from fairbandit.logs.own import label
 from fairbandit.logs.records import Options
@@ -28,14 +28,7 @@ FORMAT = "fairbandit.Agent"
 VERSION = 9
 """The version of the format; files of other versions are refused."""
 
-
-class _Saved(TypedDict):
-    config: Plain
-    options: Options
-    known: Plain
-    waiting: Plain
-    learned: Plain
-    log: tuple[Natural, Sha256, Natural] | None
+_SAVED = mapping(config=Plain, options=Options, log=tuple[Natural, Sha256, Natural] | None)
 
 
 def plain(
@@ -96,7 +89,7 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         found = saved["format"], saved["version"]
         if found != (FORMAT, VERSION):
             raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
-        msgspec.convert(saved, _Saved)
+        msgspec.convert(saved, _SAVED)
         yield {**saved, "digest": hashlib.sha256(whole).hexdigest()}
     except FairbanditError as error:
         raise FairbanditError(

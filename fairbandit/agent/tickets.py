@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypedDict
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairbandit.agent import inputs
 from fairbandit.errors import FairbanditError
-from fairbandit.formats import Count, Natural, fitted, within
+from fairbandit.formats import Count, Natural, fitted, mapping, within
 from fairbandit.logs.schema import pick_hashes
 from fairbandit.maths.checks import shown
 from fairbandit.part import Problem
@@ -21,6 +21,11 @@ from fairbandit.past import Outcomes
 
 SHOWN = 10
 """A message names at most so many of those that wait."""
+
+_PLACES = list[tuple[Natural, ...]]
+_STATE = mapping(
+    latest=Count | None, tickets=list[Count], places=_PLACES, waiting=_PLACES, pools=list[str]
+)
 
 
 class Waiting(NamedTuple):
@@ -169,11 +174,10 @@ class Tickets(NamedTuple):
         Raises:
             ValueError: no tickets give such a state.
         """
-        read = msgspec.convert(state, _State)
+        read, none = msgspec.convert(state, _STATE), problem.zeros(1, 0, problem.features)
         widths, tickets = [len(own) for own in read["waiting"]], read["tickets"]
-        groups = torch.tensor(read["groups"], dtype=torch.int64)[None]
-        contexts = fitted(read["contexts"], problem.zeros(1, 0, problem.features))
-        parts = (part.split(widths, 1) for part in (contexts, groups))
+        groups = torch.tensor(state["groups"], dtype=torch.int64)[None]
+        parts = (part.split(widths, 1) for part in (fitted(state["contexts"], none), groups))
         rows = zip(read["places"], read["waiting"], *parts, read["pools"], strict=True)
         every = [Waiting(a, b, x.clone(), g.clone(), pool) for a, b, x, g, pool in rows]
         sound = all(set(one.open) <= set(one.places) and one.open for one in every)
@@ -181,13 +185,3 @@ class Tickets(NamedTuple):
         if not sound or not ordered or not within(groups, 0, problem.groups - 1):
             raise ValueError("its decisions that wait do not fit each other")
         return cls(dict(zip(tickets, every, strict=True)), read["latest"])
-
-
-class _State(TypedDict):
-    latest: Count | None
-    tickets: list[Count]
-    places: list[tuple[Natural, ...]]
-    waiting: list[tuple[Natural, ...]]
-    pools: list[str]
-    groups: list[Natural]
-    contexts: Tensor

@@ -11,16 +11,15 @@ rows that a value has, because the stamp is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.counting.sorted_segment import SortedSegment
-from fairbandit.formats import Natural, fitted, within
+from fairbandit.formats import fitted, within
 
 BITS = 36
 """The low bits of a key hold the round, and the bits above them the number of the cell."""
@@ -32,13 +31,6 @@ LEAST_ROOM = 64
 """The least number of entries for which each group has room."""
 
 Ints = NDArray[np.int64]
-
-
-class _State(TypedDict):
-    contexts: Tensor
-    keys: Tensor
-    rounds: Natural
-    forgotten: Natural
 
 
 class Memory:
@@ -121,17 +113,15 @@ class Contexts(NamedTuple):
         Raises:
             ValueError: no value of these sizes has such a state.
         """
-        read, none = msgspec.convert(state, _State), self.memory.rows[:, :0]
-        contexts = fitted(read["contexts"], none)
-        held = fitted(read["keys"], torch.zeros_like(contexts[..., 0], dtype=torch.int64))
-        keys = held.numpy(force=True)
+        empty = self.empty(self.memory.rows[:, :0], self.groups, self.max_contexts)
+        read = fitted(state, empty.state())
+        keys, rounds = read["keys"].numpy(force=True), read["rounds"]
         groups, came = keys >> BITS, keys & LATEST
         ordered = all((np.diff(row[row >= 0]) >= 0).all() for row in keys)
-        here = within(held, -1, (self.groups << BITS) - 1)
-        if not here or not ordered or not (came[keys >= 0] - 1 < read["rounds"]).all():
+        here = within(read["keys"], -1, (self.groups << BITS) - 1)
+        if not here or not ordered or not (came[keys >= 0] - 1 < rounds).all():
             raise ValueError("its contexts are not of its rounds and groups")
-        empty = self.empty(none, self.groups, self.max_contexts)
-        value = empty._with(contexts, groups, came, read["rounds"])
+        value = empty._with(read["contexts"], groups, came, rounds)
         return value._replace(forgotten=read["forgotten"])
 
     def state(self) -> dict[str, Any]:

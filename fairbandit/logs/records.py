@@ -2,85 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired
 
 from msgspec import Meta
 
-from fairbandit.formats import Count, Natural, Sha256, Share
+from fairbandit.formats import Count, Natural, Number, Plain, Sha256, Share, mapping
 
 SCHEMA = 1
 """The version of what lines say; logs of other versions are refused."""
 
-Label = None | bool | int | float | str | list[Any]
-"""A group label; tuples are lists in JSON."""
-
-_Number = Annotated[float, Meta(ge=-1e100, le=1e100)]
-_Pool = list[list[_Number]]
+_Labels = list[bool | int | float | str | list[Any] | None]  # tuples are lists in JSON
+_Pool = list[list[Number]]
+_Pools = NotRequired[list[_Pool]]
+_Some = Meta(min_length=1)
+_Texts = NotRequired[list[str]]
 _Version = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z.+-]{1,40}\Z")]
 
+_Columns = list[list[str | bool | list[str | float]]]  # see `environments.encoder.Column`
+_Encoder: Any = mapping(
+    columns=_Columns, bias=bool, fill=bool, decimal=str, groups=_Texts, missing=_Texts
+)
 
-class _Encoder(TypedDict):
-    columns: list[list[str | bool | list[str | float]]]  # see `environments.encoder.Column`
-    bias: bool
-    fill: bool
-    decimal: str
-    groups: NotRequired[list[str]]
-    missing: NotRequired[list[str]]
+Options: Any = mapping(
+    features=Natural | list[str] | _Encoder,
+    reward=NotRequired[str],
+    groups=_Labels,
+    seed=Annotated[int, Meta(ge=0)],
+    exploration=float,
+    patience=Natural | None,
+)
+"""The options of an agent, as logs and files hold them."""
 
-
-class Options(TypedDict):
-    """The options of an agent, as logs and files hold them."""
-
-    features: Natural | list[str] | _Encoder
-    reward: NotRequired[str]
-    groups: list[Label]
-    seed: Annotated[int, Meta(ge=0)]
-    exploration: float
-    patience: Natural | None
-
-
-class _Part(TypedDict):
-    name: str
-
-
-class _Policy(TypedDict):
-    estimator: _Part
-
-
-class _Header(TypedDict):
-    schema: Literal[1]
-    version: _Version
-    config: _Policy
-    options: Options
-    contexts: NotRequired[bool]
-    agent: Sha256 | None
-    erased: NotRequired[Natural]
-    before: NotRequired[Sha256]
-
-
-class _Ticket(TypedDict):
-    ticket: Count
-
-
-class _Decision(_Ticket):
-    groups: Annotated[list[Label], Meta(min_length=1)]
-    probabilities: list[Share]
-    picks: Annotated[list[Natural], Meta(min_length=1)]
-    contexts: NotRequired[_Pool]
-
-
-class _Reward(_Ticket):
-    reward: _Number | list[_Number]
-    candidate: NotRequired[list[Natural]]
-
-
-class _Observed(TypedDict):
-    groups: list[list[Label]]
-    actions: list[Natural]
-    rewards: list[_Number]
-    contexts: NotRequired[list[_Pool]]
-
-
-HEADER = {"header": _Header}
-RECORDS = {"decision": _Decision, "reward": _Reward, "drop": _Ticket, "observed": _Observed}
+HEADER = {"header": mapping(version=_Version, config=Plain, options=Options, agent=Sha256 | None)}
+RECORDS = {
+    "decision": mapping(
+        ticket=Count,
+        groups=Annotated[_Labels, _Some],
+        probabilities=list[Share],
+        picks=Annotated[list[Natural], _Some],
+        contexts=NotRequired[_Pool],
+    ),
+    "reward": mapping(
+        ticket=Count, reward=Number | list[Number], candidate=NotRequired[list[Natural]]
+    ),
+    "drop": mapping(ticket=Count),
+    "observed": mapping(
+        groups=list[_Labels], actions=list[Natural], rewards=list[Number], contexts=_Pools
+    ),
+}
 """What the first line of a log, and what later ones may be, by their `kind`."""

@@ -12,18 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, Self, TypedDict
+from typing import Any, NamedTuple, Self
 
-import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import listed
 from fairbandit.errors import FairbanditError
-from fairbandit.formats import Natural, fitted
+from fairbandit.formats import fitted
 from fairbandit.labels import normal
 
 NONE = np.zeros((0, 3), np.int64)
@@ -64,11 +62,6 @@ def _hash(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
-class _State(TypedDict):
-    picks: Natural
-    hashes: Tensor
-
-
 class Learned(NamedTuple):
     """The decisions whose rewards an agent has learned, as hashes; a value of bounded size.
 
@@ -85,8 +78,8 @@ class Learned(NamedTuple):
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """The value that gave a state; a `ValueError` if none does."""
-        read = msgspec.convert(state, _State)
-        return cls(read["picks"], fitted(read["hashes"], torch.from_numpy(NONE)).numpy())
+        read = fitted(state, cls().state())
+        return cls(read["picks"], read["hashes"].numpy())
 
     def state(self) -> dict[str, Any]:
         """The value as plain data."""

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-import msgspec
 import torch
 from torch import Tensor
-
-from fairbandit.formats import Natural, fitted
 
 Reduce = Literal["sum", "mean", "last", "max"]
 """How the values of a metric in rounds 1 … t become its value after round t."""
@@ -63,5 +60,4 @@ class RunningReduction:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from a state that `state` gave, of as many replicas."""
-        self._rounds = msgspec.convert(state["rounds"], Natural)
-        self._carried = fitted(state["carried"], self._carried, finite=False)
+        self._rounds, self._carried = state["rounds"], state["carried"]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import torch
-from msgspec import Meta
 from torch import Tensor
 
 from fairbandit.counting import Contexts
 from fairbandit.counting.contexts import Ints
-from fairbandit.formats import Natural, fitted
+from fairbandit.formats import fitted
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.past.rows import Rows
 
-NEVER = torch.iinfo(torch.int64).max
+NEVER = 2**53
 """Later than every round."""
 
 
@@ -185,32 +183,15 @@ class Past(NamedTuple):
         Raises:
             ValueError: no past of the problem and the parts has such a state.
         """
-        read, contexts, picks = msgspec.convert(state, _State), self.contexts, self.picks
-        t, ((rounds, *others), start) = read["rounds"], read["rows"]
-        rounds, *others = self.nothing.restored([rounds[0], *others], t, groups)
-        if len(read["candidates"]) != len(self.candidates):
-            raise ValueError("its candidates are not of its replicas")
-        if picks is not None:
-            (counts,), first = read["picks"] or ((None,), 0)
-            picks = Rows([fitted(counts, picks[picks.start, picks.start][0])], first)
-        return self._replace(
-            rounds=t,
-            candidates=np.array(read["candidates"]),
-            first_reward=read["first_reward"],
-            last_reward=read["last_reward"],
-            contexts=None if contexts is None else contexts.restored(state["contexts"]),
-            rows=Rows([rounds[None], *others], start),
-            picks=picks,
-        )
-
-
-class _State(TypedDict):
-    rounds: Natural
-    candidates: list[Natural]
-    first_reward: Annotated[int, Meta(ge=1)]
-    last_reward: Natural
-    rows: tuple[list[Tensor], Natural]
-    picks: tuple[list[Tensor], Natural] | None
+        read = fitted(state, self.forget(picks=1).state())
+        (rounds, *others), _ = read["rows"]
+        self.nothing.restored([rounds[0], *others], read["rounds"], groups)
+        contexts = self.contexts and self.contexts.restored(read["contexts"])
+        if contexts and contexts.rounds != read["rounds"]:
+            raise ValueError("its contexts are of another number of rounds")
+        read |= {"candidates": np.array(read["candidates"]), "contexts": contexts}
+        read |= {key: read[key] and Rows(*read[key]) for key in ("rows", "picks")}
+        return self._replace(**read)
 
 
 def _state(rows: Rows) -> tuple[list[Tensor], int]:

@@ -12,14 +12,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files import sha256
-from fairbandit.formats import Amount, Count, Natural, Plain, Sha256
+from fairbandit.formats import Amount, Count, Natural, Plain, Sha256, mapping
 from fairbandit.run import state
 from fairbandit.run.folder import CHECKPOINT, PART, ROUNDS
 from fairbandit.run.identity import differences
@@ -30,20 +30,9 @@ VARIABLE = "FAIRBANDIT_CHECKPOINT_SECONDS"
 SECONDS = 30.0
 """The least time between two checkpoints."""
 
-
-class _Contents(TypedDict):
-    batch: Natural
-    round: Count
-    seconds: Amount
-    engine: Plain
-    statistics: Plain
-    log: Plain
-
-
-class _Saved(TypedDict):
-    identity: Plain
-    parts: dict[Annotated[str, Meta(pattern=rf"\A{PART}\Z")], Sha256]
-    contents: _Contents
+_PARTS = dict[Annotated[str, Meta(pattern=rf"\A{PART}\Z")], Sha256]
+_CONTENTS: Any = mapping(batch=Natural, round=Count, seconds=Amount)
+_SAVED: Any = mapping(identity=Plain, parts=_PARTS, contents=_CONTENTS)
 
 
 class Checkpoints:
@@ -67,11 +56,10 @@ class Checkpoints:
         """
         if not self._path.exists():
             return None
-        try:
-            saved = msgspec.convert(state.read(self._path), _Saved)
+        with self.restoring("is no whole checkpoint"):
+            saved = state.read(self._path)
+            msgspec.convert(saved, _SAVED)
             different = differences(saved["identity"], self._identity)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise self._refused(f"is no whole checkpoint ({error})") from error
         if different:
             raise self._refused(f"is of a run that differs from this one: {'; '.join(different)}")
         for name, digest in saved["parts"].items():
@@ -81,12 +69,12 @@ class Checkpoints:
         return {**saved["contents"], "parts": saved["parts"]}
 
     @contextmanager
-    def restoring(self) -> Iterator[None]:
-        """Refuses the checkpoint if its contents do not fit what is restored from them."""
+    def restoring(self, why: str = "does not fit the run") -> Iterator[None]:
+        """Refuses the checkpoint if what is restored from it in the block raises an error."""
         try:
             yield
         except Exception as error:  # a file from an untrusted source may cause any
-            raise self._refused(f"does not fit the run ({error})") from error
+            raise self._refused(f"{why} ({error})") from error
 
     def _refused(self, why: str) -> FairbanditError:
         return FairbanditError(

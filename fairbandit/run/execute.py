@@ -152,11 +152,11 @@ class _Run:
         where, first, self.parts = "", 0, dict[str, str]()
         if saved:
             first, self.parts = saved["batch"], saved["parts"]
-            with self.checkpoints.restoring():
-                _ = self.batches[first]
             where = f"round {saved['round'] + 1:,} of {self.rounds:,}"
+            with self.checkpoints.restoring():
+                replicas = self.batches[first]
             if len(self.batches) > 1:
-                where += f" of replicas {self.batches[first][0]} to {self.batches[first][-1]}"
+                where += f" of replicas {replicas[0]} to {replicas[-1]}"
         clear(self.folder, keep=self.parts)
         if started is not None:
             started(where)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fairbandit.environments import Environment
 from fairbandit.files import sha256, written_aside
+from fairbandit.formats import fitted
 from fairbandit.metrics import REGRETS, Played
 from fairbandit.run.folder import REWARDS
 from fairbandit.streams import CHUNK_ROUNDS
@@ -94,11 +95,10 @@ class RoundLog:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from a state that `state` gave."""
         self._waiting = [list(state["waiting"])] if state["waiting"] else []
+        types = [pa.types.is_floating(kind) for kind in self._schema.types]
+        none = [torch.zeros(0, dtype=torch.float64 if one else torch.int64) for one in types]
         for columns in self._waiting:
-            kinds = [pa.types.is_floating(kind) for kind in self._schema.types]
-            if [column.is_floating_point() for column in columns] != kinds:
-                raise ValueError("its rows have columns of other types")
-            _table(columns, self._schema)  # raises if they do not fit
+            _table(fitted(columns, none, finite=False), self._schema)  # raises if they do not fit
 
     def finish(self) -> None:
         """Writes the rows that are not written yet."""

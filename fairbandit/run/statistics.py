@@ -16,6 +16,8 @@ from fairbandit.maths.moments import merged, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
 from fairbandit.run.curves import MAX_GROUPS, RATE, Curve, sampled
 
+_TOTALS = ("finals", "selected", "received")
+
 
 class Samples:
     """Count, mean and standard deviation over the replicas so far, at some ascending rounds."""
@@ -104,19 +106,17 @@ class RunStatistics:
         return {
             "samples": [torch.from_numpy(one.moments) for one in self._samples.values()],
             "running": {column: running.state() for column, running in self._running.items()},
-            **{name: getattr(self, name) for name in ("finals", "selected", "received")},
+            **{name: getattr(self, name) for name in _TOTALS},
         }
 
     def load_state(self, state: Mapping[str, Any], replicas: Sequence[int]) -> None:
         """Continues from a state that `state` gave, in the batch of some replicas."""
         for count in (replicas[0], len(replicas)):  # those of earlier batches, and these
             self.start(count)
-        for column, like in self.finals.items():
-            self.finals[column] = fitted(state["finals"][column], like, finite=False)
-        self.selected = fitted(state["selected"], self.selected)
-        self.received = fitted(state["received"], self.received)
-        for samples, values in zip(self._samples.values(), state["samples"], strict=True):
-            like = torch.from_numpy(samples.moments)
-            samples.moments = fitted(values, like, finite=False).numpy().copy()
+        read = fitted(state, self.state(), finite=False)
+        for name in _TOTALS:
+            setattr(self, name, read[name])
+        for samples, values in zip(self._samples.values(), read["samples"], strict=True):
+            samples.moments = values.numpy().copy()
         for column, running in self._running.items():
-            running.load_state(state["running"][column])
+            running.load_state(read["running"][column])

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, Generic, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, NotRequired
 
 import msgspec
 from msgspec import Meta
@@ -18,7 +18,7 @@ from torch import Tensor
 from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
 from fairbandit.files import open_regular, written_aside
-from fairbandit.formats import Amount, Count, Plain, Sha256, Share
+from fairbandit.formats import Amount, Count, Number, Plain, Sha256, Share, mapping
 from fairbandit.maths.moments import moments
 from fairbandit.metrics.reduction import Reduce
 from fairbandit.run.folder import FILES, SUMMARY
@@ -34,58 +34,31 @@ SECONDS = "seconds"
 CHECKSUM = "checksum"
 """The key of a summary's own checksum."""
 
-Candidates = Annotated[float, Meta(ge=0, le=2**53)]
-T = TypeVar("T")
 _OTHER = "|".join(BY_GROUP)
 _Column = Annotated[str, Meta(pattern=rf"\A(?!{_OTHER})[A-Za-z][A-Za-z0-9_-]{{0,63}}\Z")]
-
-
-class _Spread(TypedDict, Generic[T]):
-    mean: T
-    std: Amount | None
-    n: NotRequired[Count]
-
-
-class _MetricSpread(TypedDict):
-    mean: Annotated[float, Meta(ge=-1e100, le=1e100)] | None
-    std: Amount | None
-    n: NotRequired[Count]
-    reduce: Reduce
-    lower_is_better: bool
-
-
-class _Config(TypedDict):
-    policy: Plain
-    environment: Plain
-    metrics: dict[_Column, Plain]
-    picks: Count
-
-
-class _Identity(TypedDict):
-    config: _Config
-    version: str
-    plugins: str | None
-    data: str | None
-
-
-class _Summary(TypedDict):
-    policy: str
-    environment: str
-    rounds: Count
-    replicas: Count
-    seed: Annotated[int, Meta(ge=0)]
-    groups: list[str]
-    knows_truth: bool
-    metrics: dict[_Column, _MetricSpread]
-    selection_rate: dict[str, _Spread[Share | None]]
-    selected: dict[str, _Spread[Candidates]]
-    received: dict[str, _Spread[Candidates]]
-    seconds: Amount
-    config: _Config
-    versions: dict[str, str]
-    identity: _Identity
-    files: dict[Annotated[str, Meta(pattern=FILES)], Sha256]
-
+_STD = {"std": Amount | None, "n": NotRequired[Count]}
+_Metric: Any = mapping(mean=Number | None, reduce=Reduce, lower_is_better=bool, **_STD)
+_Rate: Any = mapping(mean=Share | None, **_STD)
+_Candidates: Any = mapping(mean=Annotated[float, Meta(ge=0, le=2**53)], **_STD)
+_Config = mapping(policy=Plain, environment=Plain, metrics=dict[_Column, Plain], picks=Count)
+_SUMMARY: Any = mapping(
+    policy=str,
+    environment=str,
+    rounds=Count,
+    replicas=Count,
+    seed=Annotated[int, Meta(ge=0)],
+    groups=list[str],
+    knows_truth=bool,
+    metrics=dict[_Column, _Metric],
+    selection_rate=dict[str, _Rate],
+    selected=dict[str, _Candidates],
+    received=dict[str, _Candidates],
+    seconds=Amount,
+    config=_Config,
+    versions=dict[str, str],
+    identity=mapping(config=_Config, version=str, plugins=str | None, data=str | None),
+    files=dict[Annotated[str, Meta(pattern=FILES)], Sha256],
+)
 
 _PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
 
@@ -172,7 +145,7 @@ def read(folder: Path | str) -> dict[str, Any]:
             summary = msgspec.json.decode(file.read(), type=Plain)
         if summary.get(CHECKSUM) != checksum(summary):
             raise ValueError(f"its {CHECKSUM} is not that of its contents")
-        msgspec.convert(summary, _Summary)
+        msgspec.convert(summary, _SUMMARY)
         _check(summary)
     except (ValueError, RecursionError) as error:
         raise FairbanditError(
