@@ -152,7 +152,8 @@ def load_population(request: Request) -> Population:
     parts = [_part(*own, kept, request) for own in zip(sources, (2, 1), strict=False)]
     members, first = parts[0], parts[-1].source
     rewards = Encoder.fitted({request.reward: None}, first)(members.source)[:, 0]
-    group = request.group if request.group_feature and request.group not in columns else None
+    left = request.group_feature and request.group not in {*columns, *request.exclude}
+    group = request.group if left else None
     features = {**columns, **({group: list(kept)} if group else {})}
     fill, groups = request.missing is Missing.mean, request.groups if group else ()
     encoder = Encoder.fitted(features, first, group, fill=fill, bias=request.bias, groups=groups)

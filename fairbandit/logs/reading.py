@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -25,12 +26,12 @@ from fairbandit.environments.reading import (
     texts_of,
 )
 from fairbandit.errors import FairbanditError
-from fairbandit.files import natural_order
+from fairbandit.files import natural_order, sha256
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
-from fairbandit.logs.tables import Columns, encoder_of, log_of_table
+from fairbandit.logs.tables import Columns, encoder_of, log_of_table, outcomes
 
 TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
@@ -157,9 +158,11 @@ def _read(given: Mapping[str, Any]) -> Log:
     if time is not None:
         source = _by_time(source, time, columns.decision)
     encoder = like.encoder if isinstance(like, Log) else like
-    chosen = given["features"], texts_of("exclude", given["exclude"])
-    encoder = encoder or encoder_of(source, taken, groups, *chosen)
-    return log_of_table(source, columns, groups, encoder)
+    if encoder is None:
+        taken += outcomes(source, columns.picked, taken)
+        chosen = given["features"], texts_of("exclude", given["exclude"])
+        encoder = encoder_of(source, taken, groups, *chosen)
+    return log_of_table(source, columns, groups, encoder, like is not None)
 
 
 def read_pieces(
@@ -212,6 +215,12 @@ def _files(path: Path) -> tuple[str, list[Path]]:
         paths = [file for file in every if file.name.lower().endswith(ENDINGS)]
         if not paths:
             raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
+        sizes = Counter(file.stat().st_size for file in paths)
+        hashes = dict[str, Path]()
+        for file in paths:  # those of one size may be copies
+            several = sizes[file.stat().st_size] > 1 and file.is_file()
+            if several and (copy := hashes.setdefault(sha256(file), file)) != file:
+                raise FairbanditError(f"{path} holds {file.name} twice, as {copy.name}")
         if len(paths) > 1:
             ends = f"{paths[0].name} … {paths[-1].name}"
             remark(f"{path}: {len(paths):,} files in the natural order of their names: {ends}")

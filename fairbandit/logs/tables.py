@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fairbandit.environments.columns import (
     CATEGORY,
     FEW,
-    SMALL,
     check_groups,
     chosen_columns,
     resolve_columns,
@@ -26,9 +25,6 @@ from fairbandit.logs.log import Floats, Ints, Log
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_REPEATED = 0.4
-"""A file of which a larger share stands elsewhere in the log holds decisions a second time."""
 
 MOST_OFF = 0.05
 """A pool's probabilities sum to the number of picks up to this much a pick, however rounded."""
@@ -53,6 +49,8 @@ def encoder_of(
     """The encoder of a table's groups and of its features, which are none of the taken columns."""
     chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
     source.need(chosen or ())
+    if roles := [repr(name) for name in chosen or () if name in taken and name not in groups]:
+        raise FairbanditError(f"features: {listed(roles)} have another role in the log")
     if by_name := isinstance(features, (list, tuple)):
         taken = [*taken, *(name for name in source.columns if name not in features)]
     remedy = "" if by_name else "features=[…] chooses others"
@@ -68,8 +66,36 @@ def encoder_of(
     return Encoder.fitted(kept, source, bias=True)
 
 
-def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder) -> Log:
-    """The log that a table holds; an error names the first row that is not valid."""
+def outcomes(source: Source, picked: str, taken: Sequence[str]) -> list[str]:
+    """The columns that repeat the picks, or are known of picks alone, as outcomes are."""
+    picks = source.numbers(picked)
+    found = [
+        name
+        for name in source.frame
+        if name not in taken
+        and (
+            (source.gaps(name) == (picks == 0)).all()
+            or (source.fits(name).all() and np.array_equal(source.numbers(name), picks))
+        )
+    ]
+    if found:
+        names = listed([*map(repr, found)])
+        remark(
+            f"{source.name}: columns that are outcomes, known of picks alone, are left out: {names}"
+        )
+    return found
+
+
+def log_of_table(
+    source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder, like: bool
+) -> Log:
+    """The log that a table holds; an error names the first row that is not valid.
+
+    Args:
+        source, columns, groups: the table, and the columns with a role in it.
+        encoder: makes the features.
+        like: whether the encoder is that of another table.
+    """
     import pandas as pd
 
     for name in (columns.decision, *groups):
@@ -82,7 +108,8 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     contexts, counts = encoder(source), {name: source.gaps(name).sum() for name in encoder.columns}
     if gaps := [f"{count:,} of {name!r}" for name, count in counts.items() if count]:
         remark(f"{source.name}: missing cells of features get the feature's mean: {listed(gaps)}")
-    if strange := _strange(contexts, encoder):
+    decisions = source.frame[columns.decision].nunique()
+    if like and (strange := _strange(contexts, encoder, decisions)):
         remark(
             f"{source.name}: features differ from the table by which they are standardised, by "
             f"other units, swapped columns or a drift: {listed(strange)}"
@@ -90,13 +117,14 @@ def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encode
     return _log_of(source, columns, (codes, tuple(every)), contexts, **further)
 
 
-def _strange(contexts: Floats, encoder: Encoder) -> list[str]:
-    """The numbers, standardised by another table, whose mean or deviation is far from its own."""
+def _strange(contexts: Floats, encoder: Encoder, n: int) -> list[str]:
+    """The numbers, standardised by another table, whose mean or deviation is far from its own.
+
+    Candidates of one of the n decisions may be alike, so that decisions count and not rows.
+    """
     names, numbers = encoder.names, np.isin(encoder.names, encoder.columns)
-    if len(contexts) < SMALL:
-        return []
     means, stds = contexts.mean(0), contexts.std(0)
-    chance, wider = 4 / math.sqrt(len(contexts)), np.abs(np.log2(stds.clip(1e-9)))
+    chance, wider = 4 / math.sqrt(n), np.abs(np.log2(stds.clip(1e-9)))
     far = (np.abs(means) > max(0.2, chance)) | (wider > max(0.25, chance))
     rows = zip(names, means, stds, far & numbers & (stds > 0), strict=True)
     return [
@@ -184,6 +212,11 @@ def _log_of(
     sizes = np.bincount(groups[0], minlength=len(groups[1])).tolist()
     check_groups(f"{source.name}, the group", dict(zip(map(normal, groups[1]), sizes, strict=True)))
     chances = _chances(source, columns.propensity, codes, is_pick)
+    if contexts is not None and contexts.shape[1] > codes.max(initial=0):
+        remark(
+            f"{source.name}: {contexts.shape[1]:,} features are more than the decisions: ids or "
+            "names may be among them; exclude=[…] leaves columns out"
+        )
     if contexts is not None:
         finite = np.asarray((np.abs(contexts) <= LARGEST).all(1))
         source.require(columns.decision, finite, f"features of at most {LARGEST:g}")
@@ -222,17 +255,17 @@ def _check_repeats(log: Log, files: pd.Series) -> None:
             words = np.ascontiguousarray(part).reshape(n, -1).view(np.uint64)
             content += words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
     named = pd.DataFrame({"content": content, "name": np.asarray(log.names)})
-    again = named.duplicated()
+    again, (_, first, which, counts) = named.duplicated(), np.unique(content, True, True, True)
     share = again.groupby(files).mean()
-    if again.sum() >= FEW and named["name"].nunique() > n / 4 and share.max() > MOST_REPEATED:
+    alike = (counts * (counts - 1)).sum() / max(n * (n - 1), 1)  # of two decisions, by chance
+    twice = share.max() > alike + 0.4 * (1 - alike)
+    if twice and again.sum() >= FEW and named["name"].nunique() > n / 4:
         raise FairbanditError(
             f"{share.idxmax()}: {share.max():.0%} of its decisions stand in the log twice, by name"
         )
-    _, first, which, counts = np.unique(content, True, True, True)
     lags = (np.arange(n) - first[which])[np.arange(n) != first[which]]
-    # by chance, decisions of few possible kinds recur more than once, and at many distances
-    alike = counts.max() > 2 and np.bincount(lags).max() < len(lags) / 5
-    if len(lags) >= max(FEW, n / 100) and not alike:
+    # decisions that are alike by chance recur at many distances, those of a copy at one
+    if len(lags) >= max(FEW, n / 100) and np.bincount(lags).max() > max(FEW, len(lags) / 5):
         remark(
             f"{files[0]}: {len(lags):,} of {n:,} decisions equal an earlier one in all that is "
             "logged; where they are the same decisions, intervals are too narrow"
@@ -265,7 +298,8 @@ def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.
     if known.all():
         picks, unit = np.bincount(codes, is_pick), rounding_unit(chances)
         beyond = np.abs(np.bincount(codes, chances) - picks)
-        near = beyond <= np.minimum(unit * np.bincount(codes), MOST_OFF * picks) + SINGLE
+        allowed = np.maximum(unit * np.bincount(codes), 0.001 * picks)  # or of few digits
+        near = beyond <= np.minimum(allowed, MOST_OFF * picks) + SINGLE
         alone = (chances == np.bincount(codes, of_pick)[codes]).all() or (chances == of_pick).all()
         expected = f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and "
         source.require(name, near[codes] | alone, f"{expected}{MOST_OFF:g}, or the pick's alone")
