@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from fairbandit.environments.reading import LARGEST, Source, listed, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED, coded, normal, spellings
 from fairbandit.logs.log import Floats, Ints, Log
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_REPEATED = 0.4
 """A file of which a larger share stands elsewhere in the log holds decisions a second time."""
@@ -63,9 +60,8 @@ def encoder_of(
                 reason = left_out.get(name, "there is no such column, or it has another role")
                 raise FairbanditError(f"{source.name}, column {name!r} is no feature: {reason}")
         found = {name: found[name] for name in features}
-    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), ())
-    kept = {name: one for name, one in {**found, **of_groups}.items() if name not in exclude}
-    return Encoder.fitted(kept, source, bias=True)
+    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), (), exclude)
+    return Encoder.fitted({**found, **of_groups}, source, bias=True)
 
 
 def log_of_table(source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder) -> Log:
@@ -201,16 +197,14 @@ def _log_of(
         scores=_spread(scores, pools, np.nan),
         **{"names": cells[places == 0].tolist(), **further},
     )
-    _check_repeats(log, files[places == 0].to_series(index=range(len(log))))
+    _check_repeats(log, files[places == 0].to_numpy())
     return log
 
 
-def _check_repeats(log: Log, files: pd.Series) -> None:
-    """Refuses a log that holds decisions twice under their names; notes those that are equal.
+def _check_repeats(log: Log, files: NDArray[Any]) -> None:
+    """Refuses a log in which decisions of a file recur with their names; notes equal decisions.
 
-    Args:
-        log: n decisions.
-        files: the name of each decision's file, (n,).
+    `files` names the file of each of the n decisions, (n,).
     """
     import pandas as pd
 
@@ -226,7 +220,7 @@ def _check_repeats(log: Log, files: pd.Series) -> None:
     share = again.groupby(files).mean()
     if again.sum() >= FEW and named["name"].nunique() > n / 4 and share.max() > MOST_REPEATED:
         raise FairbanditError(
-            f"{share.idxmax()}: {share.max():.0%} of its decisions stand in the log twice, by name"
+            f"{share.idxmax()}: {share.max():.0%} of its decisions recur in the log, by name"
         )
     _, first, which, counts = np.unique(content, True, True, True)
     lags = (np.arange(n) - first[which])[np.arange(n) != first[which]]
