@@ -19,9 +19,8 @@ def given_log(
 ) -> tuple[Log, dict[str, Any]]:
     """Reads a log, and returns it with those of the settings that a function takes by keyword.
 
-    The other settings are those of `read_log`. An unknown one raises `FairbanditError`. Features of
-    a table are encoded as the first of some agents with an encoder takes them, unless the settings
-    say how.
+    The other settings are those of `read_log`; an unknown one is refused. Features of a table are
+    encoded as for the first of some agents with an encoder, unless the settings say how.
     """
     reading: Any = read_log.__kwdefaults__
     options: Any = function.__kwdefaults__ or {}

@@ -129,10 +129,7 @@ def resolve_columns(
     """
     out = dict.fromkeys(exclude or (), EXCLUDED)
     if unknown := [name for name in out if name not in source.columns]:
-        raise FairbanditError(
-            f"exclude: {source.name} has no column {unknown[0]!r}; it has "
-            f"{listed([*map(repr, source.columns)])}"
-        )
+        raise FairbanditError(f"exclude: {source.name} has no column {unknown[0]!r}")
     if chosen is not None:
         asked = [name for name, spec in chosen.items() if spec == CATEGORY]
         found = {**chosen, **{name: _codes(source, name) for name in asked}}
@@ -141,11 +138,9 @@ def resolve_columns(
     judged = {name: _judged(source, name) for name in every if name not in out}
     columns = {name: spec for name, (spec, reason) in judged.items() if not reason}
     doubts = [f"{name!r} {doubt}" for name in columns if (doubt := _doubt(source, name, columns))]
-    if doubts:
-        remark(
-            f"{source.name}: these features may be ids or names, which say nothing of other "
-            f"{source.unit}s: {listed(doubts)}; exclude=[…] leaves columns out"
-        )
+    if doubts and len(source) >= SMALL:
+        text = f"these features may be ids or names: {listed(doubts)}"
+        remark(f"{source.name}: {text}; exclude=[…] leaves columns out")
     unfit = {name: reason for name, (_, reason) in judged.items() if reason}
     if unfit and remedy:
         text = listed([f"{name!r} ({reason})" for name, reason in unfit.items()])
@@ -201,10 +196,8 @@ def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
 
 
 def _doubt(source: Source, name: str, columns: Mapping[str, Any]) -> str:
-    """The reason why a feature may well be none, or ""; tables of few rows raise no doubt."""
+    """The reason why a feature may well be none, or ""."""
     rows, codes = len(source), columns[name]
-    if rows < SMALL:
-        return ""
     if codes is None:
         return f"is another whole number in each {source.unit}" if _counts(source, name) else ""
     if len(codes) > MANY_CODES or rows < ROWS_PER_CODE * len(codes):

@@ -108,9 +108,7 @@ class Encoder:
             column = Column(name, name == group, *codes_and_reference(spec))
             block = _encoded(source, column)
             if np.isnan(block).all(axis=0).any():
-                raise FairbanditError(
-                    f"{source.name}, column {name!r}: no cell is left by which to standardise it"
-                )
+                raise FairbanditError(f"{source.name}, column {name!r}: no cell is left")
             low = np.nanmin(block, axis=0)
             constant = low == np.nanmax(block, axis=0)
             means = np.where(constant, low, np.nanmean(block, axis=0))
@@ -171,10 +169,8 @@ class Encoder:
                 gaps = _places(source, column) < 0
                 frame = frame.assign(**{name: frame[name].mask(gaps)})
             if gaps.any():
-                remark(
-                    f"a pool, column {name!r}: cells that are missing, or hold none of the codes, "
-                    "get the mean of the table, as missing=mean asks for"
-                )
+                text = "missing or unknown cells get the table's mean, as missing=mean asks for"
+                remark(f"a pool, column {name!r}: {text}")
         return replace(source, frame=frame)
 
 

@@ -23,7 +23,7 @@ from fairbandit.environments.columns import check_groups, resolve_columns
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import Source, listed, read_table, remark
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import JOINED, NUMBER
+from fairbandit.labels import NUMBER
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.least_squares import ridge_fit
 
@@ -51,14 +51,15 @@ class Missing(Enum):
 class Request:
     """The arguments of `Table` that decide on its population, and a hash of its files.
 
-    `columns` is the mapping that was chosen, or None. If `thin`, members that are not sampled are
-    dropped. If not, all are kept, for the fit of the true θ and for play, and only the true reward
-    CDFs are of the sample.
+    `group` joins the names of `groups`. If `thin`, members that are not sampled are dropped. If
+    not, all are kept, for the fit of the true θ and for play, and only the true reward CDFs are of
+    the sample.
     """
 
     path: str
     scaler_path: str | None
     groups: tuple[str, ...]
+    group: str
     reward: str
     columns: Mapping[str, Any] | None = field(hash=False)
     exclude: tuple[str, ...]
@@ -73,11 +74,6 @@ class Request:
     decimal: str
     missing_values: tuple[str, ...] | None
     fingerprint: str | None
-
-    @property
-    def group(self) -> str:
-        """The column of the group, which is made where the group is that of several columns."""
-        return JOINED.join(self.groups)
 
 
 @dataclass(frozen=True)
@@ -143,8 +139,7 @@ def load_population(request: Request) -> Population:
     wanted = [*taken, *(request.columns or ())]
     marks = request.separator, request.decimal, request.missing_values
     sources = [read_table(request.path, wanted, every, *marks)]
-    chosen = request.columns, taken, request.exclude, _REMEDY
-    columns, _ = resolve_columns(sources[0], *chosen)
+    columns, _ = resolve_columns(sources[0], request.columns, taken, request.exclude, _REMEDY)
     if request.scaler_path:
         sources.append(read_table(request.scaler_path, [*taken, *columns], False, *marks))
     sources = [_usable(source.joined(request.groups), columns, request) for source in sources]
@@ -168,8 +163,7 @@ def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Sou
     if request.missing is Missing.drop:
         frame = frame[~gaps.any(axis=1)]
     else:
-        expected = "a value (environment.missing=drop leaves out rows with missing cells, and "
-        expected += "environment.missing=mean fills in the mean of a feature)"
+        expected = "a value (environment.missing=drop leaves out such rows, mean fills in the mean)"
         for name in gaps if request.missing is Missing.error else taken:
             source.require(name, ~gaps[name].to_numpy(), expected)
     if gaps.any(axis=None):
@@ -190,8 +184,7 @@ def _kept_groups(source: Source, request: Request) -> tuple[str, ...]:
         raise FairbanditError(
             f"{source.name}: {len(kept)} group(s) of column {request.group!r} have at least "
             f"environment.min_group_size={request.min_group_size} members, and a problem needs "
-            f"two; the groups and their sizes are {found or 'none'}; environment.group names "
-            "another column"
+            f"two; the groups and their sizes are {found or 'none'}"
         )
     check_groups(f"{source.name}, column {request.group!r}", {one: sizes[one] for one in kept})
     return tuple(sorted(kept, key=_by_value))

@@ -165,10 +165,7 @@ class Source:
         return labels[places]  # −1, of a missing cell, takes the last
 
     def joined(self, columns: Sequence[str]) -> Source:
-        """The table with a column of intersectional groups: the labels of several columns, joined.
-
-        Its name is that of the columns, joined likewise; a cell is missing if one of theirs is.
-        """
+        """The table with a column that joins the labels of several; it is missing where one is."""
         import pandas as pd
 
         if len(columns) < 2:
@@ -195,9 +192,6 @@ def read_table(
         columns: the names of columns that the table must have.
         every: reads all columns that have a name, and not these alone.
         separator, decimal, missing_values: see `Table`.
-
-    Raises:
-        FairbanditError: the file cannot be read, a column is missing, or two have one name.
     """
     if decimal not in (".", ","):
         raise FairbanditError(f"decimal must be a point or a comma; got {decimal!r}")
@@ -270,7 +264,7 @@ def _readable(path: Path, separator: str) -> Iterator[BinaryIO]:
         reason = str(error).partition("\n")[0][:200]
         raise FairbanditError(
             f"{path} is not a readable table; it may be truncated, and a CSV file must be in UTF-8 "
-            f"with separator={separator!r} between its cells: {reason}"
+            f"with {separator=}: {reason}"
         ) from error
 
 
@@ -335,8 +329,8 @@ def table_of(data: Any) -> pa.Table:
         return pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
     except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as error:
         raise FairbanditError(
-            "expected a DataFrame, an Arrow table or a mapping from names to columns, which Arrow "
-            f"can hold; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
+            "expected a DataFrame, an Arrow table or a mapping from names to columns; got a "
+            f"{type(data).__name__}: {' '.join(map(str, error.args))}"
         ) from error
 
 

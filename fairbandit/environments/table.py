@@ -19,6 +19,7 @@ from fairbandit.environments.population import Missing, Request, load_population
 from fairbandit.environments.reading import MEMORY, keep, texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash
+from fairbandit.labels import JOINED
 from fairbandit.registry import create, register
 from fairbandit.streams import Purpose, Streams
 
@@ -142,9 +143,10 @@ class Table(Environment):
         # a file that is D1 and D2 is read once
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
         given = {one.name: vars(self).get(one.name) for one in fields(Request)}
-        given |= {"scaler_path": other, "groups": group_columns(group), "thin": own_places}
+        groups = group_columns(group)
+        given |= {"groups": groups, "group": JOINED.join(groups), "thin": own_places}
         given |= {"columns": chosen_columns(columns), "missing_values": gaps}
-        given |= {"exclude": tuple(texts_of("exclude", exclude))}
+        given |= {"scaler_path": other, "exclude": tuple(texts_of("exclude", exclude))}
         given |= {"fingerprint": Table.fingerprint(vars(self))}
         found = load_population(Request(**given))
         self.resolved_columns, self.encoder = found.columns, found.encoder

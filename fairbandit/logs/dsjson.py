@@ -88,7 +88,8 @@ def _columns(
         out = _named(name, every, texts_of("exclude", exclude))
         chosen = every if features is None else _named(name, every, texts_of("features", features))
         return [one for one in chosen if one not in out]
-    if new := [one for one in every if one not in like.features]:
+    known = {*like.features}
+    if new := [one for one in every if one not in known]:
         if len(new) == len(every):
             raise FairbanditError(f"like: expected a log that shares features with {name}")
         remark(f"{name}: {len(new):,} features that `like` lacks are left out: {listed(new, 5)}")

@@ -49,8 +49,7 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     Left out are rounds that were observed and not decided, since nobody knows how probable their
     picks were, and the rewards of decisions that a saved agent had made before it began a file.
     """
-    pools, adaptive, draws, options = list[Pool](), False, False, list[Any]()
-    left_out = Counter[str]()
+    pools, headers, left_out = list[Pool](), list[Any](), Counter[str]()
     for path in paths:
         tickets, loaded = dict[Any, Pool](), False
         for line in own_lines(path):
@@ -58,10 +57,8 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
             with of_line(line.where):
                 kind, ticket = record["kind"], record.get("ticket")
                 if kind == "header":
-                    learning, drawing = _learning(record["config"]["estimator"]["name"])
-                    adaptive, draws = adaptive or learning, draws or drawing
+                    headers.append(record)
                     loaded = record["agent"] is not None
-                    options.append(record["options"])
                 elif kind == "decision":
                     if ticket in tickets:
                         raise ValueError(f"ticket {ticket} recurs")
@@ -80,10 +77,11 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                     left_out[kind] += 1
         pools += tickets.values()
     if left_out:
-        kinds = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
-        remark(f"{name}: some lines are left out: {kinds}")
+        counts = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
+        remark(f"{name}: some lines are left out: {counts}")
     contexts, further = None, dict[str, Any](features=())
     with of_line(name):
+        options = [one["options"] for one in headers]
         given, *others = [(one["features"], one.get("reward")) for one in options]
         if any(one != given for one in others):
             raise ValueError("its files are of agents with different features or rewards")
@@ -94,7 +92,8 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
             if contexts.shape[1:] != (d,):
                 raise ValueError(f"expected contexts of {d} features, got {contexts.shape[1:]}")
             further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
-    further |= {"adaptive": adaptive, "draws_models": draws}
+    kinds = [_learning(one["config"]["estimator"]["name"]) for one in headers]
+    further["adaptive"], further["draws_models"] = map(any, zip(*kinds, strict=True))
     return log_of_pools(pools, name, contexts, **further)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairbandit.environments.columns import group_columns
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import (
     Source,
@@ -140,11 +141,10 @@ def _read(given: Mapping[str, Any]) -> Log:
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
     columns, time = Columns(*(given[key] for key in Columns._fields)), given["time"]
-    group, like = given["group"], given["like"]
-    groups = list(group) if isinstance(group, (list, tuple)) else [group]
+    groups, like = group_columns(given["group"]), given["like"]
     further = [name for name in (columns.propensity, columns.score, time) if name is not None]
     taken = [columns.decision, columns.picked, columns.reward, *further, *groups]
-    if not groups or not all(isinstance(name, str) for name in taken):
+    if not all(isinstance(name, str) for name in taken):
         raise FairbanditError(f"columns: expected their names, got {taken}")
     if [name for name in taken if name not in source.frame] == [columns.propensity]:
         raise FairbanditError(

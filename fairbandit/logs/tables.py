@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from fairbandit.environments.reading import LARGEST, Source, listed, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED, coded, normal, spellings
 from fairbandit.logs.log import Floats, Ints, Log
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_OFF = 0.05
 """A pool's probabilities sum to the number of picks up to this much a pick, however rounded."""
@@ -61,9 +58,8 @@ def encoder_of(
                 reason = left_out.get(name, "there is no such column, or it has another role")
                 raise FairbanditError(f"{source.name}, column {name!r} is no feature: {reason}")
         found = {name: found[name] for name in features}
-    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), ())
-    kept = {name: one for name, one in {**found, **of_groups}.items() if name not in exclude}
-    return Encoder.fitted(kept, source, bias=True)
+    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), (), exclude)
+    return Encoder.fitted({**found, **of_groups}, source, bias=True)
 
 
 def outcomes(source: Source, picked: str, taken: Sequence[str]) -> list[str]:
@@ -234,16 +230,14 @@ def _log_of(
         scores=_spread(scores, pools, np.nan),
         **{"names": cells[places == 0].tolist(), **further},
     )
-    _check_repeats(log, files[places == 0].to_series(index=range(len(log))))
+    _check_repeats(log, files[places == 0].to_numpy())
     return log
 
 
-def _check_repeats(log: Log, files: pd.Series) -> None:
-    """Refuses a log that holds decisions twice under their names; notes those that are equal.
+def _check_repeats(log: Log, files: NDArray[Any]) -> None:
+    """Refuses a log in which decisions of a file recur with their names; notes equal decisions.
 
-    Args:
-        log: n decisions.
-        files: the name of each decision's file, (n,).
+    `files` names the file of each of the n decisions, (n,).
     """
     import pandas as pd
 
@@ -261,7 +255,7 @@ def _check_repeats(log: Log, files: pd.Series) -> None:
     twice = share.max() > alike + 0.4 * (1 - alike)
     if twice and again.sum() >= FEW and named["name"].nunique() > n / 4:
         raise FairbanditError(
-            f"{share.idxmax()}: {share.max():.0%} of its decisions stand in the log twice, by name"
+            f"{share.idxmax()}: {share.max():.0%} of its decisions recur in the log, by name"
         )
     lags = (np.arange(n) - first[which])[np.arange(n) != first[which]]
     # decisions that are alike by chance recur at many distances, those of a copy at one
