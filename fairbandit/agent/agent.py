@@ -16,7 +16,7 @@ from fairbandit.agent import inputs, saving
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.decisions import Decision, Explanation, explanation
 from fairbandit.agent.journal import attach, decided, rewarded
-from fairbandit.agent.learning import frozen, learned, observed, taken_in, welcomed
+from fairbandit.agent.learning import frozen, learned, taken_in, watched, welcomed
 from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
@@ -220,13 +220,10 @@ class Agent(Committing):
         made = policy if isinstance(policy, Policy) else build_policy(policy)
         if "log" in options:
             raise FairbanditError("save an agent made from a log; load it with a log of its own")
-        schema = log.schema
-        features = log.encoder or schema.names or schema.width
+        features = log.encoder or log.schema.names or log.schema.width
         options = {"features": features, "reward": log.reward, **options}
         agent = cls(made, groups=log.labels, **options)
-        known = inferring(True, learned, agent._policy, agent._now.known, log)
-        hashes = agent._now.learned.add(log.pick_hashes)
-        agent._now = agent._now._replace(known=known, learned=hashes)
+        agent._now = inferring(True, learned, agent._policy, agent._now, log)
         return agent
 
     @call
@@ -297,15 +294,8 @@ class Agent(Committing):
         before = now = self._now
         contexts = inputs.encoded(contexts, self.encoder, self._names, 3)
         d = before.known.problem.features
-        for pools, labels, places, values in inputs.log(contexts, groups, actions, rewards, d):
-            first = now.known.past.rounds + 1
-            now, codes = welcomed(self._policy, self._vetted, now, labels)
-            x, g, outcomes = inputs.tensors(pools, codes, places, values, first)
-            known = now.known._replace(past=now.known.past.with_pools(x, g))
-            known = taken_in(self._policy, self._policy.advance(known, outcomes.groups), outcomes)
-            tickets = now.tickets.give_up(known.past.rounds, self._patience)
-            seen = now.learned.add(observed(pools, labels, places, values))
-            now = now._replace(known=known, tickets=tickets, learned=seen)
+        for piece in inputs.log(contexts, groups, actions, rewards, d):
+            now = watched(self._policy, self._vetted, now, *piece, self._patience)
         entry = inputs.entry(contexts, groups, actions, rewards) if self._journal else None
         self._commit(before, now, entry)
 

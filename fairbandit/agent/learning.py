@@ -57,8 +57,9 @@ def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
     return known
 
 
-def learned(policy: Policy, known: Knowledge, log: Log) -> Knowledge:
-    """What is known after the decisions of a log, whose labels have their numbers in the log."""
+def learned(policy: Policy, now: Now, log: Log) -> Now:
+    """Returns an agent after the decisions of a log, whose groups have the same numbers."""
+    known = now.known
     for low in range(0, len(log), PIECE):
         some = log[low : low + PIECE]
         assert some.contexts is not None
@@ -74,19 +75,31 @@ def learned(policy: Policy, known: Knowledge, log: Log) -> Knowledge:
             parts = (part[seen] for part in (contexts, groups, some.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
             known = taken_in(policy, known, outcomes)
-    return known
+    return now._replace(known=known, learned=now.learned.add(log.pick_hashes))
 
 
-def observed(
-    pools: Sequence[Floats], labels: Sequence[Any], places: Ints, rewards: Floats
-) -> list[tuple[int, int, int]]:
-    """The hashes of observed picks, whose decisions have no names."""
-    found, at = [], 0
-    for x, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
-        key = pool_key(map(normal, labels[at : at + len(x)]))
-        found.append(pick_hashes("", key, place, reward, x[place]))
-        at += len(x)
-    return found
+def watched(
+    policy: Policy,
+    truth: Truth | None,
+    now: Now,
+    pools: list[Floats],
+    labels: Sequence[Any],
+    places: Ints,
+    rewards: Floats,
+    patience: int | None,
+) -> Now:
+    """Returns an agent after rounds that others decided, as `inputs.log` yields them."""
+    first = now.known.past.rounds + 1
+    now, codes = welcomed(policy, truth, now, labels)
+    x, g, outcomes = inputs.tensors(pools, codes, places, rewards, first)
+    known = now.known._replace(past=now.known.past.with_pools(x, g))
+    known = taken_in(policy, policy.advance(known, outcomes.groups), outcomes)
+    tickets, hashes, at = now.tickets.give_up(known.past.rounds, patience), [], 0
+    for pool, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
+        key = pool_key(map(normal, labels[at : at + len(pool)]))
+        hashes.append(pick_hashes("", key, place, reward, pool[place]))
+        at += len(pool)
+    return now._replace(known=known, tickets=tickets, learned=now.learned.add(hashes))
 
 
 def frozen(

@@ -238,7 +238,7 @@ def read_batches(
     with _readable(path, separator) as file:
         if path.suffix.lower() == ".csv":  # as text, since `01` is no number where codes are meant
             types = dict.fromkeys(names, pa.string())
-            read = pa_csv.ReadOptions(block_size=1 << 24)
+            read = pa_csv.ReadOptions(use_threads=False, block_size=1 << 24)
             parse = pa_csv.ParseOptions(delimiter=mark, newlines_in_values=True)
             convert = pa_csv.ConvertOptions(include_columns=types, column_types=types)
             blocks = pa_csv.open_csv(file, read, parse, convert)
