@@ -142,7 +142,7 @@ class Table(Environment):
         own_places = pool is PoolKind.one_per_group
         # a file that is D1 and D2 is read once
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
-        given = {one.name: vars(self).get(one.name) for one in fields(Request)}
+        given: dict[str, Any] = {one.name: vars(self).get(one.name) for one in fields(Request)}
         groups = group_columns(group)
         given |= {"groups": groups, "group": JOINED.join(groups), "thin": own_places}
         given |= {"columns": chosen_columns(columns), "missing_values": gaps}
