@@ -44,7 +44,6 @@ examples:
   fairbandit table decisions.jsonl
   fairbandit table hiring.csv group=sex reward=grade"""
 
-
 _OF_LOGS = {"decision", "picked", "propensity", "score", "features", "like", "time", "bad_lines"}
 """The keys that are of logs alone."""
 

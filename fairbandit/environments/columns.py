@@ -121,7 +121,7 @@ def resolve_columns(
             and truth values become numbers, texts that recur become categories.
         taken: the columns with another role, left out if `chosen` is None.
         exclude: columns that are no features.
-        remedy: the end of a notice that names columns that cannot be features; "" for no notice.
+        remedy: the end of a notice of columns that cannot be features; "" for no notice.
 
     Raises:
         FairbanditError: a column has numbers with decimal commas although `decimal` is a point, or

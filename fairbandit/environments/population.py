@@ -157,9 +157,8 @@ def load_population(request: Request) -> Population:
 
 
 def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Source:
-    taken = (request.group, request.reward)
-    gaps = source.frame[list(dict.fromkeys([*columns, *taken]))].isna()
-    frame = source.frame
+    frame, taken = source.frame, (request.group, request.reward)
+    gaps = frame[list(dict.fromkeys([*columns, *taken]))].isna()
     if request.missing is Missing.drop:
         frame = frame[~gaps.any(axis=1)]
     else:

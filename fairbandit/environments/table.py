@@ -87,6 +87,7 @@ class Table(Environment):
     Attributes:
         resolved_columns: the columns with the codes of each category, as `columns` takes them.
         feature_names: the name of each of the d features.
+        labels: of the groups, by number, as a log has them.
         encoder: what turns rows into features; an `Agent` with `features=encoder` takes raw rows.
 
     Raises:
@@ -151,7 +152,7 @@ class Table(Environment):
         found = load_population(Request(**given))
         self.resolved_columns, self.encoder = found.columns, found.encoder
         self.feature_names = found.encoder.names
-        self.members, self.group_names = found.members, found.groups
+        self.members, self.group_names, self.labels = found.members, found.groups, found.groups
         self.features = len(self.feature_names)
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES
         self.truth: Truth = Truth(found.members.theta, found.members.cdf)

@@ -40,8 +40,7 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
             raise ValueError(f"expected {n} contexts, {k} action contexts, at most {MOST_ACTIONS}")
         labels = [*range(k)] if str(group) in ("None", "group") else group
         if isinstance(labels, str) or len(labels) != k:
-            got = labels if isinstance(labels, str) else len(labels)
-            raise FairbanditError(f"group: expected {k} labels, one an action; got {got}")
+            raise FairbanditError(f"group: expected {k} labels, one an action; got {group}")
         if propensity and pscore is None:
             raise FairbanditError("there is no pscore; propensity=None reads a log without it")
         names = [f"x{a}" for a in range(x.shape[1])]

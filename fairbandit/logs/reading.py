@@ -38,9 +38,8 @@ TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """How the files of logs are called."""
 
-_ANSWERS = {"yes": "1", "y": "1", "no": "0", "n": "0"}
-_FORMS = str, str.title, str.upper
-WORDS = {form(word): number for word, number in _ANSWERS.items() for form in _FORMS}
+WORDS = dict.fromkeys(["yes", "Yes", "YES", "y", "Y"], "1")
+WORDS |= dict.fromkeys(["no", "No", "NO", "n", "N"], "0")
 """The words of a column `picked` that are numbers."""
 
 
@@ -117,10 +116,8 @@ def read_log(
 
 def _read(given: Mapping[str, Any]) -> Log:
     """The log for the arguments of `read_log`."""
-    source, how = (
-        given["source"],
-        [given[key] for key in ("separator", "decimal", "missing_values")],
-    )
+    source = given["source"]
+    how = [given[key] for key in ("separator", "decimal", "missing_values")]
     if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
         return read_obp(source, **_taken("obp", given, "group", "propensity"))
     if isinstance(source, Source):

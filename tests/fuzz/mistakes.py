@@ -76,7 +76,8 @@ def silent(table: Frame, right: Frame) -> list[str]:
     }:
         return []
     keys = ["policy", "measure", "estimator"]
-    both = right.set_index(keys).join(table.set_index(keys), rsuffix="_now", how="outer")
+    now = table.set_index(keys).add_suffix("_now")
+    both = right.set_index(keys).join(now, how="outer")
     slack = 0.25 * (both["high"] - both["low"]) / 2 + 1e-6
     wrong = both[~((both["value"] - both["value_now"]).abs() <= slack)]
     return [f"{key}: {row.value} is {row.value_now}" for key, row in wrong.T.items()]

@@ -245,7 +245,7 @@ def test_no_obp(changed, expected):
     del lacking["action"]
     with pytest.raises(FairbanditError, match="KeyError: 'action'"):
         read_log(lacking)
-    for group, got in ((["a", "b"], 2), ("abcd", "abcd")):
+    for group, got in ((["a", "b"], r"\['a', 'b'\]"), ("abcd", "abcd")):
         with pytest.raises(FairbanditError, match=f"expected 4 labels, one an action; got {got}$"):
             read_log(feedback(), group=group)
 
