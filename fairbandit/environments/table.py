@@ -184,11 +184,6 @@ class Table(Environment):
         files = [parameters.get("path"), parameters.get("scaler_path"), named]
         return data_hash(Path(file) for file in files if file and not str(file).startswith(MEMORY))
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The groups' labels by number, as a log has them."""
-        return self.group_names
-
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""
         super().bind(streams)
