@@ -247,7 +247,7 @@ def test_intersectional_groups_and_raw_rows_of_them(tmp_path):
     assert again == found.encoder
     assert (again(rows) == found.encoder(rows)).all()
     for wrong in ([], ["s", "s"], 3, ["s", 2]):
-        assert "group: expected the name of a column" in refused(
+        assert "group: expected a column" in refused(
             tmp_path, "csv", table, group=wrong
         )
 
