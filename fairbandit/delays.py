@@ -61,7 +61,7 @@ class Delays:
         return [[t, *one] for t, several in self._waiting.items() for one in several]
 
     def load_state(self, state: Sequence[Sequence[Any]], known: Knowledge) -> None:
-        """Continues from what `state` gave, with what is known by then."""
+        """Continues from a saved `state`, with the knowledge of that time."""
         self._waiting, past = {}, known.past
         for t, *parts in state:
             found = past.nothing.restored(parts, past.rounds, known.problem.groups)

@@ -13,7 +13,7 @@ _REMOVED = dict.fromkeys(_OBEYED - {ord("\n"), ord("\t")})
 
 
 def printable(text: str) -> str:
-    r"""Removes what a screen obeys instead of showing it: control characters, and bidi overrides.
+    r"""Removes control characters and bidi overrides, which a screen obeys and does not show.
 
     >>> printable("a\x1b[32m\u202eb")
     'a[32mb'

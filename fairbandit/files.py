@@ -63,7 +63,7 @@ def written_aside(path: Path) -> Iterator[BinaryIO]:
 
 
 def within(folder: Path, name: str) -> Path:
-    """Returns the path of a subfolder in a folder that somebody else may have prepared.
+    """Returns the path of a subfolder in a folder that a stranger may have prepared.
 
     Raises:
         FairbanditError: it is a symbolic link, so that what is written would go elsewhere.

@@ -1,6 +1,6 @@
 """Types and ranges of what files hold, which are checked where a file is read.
 
-Anybody can compute a right checksum: it shows damage, and says nothing of what a file holds.
+A stranger can compute a right checksum: it shows damage, and says nothing of the contents.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Agent(Committing):
         exploration: of optimistic estimators that leave theirs unset.
         truth: the truth, for policies that need it.
         refresh: the policy's, in place of its own; None leaves it.
-        reward: the name of the reward, with which that of a log is compared.
+        reward: the name of the reward, which is compared with the reward of a log.
         patience: a reward that has not come after so many further rounds is not waited for any
             more; None waits for ever.
         log: a file to which each decision and reward is appended before it takes effect, or a
@@ -148,7 +148,7 @@ class Agent(Committing):
     @property
     @call
     def schema(self) -> Schema:
-        """What the agent is compared with a log by: features, groups, reward and decisions."""
+        """The features, groups, reward and decisions by which a log is compared with the agent."""
         now, labels = self._now, tuple(self._now.groups)
         d = now.known.problem.features
         return Schema(d, self._names, self.encoder, labels, self._reward, now.learned)

@@ -126,10 +126,10 @@ def groups(given: int | Sequence[Hashable]) -> Codes:
 
 
 def features(given: Any) -> Encoder | tuple[str, ...] | int:
-    """What an agent's features are: an encoder, their names, or their number d alone.
+    """Checks the features of an agent: an encoder, their names, or their number d alone.
 
     Raises:
-        FairbanditError: none of these, or none or too many of them.
+        FairbanditError: another kind of value, or no or too many features.
     """
     if isinstance(given, Encoder):
         return given

@@ -1,4 +1,4 @@
-"""`fairbandit table`: shows how the environment `table` reads a file, or what a log holds."""
+"""`fairbandit table`: shows how the environment `table` reads a file, or the contents of a log."""
 
 from __future__ import annotations
 

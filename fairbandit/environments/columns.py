@@ -30,7 +30,7 @@ MOST_CODES = 1_000
 """The most distinct texts of a column that becomes a category without a specification."""
 
 FEW, SMALL = 5, 30
-"""Groups below the first size are no groups where most are; below the second there is a notice."""
+"""A column is refused if most groups are below the first size; the second gives a notice."""
 
 # the reasons why a column is not a feature
 CONSTANT = "one value, or none"

@@ -91,7 +91,7 @@ class Log:
 
     @property
     def schema(self) -> Schema:
-        """What an agent is compared with the log by."""
+        """The properties by which an agent is compared with the log."""
         d = len(self.features)
         named = self.features != unnamed(d)
         labels = tuple(map(normal, self.labels))

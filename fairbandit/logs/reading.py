@@ -214,7 +214,7 @@ def _files(path: Path) -> tuple[str, list[Path]]:
             raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
         sizes = Counter(file.stat().st_size for file in paths)
         hashes = dict[str, Path]()
-        for file in paths:  # those of one size may be copies
+        for file in paths:  # files of one size may be copies
             several = sizes[file.stat().st_size] > 1 and file.is_file()
             if several and (copy := hashes.setdefault(sha256(file), file)) != file:
                 raise FairbanditError(f"{path} holds {file.name} twice, as {copy.name}")

@@ -1,4 +1,4 @@
-"""What the lines of agents' logs hold, and the options of agents: types and ranges, for msgspec."""
+"""Types and ranges of the lines of agents' logs and of the options of agents, for msgspec."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Learned(NamedTuple):
 
     Attributes:
         picks: how many picks there were.
-        least: the least of their hashes, (n, 3), in memory that nobody writes to.
+        least: the least of their hashes, (n, 3), in memory that is never written to.
         latest: hashes that are not yet among these.
     """
 
@@ -103,7 +103,7 @@ class Learned(NamedTuple):
         """Counts the picks of a log that were learned from, if chance does not explain them.
 
         The chance that two picks have an equal hash is estimated by how often two picks of the log
-        have, and by how often those of equal names would have equal outcomes.
+        have; the names of two picks are taken to be equal.
 
         Args:
             hashes: of the n picks, (n, 3).
@@ -148,7 +148,7 @@ class Schema(NamedTuple):
     decisions: Learned | None = None
 
     def check_log(self, log: Schema, hashes: NDArray[np.int64], name: str) -> Iterator[str]:
-        """Compares the schema of an agent with that of a log that it is to decide.
+        """Compares the schema of an agent with the schema of a log that it is to decide.
 
         Args:
             log: the schema of the log.
@@ -159,8 +159,8 @@ class Schema(NamedTuple):
             Notes on features that cannot be compared, or differences that do no harm.
 
         Raises:
-            FairbanditError: other features, another order of these, another encoder, a group that
-                the agent does not know, or decisions that it has learned from.
+            FairbanditError: other features or another order, another encoder, a group that the
+                agent does not know, or decisions that it has learned from.
         """
         if None not in (self.names, log.names):
             if self.names != log.names:

@@ -258,7 +258,7 @@ def _check_repeats(log: Log, files: NDArray[Any]) -> None:
             f"{share.idxmax()}: {share.max():.0%} of its decisions recur in the log, by name"
         )
     lags = (np.arange(n) - first[which])[np.arange(n) != first[which]]
-    # decisions that are alike by chance recur at many distances, those of a copy at one
+    # decisions that are alike by chance recur at many distances, and copies at one distance
     if len(lags) >= max(FEW, n / 100) and np.bincount(lags).max() > max(FEW, len(lags) / 5):
         remark(
             f"{files[0]}: {len(lags):,} of {n:,} decisions equal an earlier one in all that is "
