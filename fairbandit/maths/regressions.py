@@ -174,7 +174,7 @@ class Regressions:
             squares = squares + self.rows.square().sum(1)
         reward, *own = squares.flatten(0, -2).amax(0).tolist()
         root = float(torch.linalg.vector_norm(self.root, dim=(2, 3)).max())
-        return root, root**2 * sum(own), math.sqrt(reward)
+        return root, root**2 * sum(own), math.sqrt(max(reward, 0.0))
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
