@@ -6,11 +6,10 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -128,8 +127,10 @@ def read(
     Raises:
         FairbanditError: the file or a column is not there, or the file is not as the run left it.
     """
-    with _opened(folder / name) as file:
+    path = folder / name
+    with open_regular(path) as file:
         data = file.read()
+    try:
         if hashlib.sha256(data).hexdigest() != summary["files"].get(name):
             raise ValueError("its contents are not those that its run wrote")
         with pq.ParquetFile(pa.BufferReader(data)) as parquet:
@@ -146,19 +147,12 @@ def read(
             numbers = table[key].to_numpy() if key in table.column_names else np.array([last])
             if not (numbers.min() >= (key == "round") and numbers.max() <= last):  # or NaN
                 raise ValueError(f"a number of a {key} is not one of its run")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise FairbanditError(
+            f"{path} cannot be read: {error}. Put it back as it was, or remove the run's folder "
+            "and play it again"
+        ) from error
     return table
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    with open_regular(path) as file:
-        try:
-            yield file
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise FairbanditError(
-                f"{path} cannot be read: {error}. Put it back as it was, or remove the run's "
-                "folder and play it again"
-            ) from error
 
 
 def logs(
