@@ -172,9 +172,9 @@ class Regressions:
         squares = self.start.gram.diagonal(dim1=-2, dim2=-1)
         if self.rows is not None:
             squares = squares + self.rows.square().sum(1)
-        reward, *own = squares.flatten(0, -2).amax(0).tolist()
+        reward, *own = squares.flatten(0, -2).amax(0).clamp(min=0).tolist()
         root = float(torch.linalg.vector_norm(self.root, dim=(2, 3)).max())
-        return root, root**2 * sum(own), math.sqrt(max(reward, 0.0))
+        return root, root**2 * sum(own), math.sqrt(reward)
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:

@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -106,10 +107,13 @@ class SavedRun:
 
     def picks(self) -> NDArray[np.int64]:
         """Counts in how many replicas each group was picked in each round, (T, G)."""
+        tables = logs(self.folder, self.summary, ["round", "group"])
         counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
-        for table in logs(self.folder, self.summary, ["round", "group"]):
+        for table in tables:
             rounds, groups = (column.to_numpy() for column in table.columns)
             np.add.at(counts, (rounds - 1, groups), 1)
+        if counts.sum(1).min() < self.summary["replicas"]:
+            raise FairbanditError(f"{self.folder}: the round log lacks picks of some rounds")
         return counts
 
 
@@ -127,10 +131,8 @@ def read(
     Raises:
         FairbanditError: the file or a column is not there, or the file is not as the run left it.
     """
-    path = folder / name
-    with open_regular(path) as file:
+    with _opened(folder / name) as file:
         data = file.read()
-    try:
         if hashlib.sha256(data).hexdigest() != summary["files"].get(name):
             raise ValueError("its contents are not those that its run wrote")
         with pq.ParquetFile(pa.BufferReader(data)) as parquet:
@@ -147,23 +149,32 @@ def read(
             numbers = table[key].to_numpy() if key in table.column_names else np.array([last])
             if not (numbers.min() >= (key == "round") and numbers.max() <= last):  # or NaN
                 raise ValueError(f"a number of a {key} is not one of its run")
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise FairbanditError(
-            f"{path} cannot be read: {error}. Put it back as it was, or remove the run's folder "
-            "and play it again"
-        ) from error
     return table
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    with open_regular(path) as file:
+        try:
+            yield file
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise FairbanditError(
+                f"{path} cannot be read: {error}. Put it back as it was, or remove the run's "
+                "folder and play it again"
+            ) from error
 
 
 def logs(
     folder: Path, summary: Mapping[str, Any], columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Yields the files of a finished run's round log, or some of their columns, in order."""
-    names = sorted(name for name in summary["files"] if name.startswith(f"{ROUNDS}/"))
-    if not names:
-        raise FairbanditError(f"{folder}: its {SUMMARY} names no file of a round log")
+    """Returns the files of a finished run's round log, or some of their columns, in order."""
+    names, rows = sorted(name for name in summary["files"] if name.startswith(f"{ROUNDS}/")), 0
     for name in names:
-        yield read(folder, name, summary, columns)
+        with _opened(folder / name) as file:
+            rows += pq.read_metadata(file).num_rows
+    if rows < summary["rounds"] * summary["replicas"]:  # an array of all rounds may be too large
+        raise FairbanditError(f"{folder}: {rows:,} rows are not those of all rounds and replicas")
+    return (read(folder, name, summary, columns) for name in names)
 
 
 def read_runs(folders: Sequence[Path]) -> list[SavedRun]:

@@ -158,11 +158,11 @@ def read(folder: Path | str) -> dict[str, Any]:
 
 def _check(summary: Mapping[str, Any]) -> None:
     """Compares the entries of a summary with each other."""
-    config, groups = summary["config"], summary["groups"]
+    config = summary["config"]
     same = all(config.get(key) == summary[key] for key in KEYS[2:])
-    same = same and all(list(summary[key]) == groups for key in BY_GROUP)
+    same = same and all(list(summary[key]) == summary["groups"] for key in BY_GROUP)
     if not same or list(config["metrics"]) != list(summary["metrics"]):
-        raise ValueError("its entries contradict each other")
+        raise ValueError(f"its {', '.join(KEYS[2:])}, groups or metrics contradict each other")
 
 
 def _spread(values: Tensor) -> dict[str, Any]:
