@@ -29,30 +29,29 @@ def mapping(**types: Any) -> Any:
     return TypedDict("mapping", types)  # type: ignore[operator]
 
 
-def fitted(value: Any, like: Any, *, finite: bool = True) -> Any:
+def fitted(value: Any, like: Any) -> Any:
     """Returns nested data that was read, with the types of tuples, if it is like known data.
 
     Args:
         value: what was read; another error than `ValueError` may come of what it is.
         like: has its keys, lengths and types; of tensors the dtype, the device and the sizes, but
             where a size is 0, any will do. Whole numbers are at least 0.
-        finite: whether NaN and infinities in tensors are refused.
 
     Raises:
         ValueError: it is not.
     """
     if isinstance(like, Mapping):
-        return {key: fitted(value[key], one, finite=finite) for key, one in like.items()}
+        return {key: fitted(value[key], one) for key, one in like.items()}
     if isinstance(like, (list, tuple)):
-        parts = [fitted(*pair, finite=finite) for pair in zip(value, like, strict=True)]
+        parts = [fitted(*pair) for pair in zip(value, like, strict=True)]
         return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
     if not isinstance(like, Tensor):
         return msgspec.convert(value, Natural if type(like) is int else type(like))
     same = isinstance(value, Tensor) and value.layout == like.layout and value.ndim == like.ndim
     same = same and (value.dtype, value.device) == (like.dtype, like.device)
     same = same and all(n in (0, m) for n, m in zip(like.shape, value.shape, strict=True))
-    if not same or (finite and not bool(value.isfinite().all())):
-        raise ValueError(f"expected finite numbers like {typed(like)}, got {typed(value)}")
+    if not same:
+        raise ValueError(f"expected numbers like {typed(like)}, got {typed(value)}")
     return value
 
 

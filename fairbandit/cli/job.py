@@ -125,10 +125,7 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
             print(f"{job}going on at {where}", file=sys.stderr, flush=True)
         saved = within(folder, ".hydra")  # not before the folder is known to be the job's
         saved.mkdir(exist_ok=True)
-        parts: dict[str, Any] = {
-            "config": config,
-            "hydra": HydraConfig.instance().cfg,
-        }  # the node `hydra` alone
+        parts: dict[str, Any] = {"config": config, "hydra": HydraConfig.instance().cfg}
         parts["overrides"] = HydraConfig.get().overrides.task
         for name, part in parts.items():
             with written_aside(saved / f"{name}.yaml") as file:

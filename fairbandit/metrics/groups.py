@@ -61,7 +61,7 @@ class GroupMetric(Metric):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from the sums of a state; see `Metric`."""
-        self._sums = fitted(state, self.state(), finite=False)["sums"]
+        self._sums = fitted(state, self.state())["sums"]
 
 
 @register("metric", "parity_gap")

@@ -57,10 +57,9 @@ class Outcomes(NamedTuple):
         """
         none = self.rows(0, 0)
         found = Outcomes(*(fitted(*pair) for pair in zip(parts, none, strict=True)))
-        rounds, _, codes, _ = found
         sizes = {found.n, *(part.shape[1] for part in found[1:])}
-        ordered = within(rounds, 1, last) and within(rounds.diff(), 0, last)
-        if len(sizes) > 1 or not ordered or not within(codes, -1, groups - 1):
+        there = within(found.rounds, 1, last) and within(found.groups, -1, groups - 1)
+        if len(sizes) > 1 or not there:
             raise ValueError("outcomes are not of the rounds and groups that there are")
         return found
 

@@ -24,16 +24,7 @@ from fairbandit.policy import Policy
 from fairbandit.run import curves
 from fairbandit.run import summary as summaries
 from fairbandit.run.checkpoint import Checkpoints
-from fairbandit.run.folder import (
-    CURVES,
-    EVENTS,
-    ROUNDS,
-    StorageError,
-    claim,
-    clear,
-    set_aside,
-    writing,
-)
+from fairbandit.run.folder import CURVES, ROUNDS, StorageError, claim, clear, set_aside, writing
 from fairbandit.run.identity import continued, finished, identity
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.round_log import RoundLog, write_rewards, write_table
@@ -171,8 +162,7 @@ class _Run:
                 saved = None
         found = self.statistics.curves()
         if len(self.batches) > 1:  # what was shown so far are the curves of the first batch
-            for path in self.folder.glob(EVENTS):
-                path.unlink()
+            clear(self.folder, keep=self.parts)
             with closing(self._events()) as events:
                 events.add(scalars(found, 1, self.rounds))
         files[CURVES] = write_table(self.folder / CURVES, curves.table(found))

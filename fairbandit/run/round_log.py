@@ -98,7 +98,7 @@ class RoundLog:
         types = [pa.types.is_floating(kind) for kind in self._schema.types]
         none = [torch.zeros(0, dtype=torch.float64 if one else torch.int64) for one in types]
         for columns in self._waiting:
-            _table(fitted(columns, none, finite=False), self._schema)  # raises if they do not fit
+            _table(fitted(columns, none), self._schema)  # raises if they do not fit
 
     def finish(self) -> None:
         """Writes the rows that are not written yet."""

@@ -113,7 +113,7 @@ class RunStatistics:
         """Continues from a state that `state` gave, in the batch of some replicas."""
         for count in (replicas[0], len(replicas)):  # those of earlier batches, and these
             self.start(count)
-        read = fitted(state, self.state(), finite=False)
+        read = fitted(state, self.state())
         for name in _TOTALS:
             setattr(self, name, read[name])
         for samples, values in zip(self._samples.values(), read["samples"], strict=True):
