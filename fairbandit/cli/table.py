@@ -96,7 +96,7 @@ def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
     """Whether a file or folder holds logged decisions, by its name, its columns or the settings."""
     if path.is_dir() or not is_table(path):
         return True
-    names = read_header(path, settings.get("separator", ","))
+    names = read_header(path, settings.get("separator", ",")) if path.is_file() else []
     return bool(settings.keys() & _OF_LOGS) or {"decision", "picked"} <= {*names}
 
 

@@ -54,7 +54,7 @@ def pick_hashes(
 ) -> tuple[int, int, int]:
     """The hashes of a pick: of its outcome, of this with the decision's name, of its context."""
     outcome = f"{pool} {place} {reward + 0.0:.9g}".encode()  # digits that survive as text
-    x = b"" if context is None else (context + 0.0).astype(np.float32).tobytes()
+    x = b"" if context is None else (context + 0.0).clip(-3e38, 3e38).astype(np.float32).tobytes()
     return _hash(outcome), _hash(b"%s %s" % (outcome, normal(name).encode())), _hash(x)
 
 

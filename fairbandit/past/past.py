@@ -188,7 +188,7 @@ class Past(NamedTuple):
         self.nothing.restored([rounds[0], *others], read["rounds"], groups)
         contexts = self.contexts and self.contexts.restored(read["contexts"])
         if contexts and contexts.rounds != read["rounds"]:
-            raise ValueError("its contexts are of another number of rounds")
+            raise ValueError("its contexts end with another round")
         read |= {"candidates": np.array(read["candidates"]), "contexts": contexts}
         read |= {key: read[key] and Rows(*read[key]) for key in ("rows", "picks")}
         return self._replace(**read)
