@@ -108,4 +108,6 @@ def _plain(label: Any) -> Any:
 
 def _item(label: Any) -> Any:
     """The number that a NumPy scalar or a tensor holds; any other label as it is."""
-    return label.item() if hasattr(label, "item") and not isinstance(label, type) else label
+    if isinstance(label, (type, np.ndarray)):  # an array has no hash, nor has a masked label
+        return label
+    return label.item() if hasattr(label, "item") else label

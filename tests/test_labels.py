@@ -18,7 +18,7 @@ class Sex(StrEnum):
 @pytest.mark.parametrize(
     "spelled",
     [
-        [1, "1", 1.0, "01", "1e0", " 1 ", "+1", np.int8(1), np.array(1.0)],
+        [1, "1", 1.0, "01", "1e0", " 1 ", "+1", np.int8(1), np.float64(1)],
         [True, "true", "TRUE", np.bool_(True)],
         ["caf\u00e9", "cafe\u0301", " caf\u00e9\n"],
         [("f", 1), ["f", "1.0"], "f × 1"],
