@@ -144,6 +144,9 @@ def read(
             if not found.equals(_SCHEMAS.get(name, log)):
                 raise ValueError("its columns are not those of a run")
             table = parquet.read(columns)
+        floats = [one.to_numpy() for one in table.columns if pa.types.is_floating(one.type)]
+        if any(np.fmax.reduce(np.abs(one), initial=0.0) > 1e100 for one in floats):
+            raise ValueError("it holds numbers above 1e100, which overflow in figures")
         ends = {"replica": summary["replicas"] - 1, "group": len(summary["groups"]) - 1}
         for key, last in ({"round": summary["rounds"], **ends}).items():
             numbers = table[key].to_numpy() if key in table.column_names else np.array([last])
