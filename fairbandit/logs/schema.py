@@ -67,8 +67,8 @@ class Learned(NamedTuple):
 
     Attributes:
         picks: how many picks there were.
-        least: the least of their hashes, (n, 3), in memory that is never written to.
-        latest: hashes that are not yet among these.
+        least: the least hashes of these picks, (n, 3), in memory that is never written to.
+        latest: hashes that have not been merged into `least` yet.
     """
 
     picks: int = 0
