@@ -122,7 +122,7 @@ class Engine:
         past = self.known.past.with_pools(pools.contexts, pools.groups)
         known = self.known._replace(past=past)
         if n <= n_ready:
-            selection = policy.propose(known, first, pools.contexts, pools.groups, self.picks)
+            selection = policy.propose(known, first, (pools.contexts, pools.groups), self.picks)
             self.decisions += n
         else:
             solution = fixed_point(policy, known, first, pools, n_ready, self.picks)

@@ -19,8 +19,8 @@ import torch
 from fairbandit.environments.base import Pools
 from fairbandit.maths.picks import gather_picks
 from fairbandit.part import Problem
-from fairbandit.past import Outcomes
-from fairbandit.policy import Knowledge, Policy
+from fairbandit.past import Knowledge, Outcomes
+from fairbandit.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS
 
@@ -44,14 +44,12 @@ def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
 
     An empty slot has an outcome of no group, whose context and reward are 0.
     """
-    n, actions = selection.actions.shape[1], selection.places
-    rounds = torch.arange(first, first + n, device=actions.device)
+    places = selection.places
+    n, m = places.shape[1:]
+    rounds = torch.arange(first, first + n, device=places.device).repeat_interleave(m)
     parts = (pools.contexts, 0), (pools.groups, -1), (pools.rewards, 0)
-    found = [gather_picks(part, actions, empty) for part, empty in parts]
-    if actions.ndim == 3:
-        rounds = rounds.repeat_interleave(actions.shape[2])
-        found = [part.flatten(1, 2) for part in found]
-    return Outcomes(rounds, *found)
+    picked = [gather_picks(part, places, empty).flatten(1, 2) for part, empty in parts]
+    return Outcomes(rounds, *picked)
 
 
 def fixed_point(
@@ -75,7 +73,7 @@ def fixed_point(
     """
     contexts, groups = pools.contexts, pools.groups
     n = groups.shape[1]
-    selection = policy.propose(known, first, contexts, groups, picks)
+    selection = policy.propose(known, first, (contexts, groups), picks)
     # The first `confirmed` picks are those of sequential play, and are not decided again.
     confirmed, changes, decisions = n_ready, 0, n
     while confirmed < n:
@@ -84,7 +82,7 @@ def fixed_point(
         past = known.past.supposing(outcomes).with_picks(picked)
         supposed, rest = known._replace(past=past), slice(confirmed, n)
         pools_left = contexts[:, rest], groups[:, rest]
-        again = policy.propose(supposed, first + confirmed, *pools_left, picks)
+        again = policy.propose(supposed, first + confirmed, pools_left, picks)
         decisions += n - confirmed
         differs = again.places != selection.places[:, rest]
         changed = differs.transpose(0, 1).flatten(1).any(1).nonzero()

@@ -10,13 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-
-NOISY, PLAIN = 8 * torch.finfo(torch.float64).eps, 1e-9
-"""τ: rounding moves a score by at most τ·Σⱼ|xⱼθⱼ|, with injected noise and without.
-
-With noise, anything wider would undo the parity that the noise buys. Without noise, rounding has
-moved θ too; equal scores of features whose offset is at most a thousand times their spread differ
-by less than 2e-11, and distinct scores of practical problems by much more than 1e-9."""
+from fairbandit.ties import PLAIN
 
 
 class NoBounds(FairbanditError):  # noqa: N818
@@ -72,7 +66,7 @@ class RewardModel(ABC):
         return self._score(contexts, groups)
 
     def error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        """How far rounding may have moved each score; two scores tie within the sum of theirs.
+        """The slack of scores: how far rounding may have moved each; see `fairbandit.ties`.
 
         Args:
             contexts, groups: as for `score`.

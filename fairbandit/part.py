@@ -16,12 +16,13 @@ from fairbandit.streams import Streams
 
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
 
-NEEDS = frozenset({"contexts", "rewards", "truth", "refresh"})
+NEEDS = frozenset({"contexts", "rewards", "truth", "refresh", "bounds"})
 """What a part may declare to need.
 
-contexts: those of the rank window, as `candidates.past`. rewards: all past picks with their
-rewards, as `candidates.outcomes`, and as the outcomes that an estimator is given. truth: the
-problem's, which is then never None. refresh: the policy must set `refresh`, since a fit takes long.
+contexts: the past contexts in the rank window, as `scored.past`. rewards: all past picks with their
+rewards, as `scored.outcomes`, and as the outcomes that an estimator is given. truth: the truth of
+the problem, which is then never None. refresh: a `refresh` of the policy, since a fit takes long.
+bounds: bounds of the index, as `ranked.bounds`.
 """
 
 

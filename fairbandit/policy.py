@@ -3,69 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators import Estimator, State
-from fairbandit.estimators.base import learns
+from fairbandit.estimators import Estimator
 from fairbandit.formats import fitted
 from fairbandit.part import NEEDS, Part, Problem
-from fairbandit.past import Outcomes, Past
+from fairbandit.past import Knowledge, Outcomes, Past, State
 from fairbandit.ranks import Rank
+from fairbandit.scored import Ranked, Scored
 from fairbandit.selectors import Selection, Selector
-from fairbandit.splits import Schedule, Split
+from fairbandit.splits import Plan, Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 
 LATE = 1 << 30
-"""A round so late that each part that reads earlier rewards or picks reads some."""
-
-
-class Knowledge(NamedTuple):
-    """All that a policy knows, as a value: each step of a policy returns a new one.
-
-    Attributes:
-        problem: what is played.
-        states: of the estimator, each with the number of first rounds of which it includes all
-            outcomes known so far, ascending. The first one is what the next round's model begins
-            with; there are others only where outcomes are taken in ahead of a lazy refresh.
-        past: the pools, picks and rewards so far.
-    """
-
-    problem: Problem
-    states: tuple[tuple[int, State], ...]
-    past: Past
+"""A round so late that every part that reads the past reads something."""
 
 
 class Policy:
     """Decides rounds from the past, by composition of its four parts.
 
-    It holds nothing of a run: `init` gives the knowledge before the first round, `propose` decides
-    rounds, `advance` moves on after decided rounds, and `tell` takes in rewards.
+    Values go one way through a decision: plan (split), reward models (estimator), `Scored`, index
+    (rank), `Ranked`, selection (selector).
+
+    A policy holds nothing of a run: `init` returns the knowledge before the first round, `propose`
+    decides rounds, `advance` moves on after decided rounds, and `tell` takes in rewards.
 
     Args:
-        split: which past rounds feed what.
+        split: says which past rounds train the estimator and which feed the rank.
         estimator: turns the past into reward models.
         rank: turns scores into the index.
         selector: picks from the index.
         refresh: the reward model changes only when n_train has grown by this factor, above 1; see
-            `Schedule`. None changes it with each n_train.
-        name: what results call it.
+            `Schedule`. None changes it with each n_train. An estimator that keeps sums does not
+            change its model between two refreshes: a late reward counts from the next one on.
+        name: the name of the policy in results.
 
     Raises:
-        FairbanditError: a refresh out of range, or none where the estimator needs one; a need that
-            does not exist.
+        FairbanditError: a refresh out of range, a missing refresh if the estimator needs one, or an
+            unknown need.
 
     Attributes:
-        needs: what the parts need; a subset of `part.NEEDS`.
+        needs: the needs of all parts, a subset of `part.NEEDS`.
         learns: whether the reward models depend on rewards.
-        sums_ahead: whether outcomes are summed as they come, and none are kept: where reward models
-            change rarely, outcomes would have to wait for long.
+        sums_ahead: whether outcomes are summed as they come, so that none have to be kept until the
+            next refresh.
     """
 
     def __init__(
@@ -94,7 +81,7 @@ class Policy:
             )
         self._pick_readers = [part for part in parts if part.last_pick_read(LATE)]
         self._reward_readers = [part for part in parts if part.last_reward_read(LATE)]
-        self.learns = learns(type(estimator))
+        self.learns = estimator.learns
         self.sums_ahead = refresh is not None and self.learns and "rewards" not in self.needs
 
     @property
@@ -109,7 +96,7 @@ class Policy:
         return self.learns or "contexts" in self.needs or bool(readers)
 
     def init(self, problem: Problem) -> Knowledge:
-        """What is known before the first round of a problem.
+        """The knowledge before the first round of a problem.
 
         Raises:
             FairbanditError: a part needs a truth, and the problem has none.
@@ -123,87 +110,94 @@ class Policy:
             picks=bool(self._pick_readers),
             max_contexts=self.rank.max_contexts,
         )
-        return Knowledge(problem, ((0, self.estimator.init(problem)),), past)
+        ahead = dict[int, State]() if self.sums_ahead else None
+        return Knowledge(problem, past, self.estimator.init(problem), ahead=ahead)
 
     def grow(self, known: Knowledge, problem: Problem) -> Knowledge:
         """The same knowledge in a problem with more groups."""
-        states = tuple((n, self.estimator.grow(state, problem)) for n, state in known.states)
-        return Knowledge(problem, states, known.past.grow(problem.groups))
+        grow = self.estimator.grow
+        ahead = known.ahead and {n: grow(state, problem) for n, state in known.ahead.items()}
+        past, state = known.past.grow(problem.groups), grow(known.state, problem)
+        return Knowledge(problem, past, state, known.trained, ahead)
 
     def propose(
-        self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor, picks: int = 1
+        self,
+        known: Knowledge,
+        first: int,
+        pools: tuple[Tensor, Tensor],
+        picks: int = 1,
+        frozen: bool = False,
     ) -> Selection:
         """Decides N consecutive rounds.
 
         Args:
-            known: what is known before them and, if there are several, their pools. Outcomes of
-                some of them may be supposed.
+            known: the knowledge before the rounds and, if there are several, of their pools.
+                Outcomes of some of them may be supposed.
             first: the first of the rounds, from 1.
-            contexts: (B, N, K, d).
-            groups: (B, N, K) int64, −1 an empty place.
-            picks: m, how many are picked of each pool.
+            pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
+            picks: m, the number of picks from each pool.
+            frozen: whether each pool is decided as if it were that of the first round. Nothing is
+                learned from one pool for another, but each has its own draws.
 
         Returns:
             The picks and their probabilities.
         """
-        candidates = self.candidates(known, first, contexts, groups)
-        return self.selector.select(candidates, candidates.index, picks)
+        return self.selector.select(self.ranked(known, first, pools, frozen), picks)
 
-    def frozen(self, known: Knowledge, contexts: Tensor, groups: Tensor, picks: int = 1) -> Tensor:
-        """The probabilities of all places of N pools, each decided as if it were the next round.
-
-        Each has draws of its own; nothing is learned from one for another. The arguments are those
-        of `propose`, and probabilities are (B, N, K).
-        """
-        first = known.past.rounds + 1
-        candidates = self.candidates(known, first, contexts, groups, frozen=True)
-        return self.selector.select(candidates, candidates.index, picks).probabilities
+    def ranked(
+        self, known: Knowledge, first: int, pools: tuple[Tensor, Tensor], frozen: bool = False
+    ) -> Ranked:
+        """The candidates of N consecutive rounds as the selector sees them; see `propose`."""
+        plan = self.schedule.plan(first, pools[1].shape[1], frozen)
+        models = self.estimator.models(known, plan)
+        scored = Scored(known, plan, pools, models)
+        index = self.rank.index(scored)
+        bounds = self.rank.bounds(scored, index) if "bounds" in self.needs else None
+        return Ranked(scored, index, bounds, self._pick_counts(known.past, plan))
 
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
-        """Moves on after N rounds were decided, whose pools are in the past already.
+        """Moves on after N decided rounds, whose pools are in the past already.
 
         Outcomes that no later round reads separately are summed up, and what no later round reads
         is forgotten.
 
         Args:
-            known: what was known before.
-            groups: of the picks, (B, N) int64, or (B, N, m), −1 in empty slots.
+            known: the knowledge before.
+            groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
         """
-        problem, states, past = known
+        problem, past, state, trained, ahead = known
         past, rounds = past.with_picks(groups), past.rounds
         n = self.n_train(rounds + 1)
-        start, state = states[0]
-        if n > start:
-            if self.sums_ahead:
-                number = sum(m <= n for m, _ in states) - 1
-                states = ((n, states[number][1]), *states[number + 1 :])
-            else:
-                outcomes = past.outcomes_of(start, n)
-                states = ((n, self.estimator.advance(state, outcomes)),)
-                if "rewards" not in self.needs:
-                    past = past.forget(outcomes=outcomes.n)
+        if ahead is not None:  # the model of these decisions does not change any more
+            trained, state = known.state_at(self.n_train(rounds))
+            ahead = {m: later for m, later in ahead.items() if m > trained}
+        elif n > trained:
+            outcomes = past.outcomes_of(trained, n)
+            trained, state = n, self.estimator.advance(state, outcomes)
+            if "rewards" not in self.needs:
+                past = past.forget(outcomes=outcomes.n)
         if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
             contexts, picks = self.schedule.rank_start(rounds + 1), self.last_pick_read(rounds + 1)
             past = past.forget(contexts=contexts, picks=picks)
-        return Knowledge(problem, states, past)
+        return Knowledge(problem, past, state, trained, ahead)
 
     def tell(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
         """Takes in rewards of decided rounds, now or late.
 
         Args:
-            known: what was known before.
+            known: the knowledge before.
             outcomes: of any decided rounds, in order of round.
         """
-        problem, states, past = known
-        summed = outcomes.n  # those that no later round reads separately
-        if self.sums_ahead:
-            states = self._summed(states, outcomes)
+        problem, past, state, trained, ahead = known
+        summed = outcomes.n  # the number of outcomes that no later round reads separately
+        if ahead is not None:
+            ahead = self._summed_ahead(known, outcomes)
         elif self.learns:
-            n, state = states[0]
-            (summed,) = outcomes.counts([n])
-            states = ((n, self.estimator.advance(state, outcomes.rows(0, summed))),)
+            (summed,) = outcomes.counts([trained])
+            state = self.estimator.advance(state, outcomes.rows(0, summed))
         skipped = 0 if "rewards" in self.needs else summed
-        return Knowledge(problem, states, past.with_outcomes(outcomes, skipped))
+        past = past.with_outcomes(outcomes, skipped)
+        return Knowledge(problem, past, state, trained, ahead)
 
     def n_ready(self, played: int, last: int) -> int:
         """How many rounds after those played, up to a last one, need no guess.
@@ -239,51 +233,6 @@ class Policy:
         """How many first rounds train the estimator at round t; 0 if it does not learn."""
         return self.schedule.n_train(t) if self.learns else 0
 
-    def candidates(
-        self,
-        known: Knowledge,
-        first: int,
-        contexts: Tensor,
-        groups: Tensor,
-        frozen: bool = False,
-    ) -> Candidates:
-        """The candidates of N rounds, as `propose` shows them to the rank and the selector.
-
-        If they are frozen, all of them read of the past what the first one does.
-        """
-        problem, ((start, state), *_), past = known
-        n, supposed = groups.shape[1], past.supposed
-        last = first if frozen else first + n - 1
-        division = self.schedule.block(first, last)
-        if frozen:
-            division = division.repeat(n, 1)
-        # a first guess is made with the models of the rounds that are played
-        played = first - 1 if supposed is None else int(supposed.rounds[-1])
-        n_train = np.minimum(division[0], played).tolist() if self.learns else [0] * n
-        if "rewards" in self.estimator.needs:
-            start = 0
-        outcomes = past.outcomes_of(start, n_train[-1])
-        rounds = range(first, first + n)
-        models, model_of_round = self.estimator.models(problem, state, rounds, n_train, outcomes)
-        one_each = len(models) == n
-        informed = None
-        if self.learns and n_train[0] < past.first_reward:
-            trained = torch.tensor(n_train, device=groups.device)
-            informed = trained >= past.first_reward
-        return Candidates(
-            problem=problem,
-            contexts=contexts,
-            groups=groups,
-            _model=models if one_each else models.take(model_of_round),
-            _rank=self.rank,
-            _informed=informed,
-            _shared=(models, model_of_round),
-            _first=first,
-            _window=division[1:],
-            _past=past,
-            _last_pick=(lambda _: self.last_pick_read(first)) if frozen else self.last_pick_read,
-        )
-
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""
         parts = {kind: registry.describe(part) for kind, part in self.parts.items()}
@@ -291,43 +240,57 @@ class Policy:
 
     def state(self, known: Knowledge) -> dict[str, Any]:
         """Knowledge as plain tensors and numbers."""
+        states = {known.trained: known.state, **(known.ahead or {})}
         return {
-            "states": [(n, _plain(state)) for n, state in known.states],
+            "states": [(n, _plain(state)) for n, state in states.items()],
             "past": known.past.state(),
         }
 
     def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
         """The knowledge whose `state` this is; `known` is any of the same problem."""
-        states = tuple(fitted(one, known.states[0]) for one in state["states"])
+        pattern = known.trained, known.state
+        states = [fitted(pair, pattern) for pair in state["states"]]
         past = known.past.restored(state["past"], known.problem.groups)
         t, picks = past.rounds, past.picks
         read = picks is None or picks.start <= self.last_pick_read(t + 1) < picks.stop == t + 1
-        if not states or not read:
+        if not states or not read or (known.ahead is None and len(states) > 1):
             raise ValueError("it lacks sums, or picks of some rounds")
-        return Knowledge(known.problem, states, past)
+        (trained, first), *others = states
+        ahead = None if known.ahead is None else dict(others)
+        return Knowledge(known.problem, past, first, trained, ahead)
 
     def _is_ready(self, t: int, played: int) -> bool:
-        """Whether round t can be decided now; if outcomes are summed ahead, by the next model."""
+        """Whether round t can be decided now; if outcomes are summed ahead, by the same model."""
         if self.sums_ahead and self.n_train(t) > self.n_train(played + 1):
             return False
         return self.last_read(t) <= played
 
-    def _summed(
-        self, states: tuple[tuple[int, State], ...], outcomes: Outcomes
-    ) -> tuple[tuple[int, State], ...]:
-        """The states, with outcomes in all those that include their rounds."""
-        start = states[0][0]
-        including = [max(start, self.schedule.refreshed(t)) for t in outcomes.rounds.tolist()]
-        for n in sorted(set(including)):
-            some = outcomes.rows(including.index(n), including.index(n) + including.count(n))
-            before = [pair for pair in states if pair[0] <= n]
-            if before[-1][0] < n:
-                before.append((n, before[-1][1]))
-            after = [pair for pair in states if pair[0] > n]
-            *same, (_, state) = before
-            more = [(m, self.estimator.advance(state, some)) for m, state in [(n, state), *after]]
-            states = (*same, *more)
-        return states
+    def _pick_counts(self, past: Past, plan: Plan) -> Tensor | None:
+        """How often each group was picked before each round, (B, N, G); see `Ranked`."""
+        if past.picks is None:
+            return None
+        counted = past.picks.stop - 1
+        last = [min(self.last_pick_read(t), counted) for t in plan.times]
+        return past.pick_counts(torch.tensor(last, device=past.nothing.rewards.device))
+
+    def _summed_ahead(self, known: Knowledge, outcomes: Outcomes) -> Mapping[int, State]:
+        """The states ahead of the next refreshes, with further outcomes.
+
+        An outcome of round t belongs to all states that include round t. The state in use does not
+        change until it is replaced.
+        """
+        ahead, start = dict(known.ahead or {}), 0
+        following = self.schedule.refreshed(known.trained + 1)
+        including = [max(following, self.schedule.refreshed(t)) for t in outcomes.rounds.tolist()]
+        for n, same in groupby(including):
+            stop = start + len(list(same))
+            new, start = outcomes.rows(start, stop), stop
+            before = max((m for m in ahead if m <= n), default=None)
+            ahead[n] = known.state if before is None else ahead[before]
+            for m in ahead:
+                if m >= n:
+                    ahead[m] = self.estimator.advance(ahead[m], new)
+        return ahead
 
 
 def _plain(state: Any) -> Any:

@@ -1,14 +1,11 @@
 """A rank estimator in one file: put one like it here, and `policy/rank=its_name` finds it."""
 
 import torch
-from torch import Tensor
 
 from fairbandit import register
-from fairbandit.candidates import Candidates
 from fairbandit.ranks import Rank
-
-ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""What rounding may add to a share."""
+from fairbandit.scored import Scored
+from fairbandit.ties import ROUNDING, Approximate
 
 
 @register("rank", "gaussian_cdf")
@@ -25,18 +22,14 @@ class GaussianCdf(Rank):
     reference = "The plug-in estimate Φ((s − m)/v) of a normal CDF; e.g. Casella and Berger 2002"
     needs = frozenset({"contexts"})
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        past, (mean, variance) = candidates.past, candidates.past.moments
-        above, deviation = candidates.scores - mean, variance.sqrt()
-        tolerance = 2 * candidates.errors  # below this a difference is no difference
-        step = torch.where(above.abs() <= tolerance, 0.5, (above > 0).to(above.dtype))
-        share = torch.where(deviation <= tolerance, step, torch.special.ndtr(above / deviation))
-        return candidates.drawn_where(past.count == 0, share)
-
-    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        errors, (mean, variance) = candidates.errors, candidates.past.moments
-        deviation = variance.sqrt()
-        z = (candidates.scores - mean) / deviation
+    def _index(self, scored: Scored) -> Approximate:
+        past, (value, slack) = scored.past, scored.scores
+        mean, variance = past.moments
+        above, deviation = value - mean, variance.sqrt()
+        step = torch.where(above.abs() <= 2 * slack, 0.5, (above > 0).to(above.dtype))
+        flat, z = deviation <= 2 * slack, above / deviation
+        share = torch.where(flat, step, torch.special.ndtr(z))
         # errors e of s, m and v move the index by at most φ(z)·(2 + |z|)·e/v
-        moved = 0.4 * torch.exp(-(z**2) / 2) * (2 + z.abs()) * errors / deviation
-        return index + moved.where(deviation > 2 * errors, 0) + ROUNDING
+        moved = 0.4 * torch.exp(-(z**2) / 2) * (2 + z.abs()) * slack / deviation
+        index = scored.drawn_where(past.count == 0, share)
+        return Approximate(index, moved.where(deviation > 2 * slack, 0) + ROUNDING)

@@ -12,7 +12,7 @@ PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
     *("errors", "files", "version", "locks", "modes", "streams", "plugins", "constructors"),
-    *("registry", "maths", "labels", "formats"),
+    *("registry", "ties", "maths", "labels", "formats"),
     *(
         "models",
         "environments",
@@ -22,7 +22,7 @@ ORDER = (
         "past",
         "splits",
         "estimators",
-        "candidates",
+        "scored",
     ),
     *(
         "ranks",

@@ -180,11 +180,10 @@ class Agent(Committing):
         m = min(inputs.whole(picks, "picks", 1), x.shape[2])
         known = now.known._replace(past=now.known.past.with_pools(x, g))
         t = known.past.rounds
-        selection = self._policy.propose(known, t, x, g, m)
-        decision = Decision.of(t, selection)
-        places = selection.actions.flatten()[: len(decision.picks)]
-        picked, codes = (part.squeeze(1).index_select(1, places) for part in (x, g))
-        known = self._policy.advance(known, codes if m == 1 else codes[:, None])
+        selection = self._policy.propose(known, t, (x, g), m)
+        decision, places = Decision.of(t, selection), selection.actions.flatten()
+        picked, codes = x[:, 0].index_select(1, places), g[:, 0].index_select(1, places)
+        known = self._policy.advance(known, codes[:, None])
         labels, forms = spellings(now.groups), list(now.groups)
         key = pool_key(forms[code] for code in g[0, 0].tolist())
         tickets = now.tickets.add(t, decision.picks, picked, codes, key)

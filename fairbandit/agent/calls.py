@@ -18,7 +18,7 @@ from fairbandit.labels import Codes
 from fairbandit.logs import LogFile, Position
 from fairbandit.logs.schema import Learned
 from fairbandit.modes import inferring
-from fairbandit.policy import Knowledge
+from fairbandit.past import Knowledge
 
 P = ParamSpec("P")
 S = TypeVar("S", bound="Committing")

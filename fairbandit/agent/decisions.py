@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.estimators import NoBounds
-from fairbandit.maths.checks import shown
+from fairbandit.maths import checks
 from fairbandit.modes import inferring
-from fairbandit.policy import Knowledge, Policy
+from fairbandit.past import Knowledge
+from fairbandit.policy import Policy
 from fairbandit.selectors import Selection
 
 
@@ -37,12 +38,9 @@ class Decision(NamedTuple):
 
     @classmethod
     def of(cls, ticket: int, selection: Selection) -> Self:
-        """The decision that a selection of one round and replica makes."""
+        """The decision that a selection makes, of one round and replica and without empty slots."""
         [[picks]], [[chances]] = selection.actions.tolist(), selection.propensities.tolist()
-        if isinstance(picks, int):
-            return cls(picks, ticket, chances, (picks,), (chances,))
-        made = tuple(place for place in picks if place >= 0)  # empty slots are the last ones
-        return cls(made[0], ticket, chances[0], made, tuple(chances[: len(made)]))
+        return cls(picks[0], ticket, chances[0], tuple(picks), tuple(chances))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +79,7 @@ class Explanation:
     def __repr__(self) -> str:
         columns: dict[str, Sequence[Any] | Tensor | None] = {
             "candidate": range(len(self.groups)),
-            "group": [shown(label) for label in self.groups],
+            "group": [checks.shown(label) for label in self.groups],
             "score": self.scores,
             "lower": self.lower,
             "upper": self.upper,
@@ -110,22 +108,22 @@ def explanation(
     picks: int,
 ) -> Explanation:
     """Explains how a policy decides the next round, about a pool (1, 1, K, d) and (1, 1, K)."""
-    found: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
-    candidates = policy.candidates(known, known.past.rounds + 1, contexts, groups)
-    selection = policy.selector.select(candidates, candidates.index, picks)
-    found["probabilities"] = selection.probabilities
-    found["scores"], found["index"] = candidates.scores, candidates.index
-    found["theta"] = candidates._model.theta
+    shown: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
+    ranked = policy.ranked(known, known.past.rounds + 1, (contexts, groups))
+    scored = ranked.scored
+    shown["probabilities"] = policy.selector.select(ranked, picks).inclusion
+    shown["scores"], shown["index"] = scored.scores.value, ranked.index.value
+    shown["theta"] = scored.models.distinct.theta
     with suppress(NoBounds):
-        found["lower"], found["upper"] = candidates.bounds()
-        found["index_lower"], found["index_upper"] = candidates.bounds(of="index")
+        shown["lower"], shown["upper"] = scored.bounds()
+        shown["index_lower"], shown["index_upper"] = policy.rank.bounds(scored, ranked.index)
     if "contexts" in policy.rank.needs:
-        found["past_count"] = candidates.past.count.to(torch.int64)
+        shown["past_count"] = scored.past.count.to(torch.int64)
     # copies, which the caller may write to and differentiate
-    for name, tensor in found.items():
-        found[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
-    found["groups"] = tuple(labels[group] for group in groups[0, 0].tolist())
-    return Explanation(**found)
+    for name, tensor in shown.items():
+        shown[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
+    shown["groups"] = tuple(labels[group] for group in groups[0, 0].tolist())
+    return Explanation(**shown)
 
 
 def _text(value: Any) -> str:

@@ -55,7 +55,7 @@ def decided(
 ) -> Entry:
     """What a log says of a decision, of one replica and one round."""
     [[x]], [[codes]], [[chances]] = (
-        part.tolist() for part in (contexts, groups, selection.probabilities)
+        part.tolist() for part in (contexts, groups, selection.inclusion)
     )
     return {
         "kind": "decision",

@@ -16,8 +16,8 @@ from fairbandit.environments.base import Truth
 from fairbandit.labels import coded, normal
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.schema import pick_hashes, pool_key
-from fairbandit.past import Outcomes
-from fairbandit.policy import Knowledge, Policy
+from fairbandit.past import Knowledge, Outcomes
+from fairbandit.policy import Policy
 from fairbandit.streams import CHUNK_ROUNDS
 
 UNUSUAL, LARGE = 1e3, 1e6
@@ -31,7 +31,7 @@ PIECE = 4 * CHUNK_ROUNDS
 def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
     """What is known with further outcomes; one that a later call cannot take in is refused."""
     known = policy.tell(known, outcomes)
-    (included, state), *_ = known.states
+    included, state = known.trained, known.state
     anew = "rewards" in policy.estimator.needs
     seen = known.past.outcomes if anew else outcomes
     largest = float(torch.linalg.vector_norm(seen.contexts, torch.inf))
@@ -50,10 +50,10 @@ def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
     trained = range(max(included, policy.n_train(t), int(outcomes.rounds[0])), t)
     ends = {trained[0], trained[-1]}
     later = sorted({policy.schedule.refreshed(n) for n in (trained if anew else ends)})
-    for n, state in known.states:
-        for number in [n] if policy.sums_ahead else later:
-            read = known.past.outcomes_of(0 if anew else n, number)
-            policy.estimator.models(known.problem, state, [t], [number], read)
+    numbers = later if known.ahead is None else [included, *known.ahead]
+    for number in numbers:
+        plan = policy.schedule.plan(max(t, number + 1), 1)
+        policy.estimator.models(known, plan._replace(n_train=np.array([number])))
     return known
 
 
@@ -67,7 +67,6 @@ def learned(policy: Policy, now: Now, log: Log) -> Now:
         x, g = torch.from_numpy(some.contexts)[None], torch.from_numpy(some.groups)[None]
         known = known._replace(past=known.past.with_pools(x, g))
         groups = np.where(some.picks >= 0, some.at_picks(some.groups), -1)
-        known = policy.advance(known, torch.from_numpy(groups)[None])
         seen = ~np.isnan(some.rewards)
         if seen.any():
             rounds = torch.from_numpy(np.nonzero(seen)[0] + first)
@@ -75,6 +74,7 @@ def learned(policy: Policy, now: Now, log: Log) -> Now:
             parts = (part[seen] for part in (contexts, groups, some.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
             known = taken_in(policy, known, outcomes)
+        known = policy.advance(known, torch.from_numpy(groups)[None, :, None])
     return now._replace(known=known, learned=now.learned.add(log.pick_hashes))
 
 
@@ -93,7 +93,7 @@ def watched(
     now, codes = welcomed(policy, truth, now, labels)
     x, g, outcomes = inputs.tensors(pools, codes, places, rewards, first)
     known = now.known._replace(past=now.known.past.with_pools(x, g))
-    known = taken_in(policy, policy.advance(known, outcomes.groups), outcomes)
+    known = policy.advance(taken_in(policy, known, outcomes), outcomes.groups[..., None])
     tickets, hashes, at = now.tickets.give_up(known.past.rounds, patience), [], 0
     for pool, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
         key = pool_key(map(normal, labels[at : at + len(pool)]))
@@ -107,11 +107,12 @@ def frozen(
 ) -> Floats:
     """The probabilities of all candidates of n pools, (n, K), each as if it were the next one."""
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
-    found = [torch.zeros_like(x[:, :0, :, 0])] + [
-        policy.frozen(known, x[:, low : low + PIECE], g[:, low : low + PIECE], picks)
-        for low in range(0, len(groups), PIECE)
+    first = known.past.rounds + 1
+    inclusion = [torch.zeros_like(x[:, :0, :, 0])] + [
+        policy.propose(known, first, (x[:, at], g[:, at]), picks, frozen=True).inclusion
+        for at in (slice(low, low + PIECE) for low in range(0, len(groups), PIECE))
     ]
-    return torch.cat(found, 1)[0].numpy()
+    return torch.cat(inclusion, 1)[0].numpy()
 
 
 def welcomed(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -32,7 +31,7 @@ from fairbandit.constructors import parameters_of
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.estimators import NoBounds
 from fairbandit.run import state
-from fairbandit.selectors import Selector
+from fairbandit.scored import Scored
 from fairbandit.streams import Streams
 
 LATE = (2, 7, ROUNDS - 3)
@@ -138,10 +137,8 @@ def reads_no_later(kind: str, spec: Spec) -> None:
 
 
 def shortlists(kind: str, spec: Spec) -> None:
-    """Gives shortlists, if it writes `_inclusion`, that do not depend on blocks and replicas."""
+    """Gives shortlists that do not depend on blocks and replicas."""
     part = registry.create(kind, spec)
-    if type(part)._inclusion is Selector._inclusion:
-        return
     for split in SPLITS:
         options: dict[str, Any] = {"split": split, "picks": 2}
         blocks, single = (play(engine_of(kind, part, **options), piece=n) for n in (ROUNDS, 1))
@@ -159,37 +156,44 @@ def splits_soundly(kind: str, spec: Spec) -> None:
 
 def models_soundly(kind: str, spec: Spec) -> None:
     """Gives models whose scores are finite, and ⟨theta, x⟩ if there is a theta."""
-    candidates, _ = asked(kind, spec)
-    scores, errors, theta = candidates.scores, candidates.errors, candidates._model.theta
-    wrong = ~(scores + errors).isfinite() | (errors < 0)
-    refuse(wrong, "scores are not finite, or errors below 0", score=scores, error=errors)
+    scored = asked(kind, spec)[0].scored
+    scores, theta = scored.scores.value, scored.models.of_rounds.theta
+    slack = scored.scores.high - scores
+    wrong = ~(scores + slack).isfinite() | (slack < 0)
+    refuse(
+        wrong,
+        "scores are not finite, or errors below 0",
+        score=scores,
+        error=torch.as_tensor(slack),
+    )
     if theta is not None:
-        linear = (candidates.contexts @ theta[..., None])[..., 0]
+        linear = (scored.contexts @ theta[..., None])[..., 0]
         refuse(differ(scores, linear), "scores differ from ⟨theta, x⟩", score=scores, linear=linear)
     with suppress(NoBounds):
-        low, high = candidates.bounds()
-        refuse((low > high) & candidates.present, "bounds that cross", lower=low, upper=high)
+        low, high = scored.bounds()
+        refuse((low > high) & scored.present, "bounds that cross", lower=low, upper=high)
 
 
 def permutes(kind: str, spec: Spec) -> None:
     """Permuting the candidates of a pool permutes their indices."""
     order = torch.tensor([3, 0, 5, 1, 4, 2])
-    candidates, _ = asked(kind, spec)
-    x, groups = candidates.contexts[:, :, order], candidates.groups[:, :, order]
-    shuffled = replace(candidates, contexts=x, groups=groups)
+    ranked, policy = asked(kind, spec)
+    scored = ranked.scored
+    pools = scored.contexts[:, :, order], scored.groups[:, :, order]
+    shuffled = policy.rank.index(Scored(policy.known, scored.plan, pools, scored.models))
     what = "permuting the candidates does more than permute their indices"
-    for name in ("index", "tie_ceiling"):
-        before, after = getattr(candidates, name)[:, :, order], getattr(shuffled, name)
-        refuse(differ(before, after) & shuffled.present, what, before=before, after=after)
+    for before, after in ((ranked.index.value, shuffled.value), (ranked.index.high, shuffled.high)):
+        before = before[:, :, order]
+        refuse(differ(before, after) & (pools[1] >= 0), what, before=before, after=after)
 
 
 def monotone(kind: str, spec: Spec) -> None:
     """Within a group, a higher score never has a lower index."""
-    candidates, _ = asked(kind, spec)
-    index, groups = candidates.index, candidates.groups
-    low, high = candidates.scores - candidates.errors, candidates.scores + candidates.errors
-    fallen = (low[..., None] > high[..., None, :]) & (groups[..., None] == groups[..., None, :])
-    fallen &= (index[..., None] < index[..., None, :] - 1e-12) & candidates.present[..., None]
+    ranked, _ = asked(kind, spec)
+    index, groups, scores = ranked.index.value, ranked.groups, ranked.scored.scores
+    higher = scores.low[..., None] > scores.high[..., None, :]
+    fallen = higher & (groups[..., None] == groups[..., None, :])
+    fallen &= (index[..., None] < index[..., None, :] - 1e-12) & ranked.present[..., None]
     what = "not monotone: of two candidates of a group, the one of the higher score is lower"
     refuse(fallen, what, index=index[..., None], other=index[..., None, :])
 

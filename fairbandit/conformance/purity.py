@@ -22,7 +22,7 @@ LIFE = 16
 """How many rounds a part is watched for."""
 
 _COMPUTED = (
-    *("rounds", "rank_window", "scores", "errors", "outcomes", "past"),
+    *("rounds", "rank_window", "scores", "outcomes", "past"),
     *("count", "moments"),
 )
 

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.candidates import Candidates
 from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.models import NoBounds
-from fairbandit.policy import Knowledge, Policy
+from fairbandit.past import Knowledge
+from fairbandit.policy import Policy
+from fairbandit.scored import Ranked
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS, Purpose
 
@@ -95,25 +96,33 @@ class Recorded(Policy):
 
     Attributes:
         asked: the candidates that it decided last.
+        known: the knowledge with which it did so.
         shown: scores, indices and probabilities by round, (B, 3K), 0 at empty places.
     """
 
-    asked: Candidates
+    asked: Ranked
+    known: Knowledge
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
         self.shown: dict[int, Tensor] = {}
 
     def propose(
-        self, known: Knowledge, first: int, contexts: Tensor, groups: Tensor, picks: int = 1
+        self,
+        known: Knowledge,
+        first: int,
+        pools: tuple[Tensor, Tensor],
+        picks: int = 1,
+        frozen: bool = False,
     ) -> Selection:
         """Decides N consecutive rounds; see `Policy.propose`."""
-        self.asked = candidates = self.candidates(known, first, contexts, groups)
-        low = (candidates.tie_ceiling < candidates.index) & candidates.present
-        refuse(low, "the rank gave a tie ceiling below its index", ceiling=candidates.tie_ceiling)
-        selection = self.selector.select(candidates, candidates.index, picks)
-        parts = candidates.scores, candidates.index, selection.probabilities
-        shown = torch.cat([part.where(candidates.present, 0) for part in parts], 2)
+        self.asked, self.known = ranked, _ = self.ranked(known, first, pools, frozen), known
+        index, present = ranked.index, ranked.present
+        negative = (index.high < index.value) & present
+        refuse(negative, "the rank gave a negative slack", index=index.value, high=index.high)
+        selection = self.selector.select(ranked, picks)
+        parts = ranked.scored.scores.value, index.value, selection.inclusion
+        shown = torch.cat([part.where(present, 0) for part in parts], 2)
         self.shown.update(enumerate(shown.unbind(1), first))  # the last repetition counts
         return selection
 
@@ -177,7 +186,7 @@ def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Ten
     return torch.cat(found, 1)
 
 
-def asked(kind: str, spec: Spec) -> tuple[Candidates, Recorded]:
+def asked(kind: str, spec: Spec) -> tuple[Ranked, Recorded]:
     """Candidates as a rank is asked about them after `ROUNDS` of play, for `ASKERS` replicas.
 
     Random draws of the rank are ½, so that candidates differ by no draw.

@@ -16,6 +16,7 @@ from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
 from fairbandit.locks import cached_property
 from fairbandit.models import RewardModel
+from fairbandit.ties import Approximate
 
 Of = Literal["score", "lower", "upper"]
 """What values are compared with: past scores, or past confidence bounds."""
@@ -61,8 +62,7 @@ class PastScores:
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
         model: the U reward models of the rounds.
         model_of_round: which model each round uses, (N,) int64, nondecreasing.
-        own: the candidates' own scores, and the largest past scores that tie with them, both
-            (B, N, K); None if the values are not those of candidates.
+        own: the candidates' own scores, (B, N, K); None if the values are not those of candidates.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class PastScores:
         groups: Tensor,
         model: RewardModel,
         model_of_round: Tensor,
-        own: tuple[Tensor, Tensor] | None = None,
+        own: Approximate | None = None,
     ) -> None:
         self._contexts, self._first, self._window = contexts, first, window
         self._groups, self._model, self._model_of_round = groups, model, model_of_round
@@ -135,7 +135,7 @@ class PastScores:
         if of not in get_args(Of):
             raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
         if values is None:
-            values = self._own_with_ties()[1]
+            values = self._own_scores().greatest_tie
         theta = self._model.theta
         if of == "score" and theta is not None:
             return self._count_linear(values, theta)
@@ -158,8 +158,7 @@ class PastScores:
             FairbanditError: as for `count_le`.
         """
         if values is None:
-            scores, ceiling = self._own_with_ties()
-            values = 2 * scores - ceiling  # as far below the scores as the ceiling is above
+            values = self._own_scores().least_tie
         return self.count_le(torch.nextafter(values, torch.full_like(values, -torch.inf)), of)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
@@ -185,7 +184,7 @@ class PastScores:
         score = scoring(self._model.score) if theta is None else products(theta)
         return self._windows.sum(score, summing(f), given, rounds=ages)
 
-    def _own_with_ties(self) -> tuple[Tensor, Tensor]:
+    def _own_scores(self) -> Approximate:
         if self._own is None:
             raise FairbanditError("these are no candidates with scores of their own: give values")
         return self._own

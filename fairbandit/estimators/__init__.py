@@ -1,6 +1,6 @@
 """Estimators: turn what was learned into reward models."""
 
-from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.base import Estimator, Models
 from fairbandit.estimators.forgetting_ridge import ForgettingRidge
 from fairbandit.estimators.group_ridge import GroupModel, GroupRidge, Shared
 from fairbandit.estimators.normal_scores import NormalScores, OrderEstimator
@@ -12,6 +12,7 @@ from fairbandit.estimators.scikit_learn import FittedModel, Regressor, SklearnEs
 from fairbandit.estimators.thompson_ridge import ThompsonRidge
 from fairbandit.estimators.zero import Zero
 from fairbandit.models import LinearModel, NoBounds, RewardModel
+from fairbandit.past import State
 
 __all__ = [
     "Estimator",
@@ -20,6 +21,7 @@ __all__ = [
     "GroupModel",
     "GroupRidge",
     "LinearModel",
+    "Models",
     "NoBounds",
     "NormalScores",
     "OptimisticModel",

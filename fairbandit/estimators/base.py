@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -15,11 +14,35 @@ from fairbandit.errors import FairbanditError
 from fairbandit.models import RewardModel
 from fairbandit.modes import inferring
 from fairbandit.part import Part, Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.past import NEVER, Knowledge, Outcomes, State
 from fairbandit.registry import base
+from fairbandit.splits import Plan
 
-State = Any
-"""What an estimator has learned: plain tuples of tensors and numbers, never changed in place."""
+
+class Models(NamedTuple):
+    """The reward models of N rounds.
+
+    Attributes:
+        distinct: U distinct reward models.
+        of_round: the number of the model that each round uses, (N,) int64, nondecreasing.
+        informed: which rounds' models have learned from a reward, (N,) bool; None if all have, or
+            if the estimator does not learn.
+    """
+
+    distinct: RewardModel
+    of_round: Tensor
+    informed: Tensor | None = None
+
+    @property
+    def of_rounds(self) -> RewardModel:
+        """One reward model for each round."""
+        if len(self.distinct) == len(self.of_round):
+            return self.distinct
+        return self.distinct.take(self.of_round)
+
+    def if_informed(self, values: Tensor, otherwise: float) -> Tensor:
+        """Values (B, N, K), replaced in rounds whose model has learned from no reward."""
+        return values if self.informed is None else values.where(self.informed[:, None], otherwise)
 
 
 @base("estimator")
@@ -31,6 +54,9 @@ class Estimator(Part):
     and is given all of them each time, as tensors of which it may compute gradients.
     """
 
+    learns: ClassVar[bool] = True
+    """Whether reward models depend on rewards. Candidates tie until a learning estimator has
+    learned from a reward."""
     draws_models: ClassVar[bool] = False
     """Whether each round draws a model of its own, as in posterior sampling. The probabilities of a
     policy are those given the draw."""
@@ -39,44 +65,41 @@ class Estimator(Part):
         """The state before the first round."""
         return self._init(problem)
 
-    def models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: Sequence[int],
-        n_train: Sequence[int],
-        outcomes: Outcomes,
-    ) -> tuple[RewardModel, Tensor]:
+    def models(self, known: Knowledge, plan: Plan) -> Models:
         """The reward models of N rounds.
 
-        Args:
-            problem: what is played.
-            state: includes the outcomes of some first rounds.
-            rounds: t, N of them, ascending.
-            n_train: how many first rounds train the model of each, N of them, nondecreasing, and no
-                less than the state includes; 0 if the estimator does not learn.
-            outcomes: those of rounds up to the last n_train that the state does not include, in
-                order of round; with those that it includes, if the estimator needs rewards. The
-                model of round t is trained on those of rounds up to its n_train.
+        The model of a round is trained on the known outcomes of its first `n_train` rounds. In the
+        first guess of a block, the outcomes of undecided rounds are missing.
 
-        Returns:
-            U distinct models, and which of them each round uses, (N,) int64.
+        Args:
+            known: the knowledge before the rounds; outcomes of some of them may be supposed.
+            plan: the rounds, and how many first rounds train the model of each.
 
         Raises:
             FairbanditError: a model that is not finite.
         """
-        t, numbers = list(rounds), list(n_train)
-        model_of_round = torch.arange(len(t), device=problem.device)
+        problem, past = known.problem, known.past
+        decided = plan.first - 1 if past.supposed is None else int(past.supposed.rounds[-1])
+        n = len(plan.n_train)
+        numbers = np.minimum(plan.n_train, decided).tolist() if self.learns else [0] * n
+        trained, state = known.state_at(numbers[-1])
+        informed = None
+        first_reward = past.first_reward if known.ahead is None or trained else NEVER
+        if self.learns and numbers[0] < first_reward:
+            informed = torch.tensor(numbers, device=problem.device) >= first_reward
+        rounds = list(range(plan.first, plan.first + n))
+        of_round = torch.arange(n, device=problem.device)
         alike = not self.draws_models and "truth" not in self.needs  # a truth may drift
-        if alike and len(set(numbers)) < len(numbers):
+        if alike and n > 1 and len(set(numbers)) < n:
             distinct, first, number = np.unique(numbers, return_index=True, return_inverse=True)
-            t, numbers = [t[at] for at in first], distinct.tolist()
-            model_of_round = torch.from_numpy(number).to(problem.device)
+            rounds, numbers = [rounds[at] for at in first], distinct.tolist()
+            of_round = torch.from_numpy(number).to(problem.device)
         if "rewards" in self.needs:  # a fit to all outcomes may compute gradients
-            outcomes = inferring(False, outcomes.copied)
-            model = inferring(False, self._models, problem, state, t, numbers, outcomes)
+            outcomes = inferring(False, past.outcomes_of(0, numbers[-1]).copied)
+            model = inferring(False, self._models, problem, state, rounds, numbers, outcomes)
         else:
-            model = self._models(problem, state, t, numbers, outcomes)
+            outcomes = past.outcomes_of(trained, numbers[-1])
+            model = self._models(problem, state, rounds, numbers, outcomes)
         # a sum is finite where all terms are, up to overflow, and much cheaper to look at
         if not all(
             math.isfinite(float(p.sum())) or bool(p.isfinite().all())
@@ -87,9 +110,9 @@ class Estimator(Part):
                 f"{self} gave a model that is not finite between rounds "
                 f"{numbers[0]} and {numbers[-1]}"
             )
-        if len(model) < len(t):  # one for all
-            model_of_round.zero_()
-        return model, model_of_round
+        if len(model) < len(rounds):  # one for all
+            of_round.zero_()
+        return Models(model, of_round, informed)
 
     def advance(self, state: State, outcomes: Outcomes) -> State:
         """The state that includes further outcomes, which may be of any rounds."""
@@ -108,12 +131,16 @@ class Estimator(Part):
         n_train: list[int],
         outcomes: Outcomes,
     ) -> RewardModel:
-        """U models, each after a number of training rounds, or one for all; see `models`.
+        """U models, each after a number of training rounds, or one for all rounds.
 
         Args:
-            problem, state, outcomes: as for `models`.
-            rounds: the first round that uses each model.
-            n_train: ascending; `outcomes.counts(n_train)` says how many of the outcomes train each.
+            problem: the problem that is played.
+            state: includes the outcomes of some first rounds.
+            rounds: the first round that uses each model, U of them.
+            n_train: the number of first rounds that train each model, ascending; 0 for all if the
+                estimator does not learn. `outcomes.counts(n_train)` counts the outcomes of each.
+            outcomes: the outcomes up to the last n_train that the state does not include, in order
+                of round; all outcomes if the estimator needs rewards.
         """
 
     def _init(self, problem: Problem) -> State:
@@ -124,8 +151,3 @@ class Estimator(Part):
 
     def _grow(self, state: State, problem: Problem) -> State:
         return state
-
-
-def learns(estimator: type[Estimator]) -> bool:
-    """Whether models depend on rewards: the estimator takes outcomes in, or needs all of them."""
-    return estimator._advance is not Estimator._advance or "rewards" in estimator.needs

@@ -8,12 +8,11 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.base import State
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge
 from fairbandit.maths.regressions import Regressions, cholesky
 from fairbandit.models import LinearModel, RewardModel, check_size
 from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.past import Outcomes, State
 from fairbandit.registry import register
 
 

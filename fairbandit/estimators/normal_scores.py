@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.base import Estimator
 from fairbandit.maths.orders import normal_scores, pieces
 from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.past import Outcomes, State
 from fairbandit.registry import register
 
 

@@ -11,9 +11,10 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
-from fairbandit.models import NOISY, PLAIN, LinearModel, RewardModel, products
+from fairbandit.models import LinearModel, RewardModel, products
 from fairbandit.part import Problem
 from fairbandit.registry import register
+from fairbandit.ties import NOISY, PLAIN
 
 
 class OptimisticModel(LinearModel):

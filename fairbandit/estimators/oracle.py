@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Truth
-from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.base import Estimator
 from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import PAPER, Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.past import Outcomes, State
 from fairbandit.registry import register
 
 
@@ -52,6 +52,7 @@ class Oracle(Estimator):
 
     reference = PAPER
     needs = frozenset({"truth"})
+    learns = False
 
     def _models(
         self,

@@ -7,12 +7,11 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.base import State
 from fairbandit.estimators.normal_scores import OrderEstimator
 from fairbandit.maths.orders import pairs, pieces, probit_fit
 from fairbandit.models import LinearModel, RewardModel, check_size
 from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.past import Outcomes, State
 from fairbandit.registry import register
 from fairbandit.streams import Purpose
 

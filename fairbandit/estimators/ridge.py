@@ -11,11 +11,12 @@ from torch.nn.functional import pad
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
 from fairbandit.maths.regressions import Regression, Regressions
-from fairbandit.models import NOISY, PLAIN, LinearModel, RewardModel
+from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import PAPER, Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
 from fairbandit.streams import Purpose
+from fairbandit.ties import NOISY, PLAIN
 
 
 @register("estimator", "ridge")
@@ -26,7 +27,7 @@ class Ridge(Estimator):
     standard normal, drawn once for each n (Algorithms 1 and 2, line 5).
 
     Scores tie within the rounding of their last product where there is noise, and within 1e-9 of
-    their terms where there is none; see `models.NOISY`.
+    their terms where there is none; see `fairbandit.ties`.
 
     Args:
         regularization: λ > 0.

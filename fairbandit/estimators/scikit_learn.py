@@ -16,15 +16,13 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.base import Estimator
 from fairbandit.models import RewardModel
 from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.past import Outcomes, State
 from fairbandit.registry import register
 from fairbandit.streams import Purpose
-
-TIE = 1e-9
-"""Scores tie within this, relative to the size of rewards."""
+from fairbandit.ties import PLAIN
 
 LARGEST = 1e30
 """Larger contexts are cut to this size: forests hold them as numbers of single precision."""
@@ -63,7 +61,7 @@ class FittedModel(RewardModel):
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         _, centre, deviation = self.parameters
-        return (TIE * (centre.abs() + deviation))[..., None].expand_as(scores)
+        return (PLAIN * (centre.abs() + deviation))[..., None].expand_as(scores)
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         if self._beta is None:

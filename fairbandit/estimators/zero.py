@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairbandit.estimators.base import Estimator, State
+from fairbandit.estimators.base import Estimator
 from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import PAPER, Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.past import Outcomes, State
 from fairbandit.registry import register
 
 
@@ -14,6 +14,7 @@ class Zero(Estimator):
     """A model that knows nothing: θ = 0, so that all scores tie."""
 
     reference = PAPER
+    learns = False
 
     def _models(
         self,

@@ -24,7 +24,6 @@ from fairbandit import registry
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import remark
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.base import learns
 from fairbandit.files import of_file, open_regular, written_aside
 from fairbandit.logs.chain import Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
@@ -103,7 +102,7 @@ def _learning(estimator: str) -> tuple[bool, bool]:
         part = registry.lookup("estimator", estimator)
     except FairbanditError:
         return True, False
-    return learns(part), part.draws_models
+    return part.learns, part.draws_models
 
 
 def erase(source: Path, target: Path, tickets: Collection[int]) -> int:

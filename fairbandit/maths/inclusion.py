@@ -9,11 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-SUMS = 1e-9
-"""Sums of capacities that differ by no more than this are equal."""
+from fairbandit.ties import SUMS
 
 
-def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) -> Tensor:
+def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor | None) -> Tensor:
     """Draws m places by systematic sampling, with exactly the inclusion probabilities π.
 
     With the places in the order of their keys and the cumulative sums c of π, place k is drawn if
@@ -23,7 +22,7 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
         inclusion: π, (…, K), from 0 to 1.
         sizes: m = Σπ, (…) int64.
         start: u in [0, 1), (…).
-        keys: any numbers of at least 0, (…, K).
+        keys: numbers of at least 0, (…, K), in whose order places are put; None keeps their order.
 
     Returns:
         Their places in ascending order, (…, m) int64, with K for what a smaller m leaves empty.
@@ -32,6 +31,8 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor) ->
     >>> [systematic(pi, torch.tensor(2), torch.tensor(u), keys).tolist() for u in (0.1, 0.9)]
     [[0, 1], [1, 2]]
     """
+    place = torch.arange(inclusion.shape[-1], device=inclusion.device)
+    keys = place.expand(inclusion.shape) if keys is None else keys
     order = keys.masked_fill(inclusion <= 0, -1).argsort(-1)  # places with π = 0 come first
     sums = inclusion.gather(-1, order).cumsum(-1)
     sums[..., -1] = sizes.to(sums.dtype)
@@ -110,7 +111,7 @@ def standing(
     return above, torch.empty_like(floors).scatter_(2, order, ceilings)[..., k:] - before
 
 
-def proportional(logarithms: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
+def capped_shares(logarithms: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
     """Capped shares min(capacity, c·weight), with the c for which they sum to an amount.
 
     Weights are relative to the greatest one whose place is not full. So places of tiny weight share
@@ -121,9 +122,9 @@ def proportional(logarithms: Tensor, capacity: Tensor, amount: Tensor) -> Tensor
         capacity: (…, K), not negative.
         amount: (…, 1); if it exceeds the sum of the capacities, all are filled.
 
-    >>> proportional(torch.tensor([4.0, 1.0, 1.0]).log(), torch.ones(3), torch.tensor([2.0]))
+    >>> capped_shares(torch.tensor([4.0, 1.0, 1.0]).log(), torch.ones(3), torch.tensor([2.0]))
     tensor([1.0000, 0.5000, 0.5000])
-    >>> proportional(torch.tensor([3e3, 2e3, 1e3, 0.0]), torch.ones(4), torch.tensor([2.0]))
+    >>> capped_shares(torch.tensor([3e3, 2e3, 1e3, 0.0]), torch.ones(4), torch.tensor([2.0]))
     tensor([1., 1., 0., 0.])
     """
     full, least = capacity <= 0, torch.finfo(logarithms.dtype).min

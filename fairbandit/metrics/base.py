@@ -50,7 +50,7 @@ class Judged:
     @property
     def probabilities(self) -> Tensor:
         """The probability with which each place would be among the picks, (B, N, K)."""
-        return self.selection.probabilities
+        return self.selection.inclusion
 
     def gather_picks(self, values: Tensor) -> Tensor:
         """What stands at the places picked: (B, N, K, …) to (B, N, …), or (B, N, m, …)."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
-from fairbandit.maths.inclusion import proportional
+from fairbandit.maths.inclusion import capped_shares
 from fairbandit.maths.merit import MeritForm, MeritFunction
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.registry import register
@@ -64,7 +64,7 @@ class ExposureRegret(MeritFunction, Metric):
         present = pools.groups >= 0
         merits = self.merits(self.of.values(pools), present)
         amount = merits.new_full((1, 1, 1), judged.picks)
-        fair = proportional(merits, present.to(merits.dtype), amount)
+        fair = capped_shares(merits, present.to(merits.dtype), amount)
         return (fair - judged.probabilities).abs().sum(2)
 
 

@@ -105,14 +105,13 @@ class Past(NamedTuple):
         """The past with the picks of the next N rounds, counted if need be.
 
         Args:
-            groups: of the picks, (B, N), or (B, N, m), −1 in empty slots.
+            groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
         """
         if self.picks is None:
             return self
         (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
         every = torch.arange(last.shape[2], device=groups.device)
-        counts = groups[..., None] == every
-        counts = (counts.sum(2) if groups.ndim == 3 else counts).cumsum(1).add_(last)
+        counts = (groups[..., None] == every).sum(2).cumsum(1).add_(last)
         return self._replace(picks=self.picks.append(counts))
 
     def with_outcomes(self, outcomes: Outcomes, skipped: int = 0) -> Past:

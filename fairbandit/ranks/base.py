@@ -7,11 +7,12 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.models import NoBounds
 from fairbandit.part import Part
 from fairbandit.registry import base
+from fairbandit.scored import Scored
+from fairbandit.ties import Approximate
 
 
 @base("rank")
@@ -19,80 +20,73 @@ class Rank(Part):
     """Gives every candidate an index; a subclass writes `_index`."""
 
     max_contexts: int | None = None
-    """How many of its last contexts `candidates.past` holds of each group; None if all in the
-    round's window. With a bound, the memory of a run does not grow with its rounds."""
+    """The number of last contexts of each group that `scored.past` holds; None for all contexts in
+    the rank window. With a bound, the memory of a run does not grow with its rounds."""
 
-    def index(self, candidates: Candidates) -> Tensor:
-        """The index of every candidate of N rounds.
+    def index(self, scored: Scored) -> Approximate:
+        """The index of every candidate of N rounds, with its slack.
 
         Returns:
-            (B, N, K) float64, finite, at empty places too.
+            Values (B, N, K) float64, finite, at empty places too. They are 0 in rounds whose
+            reward model has learned from no reward.
 
         Raises:
-            FairbanditError: an index of the wrong shape or not finite.
+            FairbanditError: an index or a slack of the wrong shape or not finite.
         """
-        index = self._index(candidates)
-        self._check_shape("an index", index, candidates)
-        finite = index.isfinite()
-        if not bool(finite.all()):
-            b, n, k = (~finite).nonzero()[0].tolist()
-            raise FairbanditError(
-                f"{self} gave {index[b, n, k].item()} at replica "
-                f"{candidates.problem.streams.replicas[b]}, round {candidates.rounds[n]}, place "
-                f"{k}; expected finite values"
-            )
-        return index
+        index = self._index(scored)
+        if isinstance(index, Tensor):
+            index = Approximate(index)
+        for name, values in zip(("an index", "a slack"), index, strict=True):
+            if not isinstance(values, float):
+                self._check(name, values, scored)
+        if scored.models.informed is None:
+            return index
+        known = scored.models.if_informed
+        slack = index.slack if isinstance(index.slack, float) else known(index.slack, 0.0)
+        return Approximate(known(index.value, 0.0), slack)
 
-    def tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        """The greatest number that each index may be, were it not rounded, (B, N, K).
-
-        With the ceiling c, an index i stands for any number from 2i − c to c, and ties with all
-        those whose numbers overlap with these.
-
-        Raises:
-            FairbanditError: a ceiling of the wrong shape.
-        """
-        ceiling = self._tie_ceiling(candidates, index)
-        self._check_shape("a tie ceiling", ceiling, candidates)
-        return ceiling
-
-    def bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+    def bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the index that the true rewards give, (B, N, K) float64 each.
+
+        They are −∞ and ∞ in rounds whose reward model has learned from no reward.
+
+        Args:
+            scored: the candidates.
+            index: the index of the same candidates.
 
         Raises:
             NoBounds: the rank has no bounds, or the reward model none that it reads.
-            FairbanditError: bounds of which the upper is below the lower.
+            FairbanditError: an upper bound that is below the lower one.
         """
-        low, high = self._bounds(candidates)
-        self._check_shape("bounds", low, candidates)
-        self._check_shape("bounds", high, candidates)
-        if not bool((low <= high)[candidates.present].all()):
+        low, high = self._bounds(scored, index)
+        self._check("bounds", low, scored, finite=False)
+        self._check("bounds", high, scored, finite=False)
+        if not bool((low <= high)[scored.present].all()):
             raise FairbanditError(f"{self} gave bounds that cross")
-        return low, high
+        known = scored.models.if_informed
+        return known(low, -torch.inf), known(high, torch.inf)
 
-    def _check_shape(self, what: str, values: Tensor, candidates: Candidates) -> None:
-        if values.shape != candidates.groups.shape or values.dtype != torch.float64:
+    def _check(self, name: str, values: Tensor, scored: Scored, finite: bool = True) -> None:
+        if values.shape != scored.groups.shape or values.dtype != torch.float64:
             raise FairbanditError(
-                f"{self} gave {what} of shape {tuple(values.shape)} and "
-                f"{values.dtype}; expected {tuple(candidates.groups.shape)} and torch.float64"
+                f"{self} gave {name} of shape {tuple(values.shape)} and "
+                f"{values.dtype}; expected {tuple(scored.groups.shape)} and torch.float64"
+            )
+        if finite and not bool(values.isfinite().all()):
+            b, n, k = (~values.isfinite()).nonzero()[0].tolist()
+            raise FairbanditError(
+                f"{self} gave {name} of {values[b, n, k].item()} at replica "
+                f"{scored.problem.streams.replicas[b]}, round {scored.plan.first + n}, place "
+                f"{k}; expected finite values"
             )
 
     @abstractmethod
-    def _index(self, candidates: Candidates) -> Tensor:
-        """The index, (B, N, K)."""
+    def _index(self, scored: Scored) -> Tensor | Approximate:
+        """The index, (B, N, K); a plain tensor has no slack."""
 
-    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        """See `tie_ceiling`; the index itself, unless overridden."""
-        return index
-
-    def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
+    def _bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
         """Bounds of the index, (B, N, K) each; see `bounds`."""
         raise NoBounds(
-            f"{self} has no bounds on its index; a rank has them that writes "
-            "`_bounds`, as `identity` and `interval_cdf` do"
+            f"{self} has no bounds on its index; only ranks that implement `_bounds`, such as "
+            "`identity` and `interval_cdf`, have bounds"
         )
-
-
-def tie_tolerance(candidates: Candidates) -> Tensor:
-    """The most by which scores of each pool may differ that tie, (B, N, 1)."""
-    return (2 * candidates.errors).masked_fill(~candidates.present, 0).amax(2, keepdim=True)

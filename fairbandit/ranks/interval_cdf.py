@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.ranks.base import Rank
 from fairbandit.registry import register
+from fairbandit.scored import Scored
+from fairbandit.ties import Approximate
 
 
 @register("rank", "interval_cdf")
@@ -63,26 +64,26 @@ class IntervalCdf(Rank):
             raise FairbanditError(f"delta (δ) must be above 0 and below 1, got {delta}")
         self.delta = delta
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        late = int(candidates.rank_window[0].amax())
+    def _index(self, scored: Scored) -> Tensor:
+        late = int(scored.rank_window[0].amax())
         if late > 0:
             raise FairbanditError(
                 f"{self}: expected rank windows that begin with round 1, as those "
                 f"of split 'full'; got one that begins with round {late + 1}, for which its "
                 "confidence intervals do not hold"
             )
-        top = candidates.bounds()[1] + 2 * candidates.errors
-        share = candidates.past.count_le(top, of="lower") / candidates.past.count.clamp(min=1)
-        return (share + self.width(candidates)).clamp(max=1)
+        highest = Approximate(scored.bounds()[1], scored.scores.slack).greatest_tie
+        share = scored.past.count_le(highest, of="lower") / scored.past.count.clamp(min=1)
+        return (share + self.width(scored)).clamp(max=1)
 
-    def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
-        bottom = candidates.bounds()[0] - 2 * candidates.errors
-        share = candidates.past.count_le(bottom, of="upper") / candidates.past.count.clamp(min=1)
-        return (share - self.width(candidates)).clamp(min=0), candidates.index
+    def _bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
+        least = Approximate(scored.bounds()[0], scored.scores.slack).least_tie
+        share = scored.past.count_le(least, of="upper") / scored.past.count.clamp(min=1)
+        return (share - self.width(scored)).clamp(min=0), index.value
 
-    def width(self, candidates: Candidates) -> Tensor:
+    def width(self, scored: Scored) -> Tensor:
         """ε_n of each candidate, (B, N, K); 1 where n = 0."""
-        n = candidates.past.count
-        some = n.clamp(min=1)
-        union = 2 * candidates.problem.groups * some * (some + 1) / self.delta
-        return (union.log() / (2 * some)).sqrt().where(n > 0, 1)
+        n = scored.past.count
+        count = n.clamp(min=1)
+        union = 2 * scored.problem.groups * count * (count + 1) / self.delta
+        return (union.log() / (2 * count)).sqrt().where(n > 0, 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.ranks.base import Rank
 from fairbandit.registry import register
+from fairbandit.scored import Scored
 
 WORK = 1 << 22
 """How many comparisons are made at a time."""
@@ -33,15 +33,16 @@ class NoisyRewardsCdf(Rank):
     def _last_reward_read(self, t: int) -> int:
         return t - 1
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        rounds, _, groups, rewards = candidates.outcomes
-        start, stop = candidates.rank_window
-        top = candidates.top
-        count, below = torch.zeros_like(top), torch.zeros_like(top)
-        pieces = (part.split(max(1, WORK // top.numel()), -1) for part in (rounds, groups, rewards))
+    def _index(self, scored: Scored) -> Tensor:
+        rounds, _, groups, rewards = scored.outcomes
+        start, stop = scored.rank_window
+        highest = scored.scores.greatest_tie
+        count, below = torch.zeros_like(highest), torch.zeros_like(highest)
+        size = max(1, WORK // highest.numel())
+        pieces = (part.split(size, -1) for part in (rounds, groups, rewards))
         for t, group, reward in zip(*pieces, strict=True):
             window = (t > start[:, None]) & (t <= stop[:, None])
-            same = (group[:, None, None] == candidates.groups[..., None]) & window[:, None]
+            same = (group[:, None, None] == scored.groups[..., None]) & window[:, None]
             count += same.sum(3)
-            below += (same & (reward[:, None, None] <= top[..., None])).sum(3)
-        return candidates.drawn_where(count == 0, below / count)
+            below += (same & (reward[:, None, None] <= highest[..., None])).sum(3)
+        return scored.drawn_where(count == 0, below / count)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.part import PAPER
 from fairbandit.ranks.base import Rank
 from fairbandit.registry import register
+from fairbandit.scored import Scored
+from fairbandit.ties import Approximate
 
 MOST_KEPT = 1_000_000
 """The largest `size`; the rank exists to keep few contexts."""
@@ -20,14 +21,11 @@ class Identity(Rank):
 
     reference = PAPER
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        return candidates.scores
+    def _index(self, scored: Scored) -> Approximate:
+        return scored.scores
 
-    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        return candidates.scores + candidates.errors
-
-    def _bounds(self, candidates: Candidates) -> tuple[Tensor, Tensor]:
-        return candidates.bounds()
+    def _bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
+        return scored.bounds()
 
 
 @register("rank", "oracle_cdf")
@@ -40,11 +38,11 @@ class OracleCdf(Rank):
     reference = PAPER
     needs = frozenset({"truth"})
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        truth = candidates.problem.truth
+    def _index(self, scored: Scored) -> Tensor:
+        truth = scored.problem.truth
         assert truth is not None
-        top = candidates.top  # members of a sample that tie count too
-        return truth.cdf(candidates.groups, top, candidates.rounds[:, None])
+        highest = scored.scores.greatest_tie  # members of a sample that tie count too
+        return truth.cdf(scored.groups, highest, scored.rounds[:, None])
 
 
 @register("rank", "empirical_cdf")
@@ -59,9 +57,12 @@ class EmpiricalCdf(Rank):
     reference = PAPER
     needs = frozenset({"contexts"})
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        past = candidates.past
-        return candidates.drawn_where(past.count == 0, past.count_le() / past.count)
+    def _index(self, scored: Scored) -> Tensor | Approximate:
+        return self._share(scored)
+
+    def _share(self, scored: Scored) -> Tensor:
+        past = scored.past
+        return scored.drawn_where(past.count == 0, past.count_le() / past.count)
 
 
 @register("rank", "recent_cdf")

@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
-from fairbandit.ranks.base import Rank, tie_tolerance
+from fairbandit.ranks.base import Rank
 from fairbandit.registry import register
+from fairbandit.scored import Scored
 
 
 @register("rank", "shrunk_cdf")
@@ -45,31 +45,31 @@ class ShrunkCdf(Rank):
             raise FairbanditError(f"prior must be at least 0 and finite, got {prior}")
         self.prior = prior
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        past, own = candidates.past, candidates.groups.clamp(min=0)
-        below = self._below(candidates)
+    def _index(self, scored: Scored) -> Tensor:
+        past, own = scored.past, scored.groups.clamp(min=0)
+        below = self._below(scored)
         pooled = below.sum(3) / past.of().count.sum(2, keepdim=True)
         n = past.count
         share = below.gather(3, own[..., None])[..., 0] / n
         weight = n / (n + self.prior)
-        return candidates.drawn_where(past.count == 0, weight * share + (1 - weight) * pooled)
+        return scored.drawn_where(past.count == 0, weight * share + (1 - weight) * pooled)
 
-    def _below(self, candidates: Candidates) -> Tensor:
+    def _below(self, scored: Scored) -> Tensor:
         """How many members of each group are no higher than the candidate, (B, N, K, G).
 
         Members of other groups are compared as standardised scores, hence as scores with the
         value that has the candidate's standardised score in their group.
         """
-        past, groups, tolerance = candidates.past, candidates.groups, tie_tolerance(candidates)
+        past, groups, tolerance = scored.past, scored.groups, scored.tolerance
         every, own = past.of(), groups.clamp(min=0)
         mean, variance = every.moments
         deviation = variance.sqrt()
         flat = deviation <= tolerance
-        standing = _standing(candidates, mean.gather(2, own), deviation.gather(2, own))[..., None]
+        standing = _standing(scored, mean.gather(2, own), deviation.gather(2, own))[..., None]
         flat_side = torch.where(standing >= 0, torch.inf, -torch.inf)
         value = (mean + tolerance)[:, :, None] + deviation[:, :, None] * standing
         value = torch.where(flat[:, :, None], flat_side, value)
-        value.scatter_(3, own[..., None], candidates.top[..., None])
+        value.scatter_(3, own[..., None], scored.scores.greatest_tie[..., None])
         b, n, k, g = value.shape
         other = torch.arange(g, device=groups.device).expand(b, n, k, g)
         other = other.masked_fill((groups < 0)[..., None], -1)
@@ -77,10 +77,11 @@ class ShrunkCdf(Rank):
         return below.view(b, n, k, g)
 
 
-def _standing(candidates: Candidates, mean: Tensor, deviation: Tensor) -> Tensor:
+def _standing(scored: Scored, mean: Tensor, deviation: Tensor) -> Tensor:
     """The candidates' standardised scores, (B, N, K)."""
-    above = candidates.scores - mean
+    above = scored.scores.value - mean
     side = torch.where(above > 0, torch.inf, -torch.inf)
-    tolerance = tie_tolerance(candidates)
+    tolerance = scored.tolerance
     step = torch.where(above.abs() <= tolerance, 0.0, side)
-    return torch.where(deviation <= tolerance, step, (candidates.top - mean) / deviation)
+    standing = (scored.scores.greatest_tie - mean) / deviation
+    return torch.where(deviation <= tolerance, step, standing)

@@ -7,16 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.ranks.base import Rank
 from fairbandit.registry import register
+from fairbandit.scored import Scored
+from fairbandit.ties import ROUNDING, Approximate
 
 REFERENCE_RULE = 4 ** (1 / 3)
 """h/(σ·n^(−1/3)) of least mean integrated squared error where scores are normal: about 1.59."""
-
-ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""What rounding may add to a share."""
 
 
 @register("rank", "smoothed_cdf")
@@ -49,24 +47,21 @@ class SmoothedCdf(Rank):
             raise FairbanditError(f"bandwidth must be above 0 and finite, got {bandwidth}")
         self.bandwidth = bandwidth
 
-    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        width = self._width(candidates)
-        # the slope of the index is at most φ(0)/h
-        slack = 2 * candidates.errors / (math.sqrt(2 * math.pi) * width) + ROUNDING
-        return torch.where(width > 2 * candidates.errors, index + slack, index)
-
-    def _index(self, candidates: Candidates) -> Tensor:
-        past, width = candidates.past, self._width(candidates)
-        flat = width <= 2 * candidates.errors
+    def _index(self, scored: Scored) -> Approximate:
+        past, width, (value, slack) = scored.past, self._width(scored), scored.scores
+        flat, smooth = width <= 2 * slack, width > 2 * slack  # neither where nothing was seen
         width = torch.where(flat, 1.0, width)
-        share = past.sum(_kernel, candidates.scores, width) / past.count
+        share = past.sum(_kernel, value, width) / past.count
         if bool(flat.any()):
             share = torch.where(flat, past.count_le() / past.count, share)
-        return candidates.drawn_where(past.count == 0, share)
+        # the slope of the index is at most φ(0)/h
+        slack = 2 * slack / (math.sqrt(2 * math.pi) * width) + ROUNDING
+        index = scored.drawn_where(past.count == 0, share)
+        return Approximate(index, torch.where(smooth, slack, 0.0))
 
-    def _width(self, candidates: Candidates) -> Tensor:
+    def _width(self, scored: Scored) -> Tensor:
         """h, (B, N, K), NaN where the group was not seen."""
-        past = candidates.past
+        past = scored.past
         n, (_, variance) = past.count, past.moments
         deviation = (variance * n / (n - 1).clamp(min=1)).sqrt()
         return self.bandwidth * REFERENCE_RULE * deviation * n ** (-1 / 3)

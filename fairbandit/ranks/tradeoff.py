@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.part import PAPER
-from fairbandit.ranks.base import tie_tolerance
 from fairbandit.ranks.paper import EmpiricalCdf
 from fairbandit.registry import register
+from fairbandit.scored import Scored
+from fairbandit.ties import Approximate
 
 
 @register("rank", "tradeoff")
@@ -38,22 +38,17 @@ class Tradeoff(EmpiricalCdf):
             raise FairbanditError(f"alpha must be from 0 to 1, got {alpha}")
         self.alpha = alpha
 
-    def _tie_ceiling(self, candidates: Candidates, index: Tensor) -> Tensor:
-        # the difference of two numbers this near is exact, so that α = 1 ties as `identity` does
-        top, score = (
-            _standardised(candidates, values)
-            for values in (candidates.scores + candidates.errors, candidates.scores)
-        )
-        return index + self.alpha * (top - score)
-
-    def _index(self, candidates: Candidates) -> Tensor:
-        score = _standardised(candidates, candidates.scores)
-        return (1 - self.alpha) * super()._index(candidates) + self.alpha * score
+    def _index(self, scored: Scored) -> Approximate:
+        mean, deviation = _scale(scored)
+        value, slack = scored.scores
+        score = (value - mean) / deviation
+        index = (1 - self.alpha) * self._share(scored) + self.alpha * score
+        return Approximate(index, self.alpha * slack / deviation)
 
 
-def _standardised(candidates: Candidates, values: Tensor) -> Tensor:
-    """(values − m)/v, (B, N, K)."""
-    groups = candidates.past.of()
+def _scale(scored: Scored) -> tuple[Tensor, Tensor]:
+    """m and v, (B, N, 1) each."""
+    groups = scored.past.of()
     count = groups.count
     share = count / count.sum(2, keepdim=True).clamp(min=1)
     here = count > 0
@@ -61,5 +56,4 @@ def _standardised(candidates: Candidates, values: Tensor) -> Tensor:
     mean = (share * means).sum(2, keepdim=True)
     spread = variances + (means - mean) ** 2
     deviation = (share * spread).sum(2, keepdim=True).sqrt()
-    flat = deviation <= tie_tolerance(candidates)
-    return (values - mean) / torch.where(flat, 1.0, deviation)
+    return mean, torch.where(deviation <= scored.tolerance, 1.0, deviation)

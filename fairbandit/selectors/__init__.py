@@ -1,12 +1,11 @@
-"""Selectors: pick one candidate of each pool, with known probabilities."""
+"""Selectors: pick candidates of each pool, with known probabilities."""
 
 from fairbandit.selectors.base import (
     Selection,
     Selector,
     best,
-    best_first,
-    best_of_groups,
-    best_picks,
+    proportional,
+    softmax,
 )
 from fairbandit.selectors.chain import Chain
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
@@ -25,7 +24,6 @@ __all__ = [
     "Selection",
     "Selector",
     "best",
-    "best_first",
-    "best_of_groups",
-    "best_picks",
+    "proportional",
+    "softmax",
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.registry import register
+from fairbandit.scored import Ranked
 from fairbandit.selectors.base import Selector
+from fairbandit.ties import Approximate
 
 
 @register("selector", "chain")
@@ -34,21 +35,20 @@ class Chain(Selector):
         "Bandits, NIPS 2016"
     )
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        return (self._chains(candidates, index) == 0) & candidates.present
+    needs = frozenset({"bounds"})
 
-    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        number, present = self._chains(candidates, index), candidates.present.to(index.dtype)
-        sizes = torch.zeros_like(index).scatter_add_(2, number, present)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        number, present = self._chains(ranked), ranked.present.to(torch.float64)
+        sizes = torch.zeros_like(present).scatter_add_(2, number, present)
         before = (sizes.cumsum(2) - sizes).gather(2, number)
         return ((picks - before) / sizes.gather(2, number).clamp(min=1)).clamp(0, 1) * present
 
-    def _chains(self, candidates: Candidates, index: Tensor) -> Tensor:
+    def _chains(self, ranked: Ranked) -> Tensor:
         """The number of each candidate's chain from the top, from 0: (B, N, K) int64."""
-        low, high = candidates.bounds(of="index")
-        high = high + 2 * (candidates.tie_ceiling - index)
-        high, order = high.where(candidates.present, -torch.inf).sort(2, descending=True)
-        lowest = low.where(candidates.present, torch.inf).gather(2, order).cummin(2).values
-        ends = torch.zeros_like(candidates.present)
+        low, high = ranked.bounds
+        high = Approximate(high, ranked.index.slack).greatest_tie
+        high, order = high.where(ranked.present, -torch.inf).sort(2, descending=True)
+        lowest = low.where(ranked.present, torch.inf).gather(2, order).cummin(2).values
+        ends = torch.zeros_like(ranked.present)
         ends[..., 1:] = high[..., 1:] < lowest[..., :-1]
         return torch.zeros_like(order).scatter_(2, order, ends.cumsum(2))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.part import PAPER
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best, best_picks
+from fairbandit.scored import Ranked
+from fairbandit.selectors.base import Selector, best
 
 
 @register("selector", "argmax")
@@ -22,11 +22,8 @@ class Argmax(Selector):
 
     reference = PAPER
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        return best(candidates, index, candidates.present)
-
-    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        return best_picks(candidates, index, picks)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        return best(ranked.index, ranked.present, picks)
 
 
 @register("selector", "epsilon_greedy")
@@ -51,15 +48,7 @@ class EpsilonGreedy(Selector):
             raise FairbanditError(f"epsilon (ε) must be from 0 to 1, got {epsilon}")
         self.epsilon = epsilon
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        top, anyone = (
-            places / places.sum(2, keepdim=True, dtype=index.dtype)
-            for places in (best(candidates, index, candidates.present), candidates.present)
-        )
-        return (1 - self.epsilon) * top + self.epsilon * anyone
-
-    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        present = candidates.present.to(index.dtype)
-        top = best_picks(candidates, index, picks)
-        share = picks / present.sum(2, keepdim=True)
-        return (1 - self.epsilon) * top + self.epsilon * (share * present)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        greatest, present = best(ranked.index, ranked.present, picks), ranked.present
+        uniform = picks / present.sum(2, keepdim=True, dtype=greatest.dtype) * present
+        return (1 - self.epsilon) * greatest + self.epsilon * uniform

@@ -7,10 +7,10 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
-from fairbandit.maths.inclusion import proportional
+from fairbandit.maths.inclusion import capped_shares
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best_first, best_of_groups
+from fairbandit.scored import Ranked
+from fairbandit.selectors.base import Selector, best
 
 
 class GroupChance(Enum):
@@ -47,22 +47,12 @@ class GroupParity(Selector):
     def __init__(self, *, chance: GroupChance = GroupChance.uniform) -> None:
         self.chance = chance
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        weights = best_of_groups(candidates, index)
-        if self.chance is GroupChance.pool:
-            own, present = candidates.groups.clamp(min=0), candidates.present.to(index.dtype)
-            none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
-            weights = weights * none.scatter_add(2, own, present).gather(2, own)
-        return weights
-
-    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        own, present = candidates.groups.clamp(min=0), candidates.present.to(index.dtype)
-        none = index.new_zeros(*index.shape[:2], candidates.problem.groups)
-        sizes = none.scatter_add(2, own, present)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        groups, present = ranked.groups, ranked.present.to(torch.float64)
+        sizes = present.new_zeros(*present.shape[:2], ranked.problem.groups)
+        sizes = sizes.scatter_add(2, groups.clamp(min=0), present)
         if self.chance is GroupChance.pool:
             places = (picks * sizes / sizes.sum(2, keepdim=True).clamp(min=1)).minimum(sizes)
         else:
-            places = proportional(torch.zeros_like(sizes), sizes, index.new_full((1, 1, 1), picks))
-        if places.amax() <= 1:
-            return best_of_groups(candidates, index, places)
-        return best_first(candidates, index, present, places, own)
+            places = capped_shares(torch.zeros_like(sizes), sizes, sizes.new_full((1, 1, 1), picks))
+        return best(ranked.index, present, places, groups)

@@ -8,14 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.shares import group_shares
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best, best_first, best_of_groups
-
-ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""Lacks that differ by no more than this, relative to the round, are equal."""
+from fairbandit.scored import Ranked
+from fairbandit.selectors.base import Selector, best
+from fairbandit.ties import ROUNDING
 
 
 @register("selector", "minimum_pull")
@@ -70,30 +68,28 @@ class MinimumPull(Selector):
     def _last_pick_read(self, t: int) -> int:
         return t - 1
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        lack, rounding = self._lack(candidates, index)
-        lack = lack.gather(2, candidates.groups.clamp(min=0)).where(candidates.present, -math.inf)
-        most = lack.amax(2, keepdim=True)
-        due = (lack >= most - rounding) | (most <= self.tolerance + rounding)
-        return best(candidates, index, due & candidates.present)
-
-    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        lack, rounding = self._lack(candidates, index)
-        present, own = candidates.present.to(index.dtype), candidates.groups.clamp(min=0)
-        size = torch.zeros_like(lack).scatter_add_(2, own, present)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        lack, rounding = self._lack(ranked)
+        groups, present = ranked.groups, ranked.present.to(lack.dtype)
+        if picks == 1:  # groups that lack equally much count as one
+            own = lack.gather(2, groups.clamp(min=0)).where(ranked.present, -math.inf)
+            most = own.amax(2, keepdim=True)
+            due = (own >= most - rounding) | (most <= self.tolerance + rounding)
+            return best(ranked.index, due & ranked.present, 1)
+        size = torch.zeros_like(lack).scatter_add_(2, groups.clamp(min=0), present)
         due = (size > 0) & (lack > self.tolerance + rounding)
         lack = lack.where(due, -math.inf)
-        apart = lack[..., None] - lack[..., None, :]  # of group g less that of group h
-        before = (apart < -rounding[..., None]).sum(3, dtype=index.dtype)
-        alike = (apart.abs() <= rounding[..., None]).sum(3)
+        less = lack[..., None] - lack[..., None, :]  # how much group g lacks more than group h
+        before = (less < -rounding[..., None]).sum(3, dtype=lack.dtype)
+        alike = (less.abs() <= rounding[..., None]).sum(3)
         owed = ((picks - before) / alike).clamp(0, 1).where(due, 0)
-        first = best_of_groups(candidates, index) * owed.gather(2, own)
+        first = best(ranked.index, present, owed, groups)
         left = picks - first.sum(2, keepdim=True)
-        return first + best_first(candidates, index, present - first, left)
+        return first + best(ranked.index, present - first, left)
 
-    def _lack(self, candidates: Candidates, index: Tensor) -> tuple[Tensor, Tensor]:
+    def _lack(self, ranked: Ranked) -> tuple[Tensor, Tensor]:
         """How many picks each group lacks, (B, N, G), and by how much rounding moves that."""
-        counts = candidates.pick_counts
+        counts = ranked.pick_counts
         total = counts.sum(2, keepdim=True)
-        shares = index.new_tensor(group_shares(self.shares, candidates.problem.groups))
-        return shares * total - counts, ROUNDING * (total + 1).to(index.dtype)
+        shares = ranked.index.value.new_tensor(group_shares(self.shares, ranked.problem.groups))
+        return shares * total - counts, ROUNDING * (total + 1).to(shares.dtype)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
-from fairbandit.maths.inclusion import proportional
 from fairbandit.maths.merit import MeritFunction
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector
+from fairbandit.scored import Ranked
+from fairbandit.selectors.base import Selector, softmax
 
 
 @register("selector", "proportional")
@@ -24,11 +23,5 @@ class Proportional(MeritFunction, Selector):
 
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        logarithms = self.merits(index, candidates.present)
-        return (logarithms - logarithms.amax(2, keepdim=True)).exp()
-
-    def _inclusion(self, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
-        present = candidates.present
-        amount = index.new_full((1, 1, 1), picks)
-        return proportional(self.merits(index, present), present.to(index.dtype), amount)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        return softmax(self.merits(ranked.index.value, ranked.present), picks)

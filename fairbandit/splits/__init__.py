@@ -2,6 +2,6 @@
 
 from fairbandit.splits.base import Division, Split
 from fairbandit.splits.paper import Full, Halves
-from fairbandit.splits.schedule import Schedule
+from fairbandit.splits.schedule import Plan, Schedule
 
-__all__ = ["Division", "Full", "Halves", "Schedule", "Split"]
+__all__ = ["Division", "Full", "Halves", "Plan", "Schedule", "Split"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +23,23 @@ CPU = torch.device("cpu")
 
 MOST = 1e9
 """The largest `refresh`: with a larger one a number of training rounds would exceed int64."""
+
+
+class Plan(NamedTuple):
+    """What the decisions of N consecutive rounds read of the past.
+
+    Attributes:
+        first: the first of the rounds, from 1.
+        times: the round as which each is decided, N of them: its own number, or that of the first
+            round if all are decided as if they came next.
+        n_train: the number of first rounds that train the reward model of each, (N,).
+        windows: the rank window of each is rounds start + 1 … stop, (2, N).
+    """
+
+    first: int
+    times: Sequence[int]
+    n_train: NDArray[np.int64]
+    windows: NDArray[np.int64]
 
 
 class Schedule:
@@ -47,12 +66,17 @@ class Schedule:
         self._trained: tuple[int, ...] = (0, 1)
         self._kept: tuple[int, NDArray[np.int64]] | None = None
 
-    def block(self, first: int, last: int) -> NDArray[np.int64]:
-        """The fields of the division at rounds first … last, (3, N)."""
+    def plan(self, first: int, n: int, frozen: bool = False) -> Plan:
+        """What n rounds from a first one on read, or n rounds that all read what the first does."""
         number, place = divmod(first - 1, PIECE)
-        if place + last - first >= PIECE:
-            return self._divide(first, last)
-        return self._piece(number)[:, place : place + last - first + 1]
+        if frozen:
+            division = self._piece(number)[:, place : place + 1].repeat(n, 1)
+            return Plan(first, [first] * n, division[0], division[1:])
+        if place + n > PIECE:
+            division = self._divide(first, first + n - 1)
+        else:
+            division = self._piece(number)[:, place : place + n]
+        return Plan(first, range(first, first + n), division[0], division[1:])
 
     def n_train(self, t: int) -> int:
         """How many first rounds train the estimator at round t."""

@@ -1,0 +1,187 @@
+"""The two values of the pipeline: `Scored` is what a rank sees, `Ranked` what a selector sees."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairbandit.counting import PastScores
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators import Models
+from fairbandit.locks import cached_property
+from fairbandit.past import Knowledge, Outcomes
+from fairbandit.splits import Plan
+from fairbandit.streams import Purpose
+from fairbandit.ties import Approximate, alike, twins
+
+
+class Scored:
+    """The scored candidates of N consecutive rounds, and the past that ranks may read.
+
+    Args:
+        known: the knowledge before the rounds and, if there are several, of their pools.
+        plan: what the rounds read of the past.
+        pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
+        models: the reward models of the rounds.
+
+    Attributes:
+        problem: the problem that is played.
+        contexts, groups: as in `pools`.
+        present: which places hold a candidate, (B, N, K) bool.
+        scores: each candidate's score under its own round's model, (B, N, K). Equal candidates of a
+            pool have the same score.
+    """
+
+    def __init__(
+        self, known: Knowledge, plan: Plan, pools: tuple[Tensor, Tensor], models: Models
+    ) -> None:
+        self.problem, self.plan, self.models = known.problem, plan, models
+        self.contexts, self.groups = contexts, groups = pools
+        self._past = known.past
+        self.present = groups >= 0
+        self._model = models.of_rounds
+        values = self._model.score(contexts, groups)
+        slack = self._model.error(contexts, groups, values)
+        self._twins = twins(values, slack, contexts, groups)
+        if self._twins is not None:
+            values, slack = alike(values, self._twins), alike(slack, self._twins)
+        self.scores = Approximate(values, slack)
+
+    @cached_property
+    def rounds(self) -> Tensor:
+        """The rounds t, which are consecutive, (N,) int64."""
+        first, n = self.plan.first, self.groups.shape[1]
+        return torch.arange(first, first + n, device=self.groups.device)
+
+    @cached_property
+    def rank_window(self) -> tuple[Tensor, Tensor]:
+        """Start and stop of each round's rank window, rounds start + 1 … stop, (N,) int64 both."""
+        start, stop = (self.rounds.new_tensor(end) for end in self.plan.windows)
+        return start, stop
+
+    @cached_property
+    def tolerance(self) -> Tensor:
+        """The distance up to which scores of the same pool may tie, (B, N, 1)."""
+        slack = torch.where(self.present, self.scores.slack, 0.0)
+        return 2 * slack.amax(2, keepdim=True)
+
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """Lower and upper confidence bounds of the true rewards, (B, N, K) each.
+
+        They are −∞ and ∞ while the reward model has learned from no reward.
+
+        Raises:
+            NoBounds: the reward model has no confidence bounds.
+        """
+        low, high = self._model.bounds(self.contexts, self.groups)
+        low, high = alike(low, self._twins), alike(high, self._twins)
+        return self.models.if_informed(low, -torch.inf), self.models.if_informed(high, torch.inf)
+
+    @cached_property
+    def past(self) -> PastScores:
+        """The past contexts of each candidate's group in the rank window of its round.
+
+        Raises:
+            FairbanditError: the rank does not declare that it needs contexts.
+        """
+        contexts = self._past.contexts
+        if contexts is None:
+            raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
+        first, windows, models = self.plan.first, self.plan.windows, self.models
+        of_round = models.distinct, models.of_round
+        return PastScores(contexts, first, windows, self.groups, *of_round, self.scores)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The known picks with their rewards, if a part of the policy needs rewards.
+
+        In a block they include supposed outcomes of the rounds that are being decided: read the
+        outcomes of earlier rounds only.
+        """
+        return self._past.outcomes
+
+    def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
+        """Shares, with ranks drawn from U(0, 1) for the candidates that have none.
+
+        The paper leaves the rank of a candidate undefined whose group was not seen. Each such
+        candidate gets a draw of its own.
+
+        Args:
+            unseen: which candidates have no share, (B, N, K) bool.
+            share: the shares of the others, (B, N, K).
+
+        Returns:
+            (B, N, K).
+        """
+        if not bool(unseen.any()):
+            return share
+        return torch.where(unseen, self.draws(Purpose.RANK), share)
+
+    def draws(self, purpose: Purpose) -> Tensor:
+        """A uniform draw of its own for each candidate, (B, N, K); 0 at empty places.
+
+        Draws are indexed by the candidate's running number among the candidates of all rounds.
+        """
+        counts = self.present.sum((1, 2)).numpy(force=True)
+        # the past counts the candidates of these rounds already if it holds their pools
+        held = self._past.rounds >= self.plan.first
+        starts = self._past.candidates - (counts if held else 0)
+        stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores.value)
+        drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
+        return drawn
+
+
+class Ranked:
+    """Scored candidates with their index: what a selector sees.
+
+    Args:
+        scored: the candidates, with their scores and their past.
+        index: the rank's index, (B, N, K).
+        bounds: lower and upper bounds of the index, (B, N, K) each; None if no part needs them.
+        pick_counts: how often each group was picked before each round, (B, N, G) int64; None if no
+            part reads past picks.
+
+    Attributes:
+        scored, index: as above.
+        problem, groups, present: those of `scored`.
+    """
+
+    def __init__(
+        self,
+        scored: Scored,
+        index: Approximate,
+        bounds: tuple[Tensor, Tensor] | None = None,
+        pick_counts: Tensor | None = None,
+    ) -> None:
+        self.scored, self.index = scored, index
+        self._bounds, self._pick_counts = bounds, pick_counts
+        self.problem, self.groups, self.present = scored.problem, scored.groups, scored.present
+
+    @property
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """Lower and upper bounds of the index that the true rewards give, (B, N, K) each.
+
+        Raises:
+            FairbanditError: the selector does not declare that it needs bounds.
+        """
+        if self._bounds is None:
+            raise FairbanditError('this selector reads bounds: declare needs = {"bounds"}')
+        return self._bounds
+
+    @property
+    def pick_counts(self) -> Tensor:
+        """How often each group was picked, (B, N, G) int64.
+
+        Round t counts the picks of rounds 1 … l, whether or not their rewards are known, where l is
+        the largest `_last_pick_read(t)` of the policy's parts. In the first guess of a block, picks
+        of undecided rounds are missing.
+
+        Raises:
+            FairbanditError: no part of the policy declares that it reads picks.
+        """
+        if self._pick_counts is None:
+            raise FairbanditError(
+                "this part reads past picks: let its `_last_pick_read(t)` return the last round "
+                "whose pick it reads, such as t - 1"
+            )
+        return self._pick_counts
