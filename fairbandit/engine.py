@@ -100,7 +100,7 @@ class Engine:
                 piece = pools[played + 1 - first : played + n + 1 - first]
                 selections.append(inferring(True, self._decide, piece, n_ready))
             whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
-            yield self.judge.judge(first, pools, whole)
+            yield self.judge.judge(first, pools, whole.squeezed())
 
     def state(self) -> dict[str, Any]:
         """All that is needed to continue after the last piece, as plain tensors and numbers."""

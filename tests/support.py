@@ -16,9 +16,15 @@ from fairbandit import Engine, Policy, build, registry
 from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators import LinearModel, Models
 from fairbandit.metrics import Played
+from fairbandit.part import Problem
+from fairbandit.past import Knowledge, Past
 from fairbandit.run import state
+from fairbandit.scored import Ranked, Scored
+from fairbandit.splits import Full, Schedule
 from fairbandit.streams import Purpose, Streams
+from fairbandit.ties import Approximate
 from tests.literal import Draws
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -74,6 +80,24 @@ def replaced(chosen: Policy, **parts: Any) -> Policy:
     """A policy with some other parts."""
     whole: dict[str, Any] = {**chosen.parts, **parts}
     return Policy(**whole, refresh=chosen.refresh, name=chosen.name)
+
+
+def ranked(
+    index: Tensor,
+    groups: Tensor | None = None,
+    slack: Tensor | float = 0.0,
+    bounds: tuple[Tensor, Tensor] | None = None,
+    pick_counts: Tensor | None = None,
+) -> Ranked:
+    """Candidates of a given index, (B, N, K), as a selector sees them; by default of one group."""
+    b, n, k = index.shape
+    groups = torch.zeros(b, n, k, dtype=torch.int64) if groups is None else groups.expand(b, n, k)
+    number = max(int(groups.max()), 0) + 1 if pick_counts is None else pick_counts.shape[2]
+    problem = Problem(1, number, Streams(5, range(b)))
+    models = Models(LinearModel(index.new_zeros(b, n, 1)), torch.arange(n))
+    pools, known = (index.new_zeros(b, n, k, 1), groups), Knowledge(problem, Past.empty(problem))
+    scored = Scored(known, Schedule(Full()).plan(1, n), pools, models)
+    return Ranked(scored, Approximate(index, slack), bounds, pick_counts)
 
 
 def read_state(path: Path) -> Any:

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from fairbandit.building import build_policy
-from fairbandit.candidates import Candidates
 from fairbandit.counting import PastScores
 from fairbandit.environments import Environment
 from fairbandit.ranks import Rank
+from fairbandit.scored import Scored
+from fairbandit.ties import Approximate
 from tests import support
 from tests.counting.dense import DenseContexts, DenseScores
 from tests.counting.test_against_dense import ways
@@ -53,9 +54,9 @@ def decisions(
         answers.append(counts is not None)
         return counts
 
-    def index(self: Rank, candidates: Candidates) -> Tensor:
-        found = rank(self, candidates)
-        seen.update(zip(candidates.rounds.tolist(), found.unbind(1), strict=True))
+    def index(self: Rank, scored: Scored) -> Approximate:
+        found = rank(self, scored)
+        seen.update(zip(scored.rounds.tolist(), found.value.unbind(1), strict=True))
         return found
 
     with ExitStack() as stack:
@@ -64,7 +65,7 @@ def decisions(
         stack.enter_context(ways(searched=way == "forced"))
         if way == "dense":
             stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
-            stack.enter_context(patch("fairbandit.candidates.PastScores", DenseScores))
+            stack.enter_context(patch("fairbandit.scored.PastScores", DenseScores))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
     return Decisions(actions, ranked, len(answers), sum(answers))

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, FairbanditError, Policy
-from fairbandit.candidates import Candidates
 from fairbandit.conformance import Scattered
 from fairbandit.counting.contexts import BITS
 from fairbandit.estimators import Estimator, LinearModel
 from fairbandit.past import Outcomes
 from fairbandit.ranks import Rank
+from fairbandit.scored import Scored
 from fairbandit.streams import CHUNK_ROUNDS
+from fairbandit.ties import Approximate
 from tests import support
 
 
@@ -40,8 +41,8 @@ class Clairvoyant(Rank):
     def _last_reward_read(self, t: int) -> int:
         return t
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        return candidates.scores
+    def _index(self, scored: Scored) -> Approximate:
+        return scored.scores
 
 
 def greedy(**parts: Any) -> Policy:
@@ -62,14 +63,14 @@ class Odd(Rank):
     def __init__(self, value: float = 0.5, dtype: torch.dtype = torch.float64) -> None:
         self.value, self.dtype = value, dtype
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        return torch.full(candidates.groups.shape, self.value, dtype=self.dtype)
+    def _index(self, scored: Scored) -> Tensor:
+        return torch.full(scored.groups.shape, self.value, dtype=self.dtype)
 
 
 @pytest.mark.parametrize(
     ("rank", "message"),
     [
-        (Odd(float("nan")), "rank 'Odd' gave nan at replica 0, round 1, place 0"),
+        (Odd(float("nan")), "rank 'Odd' gave an index of nan at replica 0, round 1, place 0"),
         (Odd(dtype=torch.float32), "rank 'Odd' gave an index of shape .* and torch.float32"),
     ],
 )

@@ -125,9 +125,6 @@ class Judge:
         if problem.truth is None:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
-        actions, propensities, inclusion = selection
-        if actions.shape[2] == 1:  # metrics and results of one pick have no dimension of picks
-            selection = Selection(actions.squeeze(2), propensities.squeeze(2), inclusion)
         judged = Judged(first, pools, selection, self._draws_models)
         every = torch.arange(problem.groups, device=pools.groups.device)
         return Played(

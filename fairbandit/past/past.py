@@ -48,7 +48,12 @@ class Past(NamedTuple):
 
     @classmethod
     def empty(
-        cls, problem: Problem, *, contexts: bool, picks: bool, max_contexts: int | None
+        cls,
+        problem: Problem,
+        *,
+        contexts: bool = True,
+        picks: bool = False,
+        max_contexts: int | None = None,
     ) -> Past:
         """The past before the first round.
 

@@ -8,10 +8,10 @@ from fairbandit.selectors.base import (
     softmax,
 )
 from fairbandit.selectors.chain import Chain
+from fairbandit.selectors.exposure import Proportional
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
-from fairbandit.selectors.proportional import Proportional
 
 __all__ = [
     "Argmax",

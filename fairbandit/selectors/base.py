@@ -36,6 +36,12 @@ class Selection(NamedTuple):
         """The places picked in ascending order, (B, N, m)."""
         return self.actions.sort(2).values if self.actions.shape[2] > 1 else self.actions
 
+    def squeezed(self) -> Selection:
+        """The selection as metrics see it: of one pick, actions and propensities are (B, N)."""
+        if self.actions.shape[2] > 1:
+            return self
+        return Selection(self.actions.squeeze(2), self.propensities.squeeze(2), self.inclusion)
+
 
 @base("selector")
 class Selector(Part):

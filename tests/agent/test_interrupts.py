@@ -23,8 +23,9 @@ from torch.overrides import TorchFunctionMode
 import fairbandit
 from fairbandit import Agent, FairbanditError, Truth
 from fairbandit.building import build_policy
-from fairbandit.candidates import Candidates
 from fairbandit.ranks import EmpiricalCdf
+from fairbandit.scored import Scored
+from fairbandit.ties import Approximate
 from tests import support
 from tests.agent import worlds
 from tests.counting.test_against_dense import ways
@@ -223,11 +224,11 @@ class Slow(EmpiricalCdf):
     def __init__(self) -> None:
         self.process, self.entered, self.go = os.getpid(), threading.Event(), threading.Event()
 
-    def _index(self, candidates: Candidates) -> Tensor:
+    def _index(self, scored: Scored) -> Tensor | Approximate:
         if os.getpid() == self.process:
             self.entered.set()
             self.go.wait(60)
-        return super()._index(candidates)
+        return super()._index(scored)
 
 
 def test_a_fork_while_a_thread_is_inside() -> None:

@@ -5,21 +5,22 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fairbandit.candidates import Candidates
 from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.estimators import Estimator, LinearModel, State
 from fairbandit.metrics import Judged, Metric
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes
 from fairbandit.ranks import Rank
+from fairbandit.scored import Scored
 from fairbandit.streams import Purpose
+from fairbandit.ties import Approximate
 
 
 class Score(Rank):
     """The score."""
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        return candidates.scores
+    def _index(self, scored: Scored) -> Approximate:
+        return scored.scores
 
 
 class Sums(NamedTuple):

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from fairbandit import FairbanditError, conformance, registry
-from fairbandit.candidates import Candidates
 from fairbandit.conformance import ConformanceError, contract, purity
 from fairbandit.environments import Pools
 from fairbandit.estimators import LinearModel, State
@@ -19,9 +18,11 @@ from fairbandit.metrics import Judged, Metric
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes
 from fairbandit.ranks import EmpiricalCdf
-from fairbandit.selectors import Argmax
+from fairbandit.scored import Ranked, Scored
+from fairbandit.selectors import Argmax, best
 from fairbandit.splits import Full, Halves
 from fairbandit.streams import Purpose
+from fairbandit.ties import Approximate
 from tests.conformance.parts import Averaging, Counting, Score, Sums, World, added
 
 BROKEN = Path(__file__).parents[1] / "plugins" / "broken" / "broken_nan.py"
@@ -39,35 +40,32 @@ class Weighed(Score):
         self.weight = weight + 1
 
 
-def peeking(self: Any, candidates: Candidates) -> Tensor:
+def peeking(self: Any, scored: Scored) -> Tensor:
     """Reads all rewards known."""
-    return (
-        candidates.scores
-        + candidates.outcomes.rewards.sum(1)[:, None, None] * candidates.contexts[..., 0]
-    )
+    rewards = scored.outcomes.rewards.sum(1)[:, None, None]
+    return scored.scores.value + rewards * scored.contexts[..., 0]
 
 
-def reusing(self: Any, candidates: Candidates) -> Tensor:
+def reusing(self: Any, scored: Scored) -> Tensor:
     """Returns the same tensor every time."""
     buffers = vars(self).setdefault("_buffers", {})
-    return buffers.setdefault(candidates.groups.shape, candidates.scores.clone()).copy_(
-        candidates.scores
-    )
+    scores = scored.scores.value
+    return buffers.setdefault(scores.shape, scores.clone()).copy_(scores)
 
 
-def placed(self: Any, candidates: Candidates) -> Tensor:
+def placed(self: Any, scored: Scored) -> Tensor:
     """An index by place."""
-    return EmpiricalCdf._index(self, candidates) * torch.tensor([1, 1, 1, 0.5, 0.5, 0.5])
+    return EmpiricalCdf._share(self, scored) * torch.tensor([1, 1, 1, 0.5, 0.5, 0.5])
 
 
-def undrawn(self: Any, candidates: Candidates) -> Tensor:
+def undrawn(self: Any, scored: Scored) -> Tensor:
     """NaN for a group that the window lacks."""
-    return candidates.past.count_le() / candidates.past.count
+    return scored.past.count_le() / scored.past.count
 
 
-def flipping(self: Any, candidates: Candidates) -> Tensor:
+def flipping(self: Any, scored: Scored) -> Tensor:
     """Changes the true reward model."""
-    return candidates.contexts @ candidates.problem.truth.linear_theta().neg_()  # type: ignore[union-attr]
+    return scored.contexts @ scored.problem.truth.linear_theta().neg_()  # type: ignore[union-attr]
 
 
 def falling_back(self: Any, t: Tensor) -> Any:
@@ -81,9 +79,10 @@ def moving(self: Any, t: Tensor) -> Any:
     return Full._divide(self, t.sub_(1).add(1))
 
 
-def weighing(self: Any, candidates: Candidates, index: Tensor) -> Tensor:
+def weighing(self: Any, ranked: Ranked, picks: int) -> Tensor:
     """Adds to the index."""
-    return index.add_(1) > 0
+    ranked.index.value.add_(1)
+    return best(ranked.index, ranked.present, picks)
 
 
 def doubling(self: Any, judged: Judged) -> Tensor:
@@ -148,11 +147,11 @@ def counting_on(self: Any, problem: Problem) -> None:
     self._count = vars(self).get("_count", problem.zeros(3))[: problem.replicas]
 
 
-def of_many_rounds(self: Any, candidates: Candidates, index: Tensor, picks: int) -> Tensor:
+def of_many_rounds(self: Any, ranked: Ranked, picks: int) -> Tensor:
     """The best in blocks, and anyone in a single round."""
-    if len(candidates.rounds) > 1:
-        return Argmax._inclusion(self, candidates, index, picks)
-    present = candidates.present.double()
+    if len(ranked.scored.rounds) > 1:
+        return Argmax._inclusion(self, ranked, picks)
+    present = ranked.present.double()
     return picks * present / present.sum(2, keepdim=True)
 
 
@@ -168,25 +167,34 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.plays: [
         (but(EmpiricalCdf, _index=undrawn), "gave nan at replica"),
-        (but(Score, _tie_ceiling=lambda self, given, index: index - 1), "a tie ceiling below"),
+        (
+            but(
+                Score,
+                _index=lambda self, given: Approximate(given.scores.value, -given.scores.slack),
+            ),
+            "a negative slack",
+        ),
         (but(Full, _divide=lambda self, t: (t, 0 * t, 0 * t)), "expected 0 ≤ n_train < 1"),
     ],
     purity.changes_nothing: [
-        (but(Score, _index=flipping), "`_index` changes `candidates.problem.truth.theta`"),
+        (but(Score, _index=flipping), "`_index` changes `scored.problem.truth.theta`"),
         (but(Score, _index=reusing), "playing changes what the part stores, {}, to"),
         (but(Averaging, _advance=adding), "`_advance` changes `state.sums`, which"),
         (but(Averaging, _models=centred), "`_models` changes `outcomes.rewards`"),
-        (but(Argmax, _weights=weighing), "`_weights` changes `candidates.index`"),
+        (but(Argmax, _inclusion=weighing), "`_inclusion` changes `ranked.index.value`"),
         (but(Full, _divide=moving), "`_divide` changes `t`, which it was given"),
         (but(Metric, _values=doubling), "`_values` changes `judged.selection.propensities`"),
     ],
     contract.replicas_alone: [
-        (but(Score, _index=lambda self, given: given.scores - given.scores.mean(0)), ALONE),
+        (
+            but(Score, _index=lambda self, given: given.scores.value - given.scores.value.mean(0)),
+            ALONE,
+        ),
         (but(Metric, _values=lambda self, j: 0 * j.propensities + j.actions.sum()), ALONE),
         (but(Counting, bind=counting_on), ALONE),
     ],
     contract.rounds_alone: [
-        (but(Score, _index=lambda self, given: given.scores / len(given.rounds)), BLOCKS),
+        (but(Score, _index=lambda self, given: given.scores.value / len(given.rounds)), BLOCKS),
         (but(World, drawn=lambda self, t, n: World.drawn(self, t, n) / n), BLOCKS),
         (but(World, drawn=lambda self, t, n: World.drawn(self, t, n).mul_(0.5)), BLOCKS),
     ],
@@ -269,7 +277,7 @@ def test_a_part_without_a_fault_passes(cls, faulty):
         ("contexts", lambda given: given.contexts.data.zero_()),
         ("contexts", lambda given: given.contexts[:, :, 0].mul_(1)),
         ("groups", lambda given: given.groups.unsqueeze_(0)),
-        ("scores", lambda given: given.scores.sub_(1)),
+        ("scores.value", lambda given: given.scores.value.sub_(1)),
         ("rank_window[1]", lambda given: given.rank_window[1].sub_(1)),
         ("past.count", lambda given: given.past.count.clamp_(min=1)),
         ("outcomes.rewards", lambda given: given.outcomes.rewards.abs_()),
@@ -282,14 +290,14 @@ def test_a_part_without_a_fault_passes(cls, faulty):
     ],
 )
 def test_however_a_tensor_is_changed(what, change, faulty):
-    def index(self: Any, candidates: Candidates) -> Tensor:
-        kept = candidates.scores.clone()
-        change(candidates)
+    def index(self: Any, scored: Scored) -> Tensor:
+        kept = scored.scores.value.clone()
+        change(scored)
         return kept
 
     needs = frozenset({"contexts", "rewards"})
     cls = but(Score, needs=needs, _index=index, _last_reward_read=lambda self, t: t - 1)
-    with pytest.raises(ConformanceError, match=rf"`_index` changes `candidates\.{re.escape(what)}"):
+    with pytest.raises(ConformanceError, match=rf"`_index` changes `scored\.{re.escape(what)}"):
         purity.changes_nothing("rank", faulty("rank", cls))
 
 

@@ -57,7 +57,7 @@ class DenseScores(PastScores):
         return self._inside.sum(3, dtype=torch.float64)
 
     def count_le(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
-        values = self._own_with_ties()[1] if values is None else values
+        values = self._own_scores().greatest_tie if values is None else values
         below = self._known(of) <= values[..., None]
         return (below & self._inside).sum(3, dtype=torch.float64)
 

@@ -6,6 +6,7 @@ import torch
 
 from fairbandit import FairbanditError
 from fairbandit.counting import Contexts, PastScores
+from fairbandit.ties import Approximate
 from tests.counting.test_against_dense import Weights
 
 EPS = torch.finfo(torch.float64).eps
@@ -19,7 +20,7 @@ def test_own_scores_count_ties() -> None:
     own, window, one = zero + 1.0, np.array([[0], [5]]), torch.ones(1, 1, 1).double()
     own = own.double()
     models = Weights(one), zero[0, 0]
-    asked = PastScores(past, 6, window, zero, *models, (own, own + 8 * EPS))
+    asked = PastScores(past, 6, window, zero, *models, Approximate(own, 4 * EPS))
     assert (float(asked.count_le()), float(asked.count_lt())) == (4, 1)
     assert (float(asked.count_le(own)), float(asked.count_lt(own))) == (3, 2)
     assert float(asked.count_le(own + 40 * EPS)) == 5

@@ -107,7 +107,7 @@ def of_pairs(x: Array, groups: NDArray[np.int64], rewards: Array) -> Array:
     n = x.shape[1]
     known = Outcomes(torch.arange(1, n + 1), *map(torch.from_numpy, (x, groups, rewards)))
     found: Array = (
-        made.models(problem, made.init(problem), [n + 1], [n], known)[0].theta[:, 0].numpy()
+        made._models(problem, made.init(problem), [n + 1], [n], known).theta[:, 0].numpy()
     )
     return found
 

@@ -36,8 +36,7 @@ def outcomes(replicas: int = 3, n: int = N, scale: float = 1.0) -> Outcomes:
 def thetas(estimator: Estimator, state: Any, rest: Outcomes, at: list[int]) -> Tensor:
     """The first parameter of the models after some numbers of rounds, (B, U, ·)."""
     asked = problem(len(rest.rewards))
-    model, of_round = estimator.models(asked, state, [n + 1 for n in at], at, rest)
-    return model.parameters[0].index_select(1, of_round)
+    return estimator._models(asked, state, [n + 1 for n in at], at, rest).parameters[0]
 
 
 @pytest.mark.parametrize("regularization", [1.0, 1e-8])
@@ -72,8 +71,8 @@ def test_new_groups_have_no_coefficients_and_change_no_others(shared: str) -> No
     state = estimator.advance(estimator.init(problem()), outcomes())
     grown = estimator.grow(state, problem(groups=G + 2))
     wide, rest = problem(groups=G + 2), outcomes().rows(0, 0)
-    model, _ = estimator.models(wide, grown, [N], [N], rest)
-    narrow, _ = estimator.models(problem(), state, [N], [N], rest)
+    model = estimator._models(wide, grown, [N], [N], rest)
+    narrow = estimator._models(problem(), state, [N], [N], rest)
     x, groups = outcomes().contexts[:, None], torch.arange(N).expand(3, 1, N) % G
     torch.testing.assert_close(model.score(x, groups), narrow.score(x, groups))
     unseen = model.score(x, torch.full_like(groups, G))[:, 0]
@@ -86,7 +85,7 @@ def test_optimism_is_the_norm_times_the_radius(radius: str) -> None:
     estimator = create("estimator", {"name": "optimistic_ridge", "radius": radius})
     known = outcomes()
     asked = problem(exploration=0.5)
-    model, _ = estimator.models(asked, estimator.init(asked), [N + 1], [N], known)
+    model = estimator._models(asked, estimator.init(asked), [N + 1], [N], known)
     V = known.contexts.mT @ known.contexts + 0.1 * torch.eye(D, dtype=torch.float64)
     theta = torch.linalg.solve(V, known.contexts.mT @ known.rewards[..., None])
     growth = torch.logdet(V) - D * math.log(0.1)
@@ -106,7 +105,7 @@ def test_optimism_is_the_norm_times_the_radius(radius: str) -> None:
 
 def test_models_without_bounds_say_so() -> None:
     estimator = create("estimator", "ridge")
-    model, _ = estimator.models(problem(), estimator.init(problem()), [2], [1], outcomes())
+    model = estimator._models(problem(), estimator.init(problem()), [2], [1], outcomes())
     with pytest.raises(NoBounds, match="LinearModel has no confidence bounds"):
         model.bounds(outcomes().contexts[:, None], outcomes().groups[:, None])
 

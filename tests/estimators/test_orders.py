@@ -45,8 +45,7 @@ def outcomes(round_to: float = 1.0) -> Outcomes:
 
 def model(name: str, known: Outcomes, at: list[int], **keys: Any) -> Tensor:
     made: Any = create("estimator", {"name": name, **keys})
-    found, of_round = made.models(PROBLEM, made.init(PROBLEM), [n + 1 for n in at], at, known)
-    return found.theta[:, of_round]
+    return made._models(PROBLEM, made.init(PROBLEM), [n + 1 for n in at], at, known).theta
 
 
 def test_normal_scores_are_least_squares_on_scores_of_ranks() -> None:

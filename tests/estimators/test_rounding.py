@@ -108,7 +108,7 @@ def learned(name: str, rows: int, d: int, step: int, **how: object) -> tuple[Rew
     for low in range(0, rows - step, step):
         state = estimator.advance(state, known.rows(low, low + step))
     last = known.rows(rows - step, rows)
-    return estimator.models(asked, state, [rows + 1], [rows], last)[0], x[:, None]
+    return estimator._models(asked, state, [rows + 1], [rows], last), x[:, None]
 
 
 @pytest.mark.parametrize("step", [1, 50, 500])
@@ -183,7 +183,7 @@ def test_optimistic_models_that_are_taken_score_as_before() -> None:
             "estimator", {"name": "optimistic_ridge", "regularization": regularization}
         )
         asked, n = Problem(3, 1, Streams(0, range(2))), [2, 5, 20]
-        model, _ = estimator.models(asked, estimator.init(asked), [3, 6, 21], n, known)
+        model = estimator._models(asked, estimator.init(asked), [3, 6, 21], n, known)
         assert isinstance(model, OptimisticModel)
         scores = model.score(x[:, None], groups[:, None])
         errors = model.error(x[:, None], groups[:, None], scores)

@@ -116,7 +116,7 @@ def test_bounds_are_those_of_the_true_reward() -> None:
     problem = Problem(features=d, groups=1, streams=Streams(0, [0]))
     spec = {"name": "sklearn", "regressor": "gaussian_process", "beta": 3.0}
     estimator: Any = create("estimator", spec)
-    model, _ = estimator.models(problem, (), [n + 1], [n], known)
+    model = estimator._models(problem, (), [n + 1], [n], known)
     asked, groups = torch.from_numpy(x[:, None, :5]), torch.zeros(1, 1, 5, dtype=torch.int64)
     low, high = model.bounds(asked, groups)
     made, centre, spread = fitted("gaussian_process", x[0], r[0], 0.0)
@@ -126,7 +126,7 @@ def test_bounds_are_those_of_the_true_reward() -> None:
     np.testing.assert_allclose(high[0, 0], centre + spread * (mean + 3 * own), rtol=1e-6)
     other: Any = create("estimator", {"name": "sklearn", "regressor": "sgd"})
     with pytest.raises(NoBounds):
-        other.models(problem, (), [n + 1], [n], known)[0].bounds(asked, groups)
+        other._models(problem, (), [n + 1], [n], known).bounds(asked, groups)
 
 
 def test_mistakes_are_named() -> None:

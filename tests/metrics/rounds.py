@@ -24,7 +24,7 @@ def random_rounds() -> Judged:
     probabilities = weights / weights.sum(2, keepdim=True)
     actions = (probabilities.cumsum(2) > drawn[..., -1:]).byte().argmax(2)
     propensities = probabilities.gather(2, actions[..., None]).squeeze(2)
-    return Judged(1, pools, Selection(actions, propensities, weights))
+    return Judged(1, pools, Selection(actions, propensities, probabilities))
 
 
 def judge(metric: Metric, judged: Judged, problem: Problem = PROBLEM) -> Tensor:

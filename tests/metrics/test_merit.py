@@ -44,7 +44,7 @@ def test_exposure_regret_against_a_loop(setting: dict[str, Any]) -> None:
     for b, n in np.ndindex(*values.shape):
         here = [a for a in range(pools.groups.shape[2]) if int(pools.groups[b, n, a]) >= 0]
         merits = [merit(setting, float(merited[b, n, a])) for a in here]
-        weights = [float(rounds.selection.weights[b, n, a]) for a in here]
+        weights = [float(rounds.selection.inclusion[b, n, a]) for a in here]
         distance = sum(
             abs(m / sum(merits) - w / sum(weights)) for m, w in zip(merits, weights, strict=True)
         )
@@ -95,7 +95,8 @@ def test_preference_violations_against_loops(seed: int, merit: Merit) -> None:
         *(torch.from_numpy(v) for v in (groups, expected, expected, ranks)),
     )
     actions = torch.zeros(b, n, dtype=torch.int64)
-    selection = Selection(actions, torch.ones(b, n).double(), torch.from_numpy(weights))
+    shares = torch.from_numpy(weights / weights.sum(2, keepdims=True))
+    selection = Selection(actions, torch.ones(b, n).double(), shares)
     values = judge(PreferenceViolations(of=merit), Judged(1, pools, selection))
     true = expected if merit is Merit.reward else ranks
     for r, t in np.ndindex(b, n):

@@ -36,7 +36,7 @@ def test_every_metric_against_a_loop(policy: str) -> None:
     judge = engine.judge.judge
 
     def recording(first: int, pools: Any, selection: Selection) -> Any:
-        probabilities.append(selection.probabilities)
+        probabilities.append(selection.inclusion)
         return judge(first, pools, selection)
 
     engine.judge.judge = recording  # type: ignore[method-assign]

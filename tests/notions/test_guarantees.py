@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build
-from fairbandit.candidates import Candidates
 from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.metrics import Merit, PreferenceViolations
 from fairbandit.ranks import IntervalCdf
+from fairbandit.scored import Scored
 from fairbandit.streams import Purpose
 from tests import support
 
@@ -53,9 +53,9 @@ class Mirrored(Environment):
 class HastyCdf(IntervalCdf):
     """The intervals of relative ranks with ε_n divided by 20."""
 
-    def width(self, candidates: Candidates) -> Tensor:
+    def width(self, scored: Scored) -> Tensor:
         """ε_n / 20."""
-        return super().width(candidates) / 20
+        return super().width(scored) / 20
 
 
 def chain(name: str, **estimator: Any) -> Policy:

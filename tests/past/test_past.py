@@ -51,7 +51,7 @@ def outcomes(*rounds: int) -> Outcomes:
 
 def empty(groups: int = 2) -> Past:
     problem = Problem(1, groups, Streams(0, [0, 1]))
-    return Past.empty(problem, contexts=False, picks=True, max_contexts=None)
+    return Past.empty(problem, contexts=False, picks=True)
 
 
 def test_late_outcomes_come_in_order_of_round() -> None:
@@ -74,23 +74,23 @@ def counted(past: Past, t: list[int]) -> Any:
 
 
 def test_picks_are_counted_by_the_end_of_each_round() -> None:
-    picks = torch.tensor([[0, 1, 1], [1, 1, 1]])
+    picks = torch.tensor([[0, 1, 1], [1, 1, 1]])[..., None]
     past = empty().with_picks(picks[:, :1]).with_picks(picks[:, 1:])
     assert counted(past, [0, 1, 3])[0] == [[0, 0], [1, 0], [1, 2]]
-    other = past.with_picks(outcomes(4).groups)
+    other = past.with_picks(outcomes(4).groups[..., None])
     assert counted(other, [3, 4])[1] == [[0, 3], [1, 3]]
-    grown = past.forget(picks=2).grow(3).with_picks(torch.tensor([[2], [0]]))
+    grown = past.forget(picks=2).grow(3).with_picks(torch.tensor([[[2]], [[0]]]))
     assert counted(grown, [2, 4]) == [[[1, 1, 0], [1, 2, 1]], [[0, 2, 0], [1, 3, 0]]]
     assert counted(past, [3]) == [[[1, 2]], [[0, 3]]]
 
 
 def test_a_restored_past_goes_on() -> None:
     past = empty().with_pools(torch.zeros(2, 3, 2, 1), torch.zeros(2, 3, 2, dtype=torch.int64))
-    past = past.with_picks(torch.zeros(2, 3, dtype=torch.int64)).forget(picks=1)
+    past = past.with_picks(torch.zeros(2, 3, 1, dtype=torch.int64)).forget(picks=1)
     past = past.with_outcomes(outcomes(1, 3)).forget(outcomes=1)
     again = empty().restored(past.state(), 2)
     for one in (past, again):
-        later = one.with_outcomes(outcomes(2)).with_picks(torch.ones(2, 1).long())
+        later = one.with_outcomes(outcomes(2)).with_picks(torch.ones(2, 1, 1).long())
         assert later.outcomes.rounds.tolist() == [2, 3]
         assert counted(later, [3, 4]) == [[[3, 0], [3, 1]]] * 2
         assert (later.rounds, later.candidates.tolist(), later.first_reward) == (3, [6, 6], 1)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from fairbandit import Agent, Engine, Policy, build
-from fairbandit.candidates import Candidates
 from fairbandit.conformance import Scattered
 from fairbandit.plugins import load_plugins
+from fairbandit.scored import Ranked
 from fairbandit.selectors import Selection
 from tests import literal, support
 from tests.docs.pages import GUIDES
@@ -30,13 +30,13 @@ def policy_of(**parts: Any) -> Policy:
     return made
 
 
-def listen(policy: Policy) -> list[tuple[Candidates, Selection]]:
+def listen(policy: Policy) -> list[tuple[Ranked, Selection]]:
     """What the selector of a policy is asked and answers, from now on."""
-    asked: list[tuple[Candidates, Selection]] = []
+    asked: list[tuple[Ranked, Selection]] = []
     select = policy.selector.select
 
-    def listening(candidates: Candidates, index: Tensor, picks: int = 1) -> Selection:
-        asked.append((candidates, select(candidates, index, picks)))
+    def listening(ranked: Ranked, picks: int = 1) -> Selection:
+        asked.append((ranked, select(ranked, picks)))
         return asked[-1][1]
 
     policy.selector.select = listening  # type: ignore[method-assign]
@@ -88,8 +88,8 @@ def test_kernel_ridge_is_the_literal_one():
         support.draws(world, 300, seed=0), 300, 0.1, length, across
     )
     index: dict[int, Tensor] = {}
-    for candidates, _ in asked:  # a round may be decided again: the last time counts
-        index.update(zip(candidates.rounds.tolist(), candidates.index[0], strict=True))
+    for ranked, _ in asked:  # a round may be decided again: the last time counts
+        index.update(zip(ranked.scored.rounds.tolist(), ranked.index.value[0], strict=True))
     last = torch.stack([index[t] for t in sorted(index)])
     np.testing.assert_allclose(last.numpy(), scores, rtol=0, atol=1e-8)
     np.testing.assert_array_equal(actions, expected)
@@ -104,12 +104,12 @@ def test_overlapping_intervals_are_those_of_the_formula():
     asked = listen(policy)
     support.actions(policy, support.environment(), 60, replicas=2)
     narrower = 0
-    for candidates, selection in asked:
-        low, high = (bound.numpy() for bound in candidates.bounds(of="index"))
+    for ranked, selection in asked:
+        low, high = (bound.numpy() for bound in ranked.bounds)
         for b, n in np.ndindex(low.shape[:2]):
             may = [bool(high[b, n, k] >= low[b, n].max()) for k in range(low.shape[2])]
             share = np.array(may) / sum(may)
-            np.testing.assert_allclose(selection.probabilities[b, n], share)
+            np.testing.assert_allclose(selection.inclusion[b, n], share)
             narrower += not all(may)
     assert narrower > 0
 
@@ -123,14 +123,15 @@ def test_recent_contexts_weigh_more_as_in_the_formula():
     asked = listen(policy)
     support.actions(policy, world, 60, replicas=2)
     pools, compared = world.pools(1, 60), 0
-    for candidates, _ in asked[-2:]:
-        for n, t in enumerate(candidates.rounds.tolist()):
-            start, stop = (int(field[n]) for field in candidates.rank_window)
-            thetas = candidates._model.theta
+    for ranked, _ in asked[-2:]:
+        scored = ranked.scored
+        for n, t in enumerate(scored.rounds.tolist()):
+            start, stop = (int(field[n]) for field in scored.rank_window)
+            thetas = scored.models.of_rounds.theta
             assert thetas is not None
             theta = thetas[:, n]
             for b, k in np.ndindex(2, world.places):
-                group, score = candidates.groups[b, n, k], candidates.scores[b, n, k]
+                group, score = scored.groups[b, n, k], scored.scores.value[b, n, k]
                 below = every = 0.0
                 for s in range(start, stop):  # round s + 1
                     for x, g in zip(pools.contexts[b, s], pools.groups[b, s], strict=True):
@@ -138,7 +139,7 @@ def test_recent_contexts_weigh_more_as_in_the_formula():
                         every += weight
                         below += weight * float(x @ theta[b] <= score + 1e-12)
                 if group >= 0 and every > 0:
-                    assert float(candidates.index[b, n, k]) == pytest.approx(below / every)
+                    assert float(ranked.index.value[b, n, k]) == pytest.approx(below / every)
                     compared += 1
     assert compared > 50
 

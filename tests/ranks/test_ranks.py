@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build
 from fairbandit.conformance import Scattered
+from fairbandit.estimators import LinearModel, Models
+from fairbandit.part import Problem
+from fairbandit.past import Knowledge, Outcomes, Past
 from fairbandit.ranks import (
     EmpiricalCdf,
     Identity,
@@ -23,12 +28,110 @@ from fairbandit.ranks import (
     SmoothedCdf,
     Tradeoff,
 )
+from fairbandit.scored import Scored
 from fairbandit.selectors import best
-from fairbandit.splits import Division, Full
+from fairbandit.splits import Division, Full, Halves, Schedule, Split
+from fairbandit.streams import Streams
+from fairbandit.ties import Approximate
 from tests import support
-from tests.asking import Array, World, ask, awkward, window, world
 
 ROUNDING = 1e-12
+
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class World:
+    """Pools, reward models and rewards, drawn once.
+
+    Attributes:
+        contexts: (B, T, K, d).
+        groups: (B, T, K), −1 an empty place.
+        theta: the model of each round, (B, T, d).
+        rewards: of the picks, (B, T); round t picks the first candidate that is present.
+    """
+
+    contexts: Tensor
+    groups: Tensor
+    theta: Tensor
+    rewards: Tensor
+
+    @property
+    def picks(self) -> Tensor:
+        """The place picked in each round, (B, T)."""
+        return (self.groups >= 0).to(torch.uint8).argmax(2)
+
+
+def world(contexts: Tensor, groups: Tensor) -> World:
+    """A world of one feature whose value is the score, without rewards."""
+    b, t, _, d = contexts.shape
+    return World(contexts, groups, contexts.new_ones(b, t, d), contexts.new_zeros(b, t))
+
+
+def awkward(seed: int, rounds: int = 24, integers: bool = False) -> World:
+    """A small world of several groups, one rare, with empty places and a new model every round.
+
+    Args:
+        seed: of the draws.
+        rounds: T.
+        integers: contexts and models of small integers, so that many scores tie.
+    """
+    draws = np.random.default_rng(seed)
+    b, k, d = 2, 5, 3
+    size, rough = (b, rounds, k, d), draws.integers
+    contexts = rough(-2, 3, size).astype(float) if integers else draws.normal(size=size)
+    groups = draws.choice([-1, 0, 1, 2], size=(b, rounds, k), p=[0.1, 0.5, 0.3, 0.1])
+    groups[:, :, 0] = draws.integers(0, 2, (b, rounds))
+    theta = rough(-2, 3, size).astype(float) if integers else draws.normal(size=size)
+    theta = theta[:, :, 0]
+    rewards = draws.normal(size=(b, rounds))
+    parts = (torch.from_numpy(part) for part in (contexts, groups, theta, rewards))
+    return World(*parts)
+
+
+def scored(
+    given: World, last: int = 1, split: type[Split] = Full, max_contexts: int | None = None
+) -> Scored:
+    """The last rounds of a world, decided together, as a rank sees them."""
+    b, rounds, _, d = given.contexts.shape
+    problem = Problem(d, int(given.groups.max()) + 1, Streams(5, range(b)))
+    past = Past.empty(problem, max_contexts=max_contexts)
+    past = past.with_pools(given.contexts, given.groups)
+    at = given.picks[..., None]
+    x = given.contexts.take_along_dim(at[..., None], 2)[:, :, 0]
+    groups = given.groups.take_along_dim(at, 2)[:, :, 0]
+    past = past.with_outcomes(Outcomes(torch.arange(1, rounds + 1), x, groups, given.rewards))
+    models = Models(LinearModel(given.theta[:, rounds - last :]), torch.arange(last))
+    pools = given.contexts[:, rounds - last :], given.groups[:, rounds - last :]
+    plan = Schedule(split()).plan(rounds - last + 1, last)
+    return Scored(Knowledge(problem, past), plan, pools, models)
+
+
+def index(rank: Rank, given: World) -> Approximate:
+    """The index of the last round of a world."""
+    return rank.index(scored(given, max_contexts=rank.max_contexts))
+
+
+def window(given: World, b: int, asked: Scored, at: int, group: int) -> Array:
+    """The scores of a group's contexts in the window of a round, in order, by looking at each.
+
+    Args:
+        given: the world.
+        b: the replica.
+        asked: the rounds asked about.
+        at: the position of the round among them, whose model scores.
+        group: the group.
+    """
+    theta = given.theta[b, asked.rounds[at] - 1].numpy()
+    start, stop = (int(end[at]) for end in asked.rank_window)
+    scores = [
+        float(given.contexts[b, s - 1, a].numpy() @ theta)
+        for s in range(start + 1, stop + 1)
+        for a in range(given.groups.shape[2])
+        if int(given.groups[b, s - 1, a]) == group
+    ]
+    return np.array(scores)
 
 
 class Case(NamedTuple):
@@ -97,26 +200,25 @@ FORMULAS: list[tuple[Rank, Callable[[Case], float]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("split", "last", "blocks"), [("full", 6, (1, 4, 13)), ("halves", 1, range(1, 23))]
-)
+@pytest.mark.parametrize(("split", "last"), [(Full, 6), (Halves, 1)])
 @pytest.mark.parametrize(("rank", "formula"), FORMULAS, ids=lambda one: type(one).__name__)
 def test_the_formula(
-    rank: Rank, formula: Callable[[Case], float], split: str, last: int, blocks: Sequence[int]
+    rank: Rank, formula: Callable[[Case], float], split: type[Split], last: int
 ) -> None:
     for seed in range(4):
         # a smoothed score may lie within rounding of a tie, and is no share then
         given = awkward(seed, integers=seed % 2 == 0 and isinstance(rank, RecentCdf | ShrunkCdf))
-        asked = ask(rank, given, last=last, split=split, blocks=blocks)
-        draw = asked.drawn_where(asked.present, asked.scores)
+        asked = scored(given, last, split, rank.max_contexts)
+        index, scores = rank.index(asked).value, asked.scores.value
+        draw = asked.drawn_where(asked.present, scores)
         for b, n, a in asked.present.nonzero().tolist():
             group = int(asked.groups[b, n, a])
             past = [window(given, b, asked, n, g) for g in range(3)]
             picks = given.groups[b].gather(1, given.picks[b][:, None])[:, 0]
             start, stop = (int(end[n]) for end in asked.rank_window)
             rewards = given.rewards[b, start:stop][picks[start:stop] == group].numpy()
-            case = Case(past, rewards, group, float(asked.scores[b, n, a]), float(draw[b, n, a]))
-            assert float(asked.index[b, n, a]) == pytest.approx(formula(case), abs=1e-10)
+            case = Case(past, rewards, group, float(scores[b, n, a]), float(draw[b, n, a]))
+            assert float(index[b, n, a]) == pytest.approx(formula(case), abs=1e-10)
 
 
 def policy(rank: Any, split: str = "halves", estimator: str = "ridge") -> Policy:
@@ -155,31 +257,32 @@ def test_ties_at_the_ends(integers: bool) -> None:
         given.contexts[:, :, 3] = given.contexts[:, :, 2] * (1 + 2**-52)
         given.groups[:, :, 2:4] = 0
         for alpha, end in ((0.0, EmpiricalCdf()), (1.0, Identity())):
-            both = [ask(rank, given, last=30) for rank in (Tradeoff(alpha=alpha), end)]
-            assert torch.equal(*(best(asked, asked.index, asked.present) for asked in both))
+            asked = scored(given, last=30)
+            indices = [rank.index(asked) for rank in (Tradeoff(alpha=alpha), end)]
+            assert torch.equal(*(best(one, asked.present, 1) for one in indices))
 
 
 def test_scores_that_do_not_differ() -> None:
     """Everyone ties, whether the model knows nothing or the bandwidth is rounding."""
     given = awkward(2)
     given.theta.zero_()
-    assert bool((ask(Tradeoff(alpha=1.0), given).index == 0).all())
-    asked = ask(SmoothedCdf(), given)
-    assert bool((asked.index[asked.past.count > 0] == 1).all())
+    assert bool((index(Tradeoff(alpha=1.0), given).value == 0).all())
+    seen = scored(given).past.count > 0
+    assert bool((index(SmoothedCdf(), given).value[seen] == 1).all())
     past = torch.full((1, 7, 5), 0.3, dtype=torch.float64)
     past[0, :6, 1] += 2**-54  # some are a rounding higher
     past[0, 6] = torch.tensor([0.3, 0.1 + 0.2, 0.3 - 1e-9, 0.3 + 1e-9, 0.3], dtype=past.dtype)
-    asked = ask(SmoothedCdf(), world(past[..., None], torch.zeros(1, 7, 5).long()))
-    assert asked.index.flatten().tolist() == [1, 1, 0, 1, 1]
+    found = index(SmoothedCdf(), world(past[..., None], torch.zeros(1, 7, 5).long()))
+    assert found.value.flatten().tolist() == [1, 1, 0, 1, 1]
 
 
 def test_the_same_person_twice_ties_in_the_smoothed_cdf() -> None:
     draws = np.random.default_rng(4)
     x = torch.from_numpy(draws.normal(size=(1, 60, 3, 1)))
     x[0, -1, 1] = x[0, -1, 0] * (1 + 2**-51)
-    asked = ask(SmoothedCdf(), world(x, torch.zeros(1, 60, 3).long()))
-    one, other, third = asked.index[0, 0].tolist()
-    tie = asked.tie_ceiling[0, 0]
+    found = index(SmoothedCdf(), world(x, torch.zeros(1, 60, 3).long()))
+    one, other, third = found.value[0, 0].tolist()
+    tie = found.value[0, 0] + 2 * torch.as_tensor(found.slack)[0, 0]
     assert tie[0] >= other
     assert tie[1] >= one
     assert (tie[2] >= one) == (third > one)
@@ -195,7 +298,7 @@ def samples(scores: Array, kinds: Array, at: Array) -> World:
 
 
 def error(rank: Rank, given: World, truth: Tensor) -> float:
-    return float(((ask(rank, given).index - truth) ** 2).mean())
+    return float(((index(rank, given).value - truth) ** 2).mean())
 
 
 def test_the_smoothed_cdf_errs_less() -> None:

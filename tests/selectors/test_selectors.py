@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit import FairbanditError, Policy, build
-from fairbandit.candidates import Candidates
 from fairbandit.conformance import Scattered
 from fairbandit.maths.merit import MeritForm
+from fairbandit.scored import Ranked
 from fairbandit.selectors import (
     Argmax,
     Chain,
@@ -21,23 +22,31 @@ from fairbandit.selectors import (
     GroupChance,
     GroupParity,
     Proportional,
+    Selection,
     Selector,
     best,
+    proportional,
 )
 from fairbandit.streams import Purpose, Streams
+from fairbandit.ties import Approximate
 from tests import support
-from tests.asking import select
 from tests.notions.test_loops import chained
+from tests.support import ranked
+
+
+def select(selector: Selector, *given: Any, **further: Any) -> Selection:
+    """One pick of each pool; the arguments are those of `ranked`."""
+    return selector.select(ranked(*given, **further))
 
 
 class Given(Selector):
-    """Picks by the weights that it was made with."""
+    """Picks in proportion to the weights that it was made with."""
 
     def __init__(self, weights: Callable[[Tensor], Tensor]) -> None:
         self.weights = weights
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        return self.weights(index)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        return proportional(self.weights(ranked.index.value), picks)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=8))
@@ -54,20 +63,21 @@ def test_argmax_picks_a_present_maximiser(pool: list[tuple[int, bool]]) -> None:
     best = max(value for value, here in pool if here)
     assert pool[int(selection.actions)] == (best, True)
     ties = [float(one == (best, True)) for one in pool]
-    assert selection.probabilities.flatten().tolist() == [tie / sum(ties) for tie in ties]
+    assert selection.inclusion.flatten().tolist() == [tie / sum(ties) for tie in ties]
 
 
 class Least(Selector):
     """The candidates of least index, by an index of its own."""
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        return best(candidates, -index, candidates.present)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        index = Approximate(-ranked.index.value, ranked.index.slack)
+        return best(index, ranked.present, picks)
 
 
 def test_a_selector_may_choose_the_best_by_an_index_of_its_own() -> None:
     index = torch.tensor([[[1.0, 3.0, 1.2, 1.5]]], dtype=torch.float64)
     for off, probabilities in ((0.0, [1, 0, 0, 0]), (0.1, [0.5, 0, 0.5, 0])):
-        found = select(Least(), index, ceiling=index + off).probabilities
+        found = select(Least(), index, slack=torch.full_like(index, off)).inclusion
         assert found.flatten().tolist() == probabilities
 
 
@@ -92,7 +102,7 @@ GROUPS = [0, 0, -1, 1, 1]
 def test_the_formula(selector: Selector, weights: list[float]) -> None:
     """The third place is empty; one candidate has a negative index, and one is below the floor."""
     index = torch.tensor([[INDEX]], dtype=torch.float64)
-    found = select(selector, index, torch.tensor(GROUPS)).probabilities[0, 0]
+    found = select(selector, index, torch.tensor(GROUPS)).inclusion[0, 0]
     torch.testing.assert_close(found, torch.tensor(weights, dtype=torch.float64) / sum(weights))
 
 
@@ -100,7 +110,7 @@ def test_the_formula(selector: Selector, weights: list[float]) -> None:
 def test_groups_by_their_chance(chance: str, shares: list[int]) -> None:
     """One group of three whose best two tie, and a group of one."""
     index, groups = torch.tensor([[[1.0, 5.0, 5.0, 0.0]]]).double(), torch.tensor([0, 0, 0, 1])
-    found = select(GroupParity(chance=GroupChance[chance]), index, groups).probabilities[0, 0]
+    found = select(GroupParity(chance=GroupChance[chance]), index, groups).inclusion[0, 0]
     of_one = 1 / 2 if chance == "uniform" else 1 / 4
     assert found.tolist() == [0, (1 - of_one) / 2, (1 - of_one) / 2, of_one]
 
@@ -109,8 +119,8 @@ def test_groups_by_their_chance(chance: str, shares: list[int]) -> None:
 def test_ties_up_to_the_ceiling(selector: Selector) -> None:
     """Each index may be as far below as its ceiling is above it."""
     index = torch.tensor([[[1.0, 1.0 - 1.5e-14, 0.9]]], dtype=torch.float64)
-    found = select(selector, index, ceiling=index + 1e-14, bounds=(index, index))
-    assert found.probabilities.tolist() == [[[0.5, 0.5, 0.0]]]
+    found = select(selector, index, slack=torch.full_like(index, 1e-14), bounds=(index, index))
+    assert found.inclusion.tolist() == [[[0.5, 0.5, 0.0]]]
 
 
 def actions(estimator: str, selector: object) -> Tensor:
@@ -147,10 +157,10 @@ def test_whom_overlaps_connect_to_the_highest(pool: list[tuple[float, float, boo
     present[0] = True
     ends = [torch.from_numpy(end.copy()).view(1, 1, -1) for end in (low, high)]
     groups = torch.from_numpy(np.where(present, 0, -1))
-    found = select(Chain(), torch.zeros_like(ends[0]), groups, bounds=ends)
+    found = select(Chain(), torch.zeros_like(ends[0]), groups, bounds=(ends[0], ends[1]))
     chain = np.flatnonzero(present)[chained(low[present], high[present])]
     expected = np.isin(np.arange(len(pool)), chain) / len(chain)
-    assert found.probabilities.flatten().tolist() == expected.tolist()
+    assert found.inclusion.flatten().tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(
@@ -184,32 +194,34 @@ def test_picks_are_as_likely_as_reported(scale: float | None) -> None:
     uniform = Streams(5, range(3))[Purpose.SELECTOR].uniform(1, 300, 1)
     cumulative = weights.cumsum(2)
     expected = (cumulative <= uniform * cumulative[..., -1:]).sum(2)
-    assert torch.equal(selection.actions, expected)
+    assert torch.equal(selection.actions[..., 0], expected)
     shares = weights / cumulative[..., -1:]
-    torch.testing.assert_close(selection.probabilities, shares)
+    torch.testing.assert_close(selection.inclusion, shares)
     reported = shares.gather(2, expected[..., None])[..., 0]
-    torch.testing.assert_close(selection.propensities, reported)
+    torch.testing.assert_close(selection.propensities[..., 0], reported)
 
 
-@pytest.mark.parametrize("kind", [torch.bool, torch.int64, torch.float32])
-def test_weights_of_any_type(kind: torch.dtype) -> None:
-    index = torch.zeros(1, 40, 3, dtype=torch.float64)
-    weights = torch.tensor([0, 1, 1]).to(kind).expand(index.shape)
-    selection = select(Given(lambda index: weights), index)
-    assert set(selection.actions.flatten().tolist()) == {1, 2}
-    assert selection.propensities.dtype == torch.float64
+class Stated(Selector):
+    """Gives the inclusion probabilities that it was made with."""
+
+    def __init__(self, inclusion: Tensor) -> None:
+        self.inclusion = inclusion
+
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        return self.inclusion
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [[1, -0.5, 0], [1, math.nan, 0], [1, math.inf, 0], [1e308, 1e308, 0], [0, 0, 0], [1, 1, 1e-9]],
+    "inclusion",
+    [[1.5, -0.5, 0], [1, math.nan, 0], [1, math.inf, 0], [0, 0, 0], [0.5, 0.6, 0], [0.5, 0.4, 0.1]],
 )
-def test_unsound_weights(weights: list[float]) -> None:
+def test_unsound_probabilities(inclusion: list[float]) -> None:
     """The last place is empty; the message tells the first round that is wrong."""
-    unsound = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64).repeat(2, 6, 1)
-    unsound[1, 4:] = torch.tensor(weights, dtype=torch.float64)
-    message = r"selector 'Given' gave weights .* at replica 1, round 5; expected finite numbers"
+    unsound = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64).repeat(2, 6, 1)
+    unsound[1, 4:] = torch.tensor(inclusion, dtype=torch.float64)
+    message = r"selector 'Stated' gave inclusion .* at replica 1, round 5; expected numbers from 0"
     with pytest.raises(FairbanditError, match=message):
-        select(Given(lambda index: unsound), torch.zeros_like(unsound), torch.tensor([0, 0, -1]))
-    with pytest.raises(FairbanditError, match=r"of shape \(2, 6\); expected \(B, N, K\)"):
-        select(Given(lambda index: unsound[..., 0]), torch.zeros_like(unsound))
+        select(Stated(unsound), torch.zeros_like(unsound), torch.tensor([0, 0, -1]))
+    for wrong in (unsound[..., 0], unsound.float()):
+        with pytest.raises(FairbanditError, match=r"of shape .*; expected \(2, 6, 3\)"):
+            select(Stated(wrong), torch.zeros_like(unsound))

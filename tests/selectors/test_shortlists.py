@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import permutations
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
-from torch import Tensor
 
 from fairbandit import Agent, Engine, FairbanditError, build
 from fairbandit.conformance import Scattered
-from fairbandit.maths.inclusion import filled, proportional, systematic
+from fairbandit.maths.inclusion import capped_shares, filled, systematic
 from fairbandit.registry import create
 from fairbandit.run import state
-from fairbandit.selectors import Selector
-from fairbandit.streams import Purpose, Streams
+from fairbandit.scored import Ranked
 from tests import support
 from tests.literal import systematic as literal_systematic
 
@@ -37,7 +34,7 @@ SELECTORS: dict[str, dict[str, Any]] = {
 }
 
 
-def pool(seed: int) -> Any:
+def pool(seed: int) -> Ranked:
     """What a selector sees of one pool, with many ties and an empty place now and then."""
     draws = np.random.default_rng(seed)
     groups = torch.from_numpy(draws.integers(0, G, (1, 1, K)))
@@ -45,17 +42,9 @@ def pool(seed: int) -> Any:
         groups[0, 0, draws.integers(K)] = -1
     index = torch.from_numpy(draws.integers(0, 4, (1, 1, K)).astype(float))
     width = torch.from_numpy(draws.integers(0, 2, (1, 1, K)).astype(float))
-    return SimpleNamespace(
-        groups=groups,
-        present=groups >= 0,
-        index=index,
-        tie_ceiling=index,
-        _apart=False,
-        bounds=lambda of: (index - width / 2, index + width / 2),
-        pick_counts=torch.from_numpy(draws.integers(0, 5, (1, 1, G))),
-        rounds=torch.tensor([7]),
-        problem=SimpleNamespace(groups=G),
-    )
+    counts = torch.from_numpy(draws.integers(0, 5, (1, 1, G)))
+    bounds = index - width / 2, index + width / 2
+    return support.ranked(index, groups, bounds=bounds, pick_counts=counts)
 
 
 def best_of(members: list[int], index: Any, amount: int, order: Any) -> list[int]:
@@ -86,9 +75,12 @@ def test_rules_of_picks_by_all_orders_of_ties(rule: Any, picks: int) -> None:
     selector: Any = create("selector", {"name": rule.__name__, **SELECTORS[rule.__name__]})
     for seed in range(12):
         asked = pool(seed)
-        index, members = asked.index[0, 0].numpy(), np.flatnonzero(asked.present[0, 0]).tolist()
+        index, members = (
+            asked.index.value[0, 0].numpy(),
+            np.flatnonzero(asked.present[0, 0]).tolist(),
+        )
         orders = [rule(asked, index, members, picks, order) for order in permutations(range(K))]
-        found = selector._inclusion(asked, asked.index, picks)
+        found = selector._inclusion(asked, picks)
         np.testing.assert_allclose(found[0, 0].numpy(), np.mean(orders, axis=0), atol=1e-12)
 
 
@@ -96,7 +88,7 @@ def test_whole_chains_are_taken_while_they_fit() -> None:
     selector: Any = create("selector", "chain")
     for seed in range(40):
         asked = pool(seed)
-        low, high = (end[0, 0].numpy() for end in asked.bounds(of="index"))
+        low, high = (end[0, 0].numpy() for end in asked.bounds)
         left = set(np.flatnonzero(asked.present[0, 0]).tolist())
         for picks in (2, 3, 4):
             pi, rest, amount = np.zeros(K), set(left), picks
@@ -106,7 +98,7 @@ def test_whole_chains_are_taken_while_they_fit() -> None:
                     chain |= more
                 pi[list(chain)] = min(1, amount / len(chain))
                 amount, rest = amount - len(chain), rest - chain
-            found = selector._inclusion(asked, asked.index, picks)[0, 0].numpy()
+            found = selector._inclusion(asked, picks)[0, 0].numpy()
             np.testing.assert_allclose(found, pi, atol=1e-12)
 
 
@@ -118,7 +110,7 @@ def test_whole_chains_are_taken_while_they_fit() -> None:
 def test_capped_proportions(weights: list[float], picks: int) -> None:
     """There is one c with min(1, c·w) of the right sum."""
     w = torch.tensor(weights, dtype=torch.float64)
-    found = proportional(w.log(), torch.ones_like(w), w.new_tensor([picks]))
+    found = capped_shares(w.log(), torch.ones_like(w), w.new_tensor([picks]))
     assert float(found.sum()) == pytest.approx(min(picks, len(weights)))
     rates = (found / w)[found < 1]
     assert len(rates) == 0 or float(rates.max() - rates.min()) <= 1e-9 * float(rates.max())
@@ -133,7 +125,7 @@ def test_groups_expect_their_part() -> None:
         size = np.bincount(groups[groups >= 0], minlength=G).astype(float)
         for chance in ("uniform", "pool"):
             selector: Any = create("selector", {"name": "group_parity", "chance": chance})
-            found = selector._inclusion(asked, asked.index, 3)[0, 0].numpy()
+            found = selector._inclusion(asked, 3)[0, 0].numpy()
             got = np.array([found[groups == g].sum() for g in range(G)])
             assert got.sum() == pytest.approx(min(3, size.sum()))
             if chance == "pool":
@@ -144,28 +136,9 @@ def test_groups_expect_their_part() -> None:
                 assert (got[~open_] <= got[open_].max(initial=0) + 1e-9).all() or not open_.any()
             for g in range(G):  # the best first
                 own = np.flatnonzero(groups == g)
-                pairs = [
-                    (a, b) for a in own for b in own if asked.index[0, 0, a] > asked.index[0, 0, b]
-                ]
+                index = asked.index.value[0, 0]
+                pairs = [(a, b) for a in own for b in own if index[a] > index[b]]
                 assert all(found[a] >= 1 - 1e-9 or found[b] < 1e-9 for a, b in pairs)
-
-
-@pytest.mark.parametrize("selector", SELECTORS)
-def test_of_one_pick_inclusion_is_what_the_weights_say(selector: str) -> None:
-    """But where groups lack equally much, of whom one pick takes the best of all for one group."""
-    made: Any = create("selector", {"name": selector, **SELECTORS[selector]})
-    compared = 0
-    for seed in range(60):
-        asked = pool(seed)
-        here = asked.groups[asked.present].unique()
-        counts = asked.pick_counts[0, 0][here]
-        alike = selector == "minimum_pull" and int((counts == counts.min()).sum()) > 1
-        if int(asked.present.sum()) > 1 and not alike:
-            weights = made._weights(asked, asked.index).double()
-            found = made._inclusion(asked, asked.index, 1)
-            torch.testing.assert_close(found, weights / weights.sum(2, keepdim=True))
-            compared += 1
-    assert compared > 20
 
 
 def test_systematic_draws_are_those_of_a_loop() -> None:
@@ -174,7 +147,7 @@ def test_systematic_draws_are_those_of_a_loop() -> None:
         k, m = int(draws.integers(2, 9)), 0
         m = int(draws.integers(1, k))
         weights = torch.from_numpy(draws.random(k) + 0.01)
-        pi = proportional(weights.log(), torch.ones_like(weights), weights.new_tensor([m]))
+        pi = capped_shares(weights.log(), torch.ones_like(weights), weights.new_tensor([m]))
         u, keys = float(draws.random()), draws.random(k)
         found = systematic(pi, torch.tensor(m), torch.tensor(u), torch.from_numpy(keys))
         assert found.tolist() == sorted(literal_systematic(pi.numpy(), m, u, keys))
@@ -202,8 +175,8 @@ def test_merits_that_underflow_beside_a_full_place_keep_their_proportions(
     selector: Any = create(
         "selector", {"name": "proportional", "merit": "exponential", "rate": 1000.0}
     )
-    pool = SimpleNamespace(present=torch.ones(1, 1, 4, dtype=torch.bool))
-    found = selector._inclusion(pool, torch.tensor([[index]], dtype=torch.float64), picks)
+    asked = support.ranked(torch.tensor([[index]], dtype=torch.float64))
+    found = selector._inclusion(asked, picks)
     assert found[0, 0].tolist() == pytest.approx(expected, rel=1e-9, abs=0)
 
 
@@ -216,18 +189,11 @@ def test_frequencies_are_the_inclusion_probabilities(selector: str) -> None:
     """
     rounds, asked = 100_000, pool(4)  # of which each selector leaves some places open
     made: Any = create("selector", {"name": selector, **SELECTORS[selector]})
-    pi = made._inclusion(asked, asked.index, 3)[0, 0].numpy()
-    for name in ("groups", "present", "index", "tie_ceiling", "pick_counts"):
-        setattr(asked, name, getattr(asked, name).expand(1, rounds, -1))
-    bounds = [end.expand(1, rounds, -1) for end in asked.bounds(of="index")]
-    asked.bounds = lambda of: bounds
-    asked.rounds, streams = torch.arange(1, rounds + 1), Streams(5, [0])
-    asked.problem = SimpleNamespace(groups=G, streams=streams)
-    keys = torch.zeros(1, rounds, K, dtype=torch.float64)
-    count = [int(asked.present.sum())]
-    keys[asked.present] = streams[Purpose.ORDER].runs([0], count)
-    asked._draws = lambda purpose: keys
-    selection = made.select(asked, asked.index, 3)
+    pi = made._inclusion(asked, 3)[0, 0].numpy()
+    shown = (asked.index.value, asked.groups, *asked.bounds, asked.pick_counts)
+    index, groups, low, high, counts = (part.expand(1, rounds, -1) for part in shown)
+    every = support.ranked(index, groups, bounds=(low, high), pick_counts=counts)
+    selection = made.select(every, 3)
     actions, propensities = selection.actions[0].numpy(), selection.propensities[0].numpy()
     drawn = np.zeros((rounds, K))
     np.put_along_axis(drawn, actions, 1, 1)
@@ -237,22 +203,6 @@ def test_frequencies_are_the_inclusion_probabilities(selector: str) -> None:
     statistic = rounds * off @ np.linalg.pinv(covariance, hermitian=True) @ off
     assert degrees > 0
     assert statistic <= chi2.ppf(1 - 1e-4, degrees)
-
-
-class Loud(Selector):
-    """Any weights."""
-
-    def _weights(self, candidates: Any, index: Tensor) -> Tensor:
-        return candidates.present
-
-
-def test_what_states_weights_alone_says_what_to_write() -> None:
-    asked = pool(0)
-    with pytest.raises(FairbanditError, match=r"write `_inclusion\(candidates, index, picks\)`"):
-        Loud().select(asked, asked.index, 2)
-    Loud._inclusion = lambda self, candidates, index, picks: index * 0 + 0.1  # type: ignore
-    with pytest.raises(FairbanditError, match="do not sum to 2"):
-        Loud().select(asked, asked.index, 2)
 
 
 SHORT = ["fair_greedy", "oful", "uniform", "interval_chain", "fairx_rank", "minimum_pull"]

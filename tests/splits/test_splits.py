@@ -8,11 +8,12 @@ from torch import Tensor
 
 from fairbandit import FairbanditError
 from fairbandit.building import build_policy
-from fairbandit.splits import Division, Schedule, Split
+from fairbandit.splits import Division, Full, Halves, Schedule, Split
 from fairbandit.splits.schedule import MOST, PIECE
 from tests import literal, support
 from tests.agent import worlds
-from tests.asking import SPLITS
+
+SPLITS: dict[str, type[Split]] = {"halves": Halves, "full": Full}
 
 
 @pytest.mark.parametrize("name", SPLITS)
@@ -25,12 +26,13 @@ def test_the_division(name: str, factor: float | None, first: int) -> None:
     """Asked for round by round, in blocks, and wherever its look-ups end."""
     schedule = Schedule(SPLITS[name](), factor)
     last = first + 300
-    block = schedule.block(first, last)
+    plan = schedule.plan(first, last - first + 1)
     for i, now in enumerate(range(first, last + 1)):
         half = (now - 1) // 2
         past, start = (half, half) if name == "halves" else (now - 1, 0)
         known = literal.refreshed(past, factor) if factor else past
-        assert [int(field[i]) for field in block] == [known, start, now - 1]
+        assert (int(plan.n_train[i]), *plan.windows[:, i].tolist()) == (known, start, now - 1)
+        assert plan.times[i] == now
         assert (schedule.n_train(now), schedule.rank_start(now)) == (known, start)
         assert schedule.refreshed(known) == known
         assert known == past or schedule.refreshed(past) > past

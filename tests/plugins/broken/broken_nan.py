@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.candidates import Candidates
 from fairbandit.ranks import Rank
+from fairbandit.scored import Scored
 
 
 @register("rank", "broken_nan")
@@ -13,5 +13,5 @@ class NotANumber(Rank):
 
     needs = frozenset({"contexts"})
 
-    def _index(self, candidates: Candidates) -> Tensor:
-        return candidates.past.count_le() / candidates.past.count
+    def _index(self, scored: Scored) -> Tensor:
+        return scored.past.count_le() / scored.past.count

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from fairbandit import Agent, Engine, FairbanditError, Policy
-from fairbandit.candidates import Candidates
 from fairbandit.conformance import Scattered
+from fairbandit.scored import Ranked
 from fairbandit.selectors import Argmax, Selector
 from tests import support
 
@@ -23,12 +23,11 @@ class Watching(Argmax):
     def _last_pick_read(self, t: int) -> int:
         return max(t - self.lag, 0)
 
-    def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-        self.picks.append(candidates.pick_counts)
-        self.last.update(
-            zip(candidates.rounds.tolist(), candidates.pick_counts.unbind(1), strict=True)
-        )
-        return super()._weights(candidates, index)
+    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+        counts, rounds = ranked.pick_counts, ranked.scored.rounds.tolist()
+        self.picks.append(counts)
+        self.last.update(zip(rounds, counts.unbind(1), strict=True))
+        return super()._inclusion(ranked, picks)
 
     def seen(self) -> Tensor:
         """What it was shown when each round was decided for the last time, (B, T, G)."""
@@ -90,8 +89,8 @@ def test_picks_that_no_part_declares_to_read() -> None:
     class Silent(Argmax):
         """Reads picks and does not say so."""
 
-        def _weights(self, candidates: Candidates, index: Tensor) -> Tensor:
-            return super()._weights(candidates, index) + 0 * candidates.pick_counts[..., :1]
+        def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
+            return super()._inclusion(ranked, picks) + 0 * ranked.pick_counts[..., :1]
 
     with pytest.raises(FairbanditError, match=r"reads past picks: let its `_last_pick_read\(t\)`"):
         support.actions(greedy(Silent()), Scattered(), 5)
