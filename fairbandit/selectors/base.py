@@ -148,7 +148,7 @@ def best(
         return capacity
     low, high = (end.where(capacity > 0, -torch.inf) for end in (index.low, index.high))
     certain = low > high.topk(amount + 1, 2).values[..., -1:]
-    tied = (high >= low.topk(amount, 2).values[..., -1:]) & ~certain
+    tied = (high >= low.topk(amount, 2).values[..., -1:]) & ~certain & (capacity > 0)
     left = amount - certain.sum(2, keepdim=True, dtype=dtype)
     share = left / tied.sum(2, keepdim=True).clamp(min=1)
     return share.where(tied, certain.to(dtype))

@@ -166,7 +166,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
         (Weighed, "built again from its own description it differs"),
     ],
     contract.plays: [
-        (but(EmpiricalCdf, _index=undrawn), "gave nan at replica"),
+        (but(EmpiricalCdf, _index=undrawn), "gave an index of nan at replica"),
         (
             but(
                 Score,
@@ -220,14 +220,16 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.shortlists: [
         (but(Argmax, _inclusion=of_many_rounds), f"shortlists of {BLOCKS}"),
-        (but(Argmax, _inclusion=lambda self, given, index, m: 0 * index), "do not sum to 2"),
+        (but(Argmax, _inclusion=lambda self, given, m: 0 * given.index.value), "numbers from 0 to 1 with the sum"),
     ],
     contract.splits_soundly: [
         (but(Halves, _divide=falling_back), "`rank_start` moves back at [48]")
     ],
     contract.models_soundly: [(but(Averaging, _models=shifted), "scores differ from ⟨theta, x⟩")],
     contract.permutes: [(but(EmpiricalCdf, _index=placed), "does more than permute their indices")],
-    contract.monotone: [(but(Score, _index=lambda self, given: -given.scores), "not monotone")],
+    contract.monotone: [
+        (but(Score, _index=lambda self, given: -given.scores.value), "not monotone")
+    ],
     contract.draws_soundly: [
         (but(World, drawn=recycling), "contexts change when other pools are drawn"),
         (but(World, _pools=pools_but("expected", lambda x: 2 * x)), "not the truth"),
@@ -316,7 +318,7 @@ def test_however_a_tensor_is_changed(what, change, faulty):
 def test_settings_and_global_generators_are_watched_and_put_back(what, change, method, faulty):
     faults = {
         "__init__": lambda self: [change(), None][1],
-        "_index": lambda self, given: [change(), given.scores.clone()][1],
+        "_index": lambda self, given: [change(), given.scores.value.clone()][1],
     }
     before = purity._contents([])
     with pytest.raises(ConformanceError, match=f"`{method}` changes {what}; expected"):
