@@ -125,7 +125,7 @@ def test_what_has_no_constant_says_so(command):
     code, out, _ = command("theory", "environment.groups=2", "environment.theta=[0,2,1]")
     assert code == 0
     text = " ".join(out.split())
-    assert "M is infinite, and so are the bounds; give the group a weight other than 0" in text
+    assert "M and the bounds are infinite; give the group a nonzero weight in" in text
     assert "thm:linreg_opt assumes two groups with one place each and densities" in text
     assert "are equal with probability up to 1. Rare ties" in text
 
