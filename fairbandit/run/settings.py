@@ -40,8 +40,7 @@ class Settings:
         delay: the mean number of further rounds after which rewards arrive; 0 means at once.
         delay_law: the distribution of delays: `fixed`, or `geometric`, drawn from the seed.
         device: the device of tensors: cpu, cuda, cuda:1, …
-        threads: the number of torch threads; None takes one, since a sweep uses cores by running
-            jobs.
+        threads: the number of torch threads; None takes one, since sweeps run jobs in parallel.
         resume: whether to continue an unfinished run and keep a finished run; if false, the run
             starts over in a new folder.
         metrics: for each column of the round log, the name of a registered metric, or a mapping

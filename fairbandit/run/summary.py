@@ -90,14 +90,14 @@ def summarise(
         "knows_truth": _knows_truth(config["policy"]),
         "metrics": {
             column: {
-                **_spread(statistics.finals[column]),
+                **_statistic(statistics.finals[column]),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
             for column, metric in statistics.metrics.items()
         },
         **{
-            key: dict(zip(names, map(_spread, getattr(statistics, key).unbind(1)), strict=True))
+            key: dict(zip(names, map(_statistic, getattr(statistics, key).unbind(1)), strict=True))
             for key in BY_GROUP
         },
         SECONDS: max(round(seconds, 6), 1e-6),
@@ -163,7 +163,7 @@ def _check_consistency(summary: Mapping[str, Any]) -> None:
         raise ValueError(f"its {', '.join(KEYS[2:])}, groups or metrics contradict each other")
 
 
-def _spread(values: Tensor) -> dict[str, Any]:
+def _statistic(values: Tensor) -> dict[str, Any]:
     """Returns the mean and standard deviation (ddof 1) of the known values, None for too few.
 
     The result has their number `n` if some values, but not all, are unknown.
