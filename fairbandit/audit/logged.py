@@ -68,10 +68,9 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
     table = compared(pd.DataFrame(rows, columns=columns[: len(rows[0])]), ["attribute"])
     wealths: dict[str, dict[str, Floats]] = {}
     if log.contexts is not None and log.missing < 1:
-        wealths["drift"] = {name: drift(log, *each, seed) for name, each in attributes.items()}
+        wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
     if epsilon is not None:
-        each_parity = {name: disparity(log, *each, epsilon) for name, each in attributes.items()}
-        wealths["parity"] = each_parity
+        wealths["parity"] = {key: disparity(log, *by, epsilon) for key, by in attributes.items()}
     for test, by in wealths.items():
         p = len(rows) * np.exp(-np.maximum.accumulate(np.concatenate(list(by.values())), axis=1))
         table[f"{test}_p"] = p[:, -1].clip(max=1)

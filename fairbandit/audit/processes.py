@@ -59,9 +59,8 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
 
     A model of the mean reward is trained on the decisions so far and frozen, and again whenever
     their number doubles. If candidates are exchangeable, the rank of a new candidate among the
-    candidates of its group *since the freeze* is uniform, independently of earlier ranks. Ranks
-    among older candidates, on which the model was trained, are not uniform. The candidates of a
-    pool are ordered at random.
+    candidates of its group *since the freeze* is uniform and independent of earlier ranks. Ranks
+    among the training candidates are not uniform. The candidates of a pool are ordered at random.
 
     A change just before a freeze cannot be detected by comparison. So there are two gamblers, each
     with half of the money, who freeze at different times. Their filtrations differ, so their sum is

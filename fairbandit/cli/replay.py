@@ -24,8 +24,7 @@ def replay(words: Sequence[str]) -> None:
     """Replays a log; raises an error that names the first line that differs."""
     parser = tool_parser("replay", _HELP, _EXAMPLES)
     parser.add_argument("log", type=Path, metavar="LOG", help="a file that an agent wrote")
-    text = "the file from which the agent was loaded when it began the log"
-    parser.add_argument("--agent", type=Path, metavar="FILE", help=text)
+    parser.add_argument("--agent", type=Path, metavar="FILE", help="the agent's file before LOG")
     given = parser.parse_args(words)
     receipt = replayed(given.log, given.agent)
     out = console()

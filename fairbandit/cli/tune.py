@@ -109,8 +109,7 @@ def tune(words: Sequence[str]) -> None:
     try:
         taken = f"another command plays the study in {short(folder)}"
         with claim(folder, taken), warnings.catch_warnings():
-            # a continued trial reports the same values again
-            warnings.filterwarnings("ignore", "The reported value is ignored")
+            warnings.filterwarnings("ignore", "The reported value is ignored")  # when resumed
             study = _Study(folder, others, search, objectives, asked, given["prune"])
             while len(study.ended()) < given["trials"]:
                 study.play()
@@ -140,8 +139,7 @@ def _overrides(values: Mapping[str, Any]) -> list[str]:
 
 def _search(given: Any) -> dict[str, Any]:
     try:
-        # Optuna warns of choices that are lists, and of steps that do not divide the range
-        with warnings.catch_warnings(action="error"):
+        with warnings.catch_warnings(action="error"):  # Optuna warns of invalid choices and steps
             return {key: _distribution(space) for key, space in given.items()}
     except (AttributeError, TypeError, ValueError, UserWarning) as error:
         raise FairbanditError(

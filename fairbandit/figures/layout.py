@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     Panel = Callable[[Axes, Facet], None]
 
-# all in inches
-_HEIGHT, _ALONE = 1.6, 2.0  # height of a panel, and of a single panel
+_HEIGHT, _ALONE = 1.6, 2.0  # height of a panel, and of a single panel; all sizes are in inches
 _AMPLE = 2.0  # upper bound on the height of a panel's texts
 _BESIDE = 1.3  # width of a legend beside a panel
 _HANDLE = 0.5  # width of a line sample in a legend, with the gaps around it

@@ -79,11 +79,9 @@ class Scene:
             return self
         kept = [run for run in self.runs if run.policy in policies]
         if not kept:
-            present = ", ".join(sorted({repr(run.policy) for run in self.runs}))
+            have = ", ".join(sorted({repr(run.policy) for run in self.runs}))
             wanted = " or ".join(map(repr, policies))
-            raise FairbanditError(
-                f"no run in {self.name} is of {wanted}; there are runs of {present}"
-            )
+            raise FairbanditError(f"no run in {self.name} is of {wanted}; there are runs of {have}")
         return self.among(kept)
 
 
