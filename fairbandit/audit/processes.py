@@ -62,9 +62,10 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
     candidates of its group *since the freeze* is uniform and independent of earlier ranks. Ranks
     among the training candidates are not uniform. The candidates of a pool are ordered at random.
 
-    A change just before a freeze cannot be detected by comparison. So there are two gamblers, each
-    with half of the money, who freeze at different times. Their filtrations differ, so their sum is
-    not a martingale, but their maximum reaches 1/α with probability at most α (union bound).
+    After a change just before a freeze, there are no earlier candidates to compare with. So two
+    gamblers, each with half of the money, freeze at different times. Their filtrations differ, so
+    their sum is not a martingale, but their maximum reaches 1/α with probability at most α (union
+    bound).
 
     Args:
         log: n decisions with contexts, in the order in which they were made.

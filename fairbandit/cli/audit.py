@@ -44,7 +44,7 @@ def audit(words: Sequence[str]) -> None:
     options = read_parameters(settings, "audit")
     if paths and all(path.is_dir() and any(finished_below(path)) for path in paths):
         if unknown := ", ".join(options.keys() - {"level"}):
-            raise FairbanditError(f"unknown key {unknown}; the only key of runs is level")
+            raise FairbanditError(f"unknown key {unknown}; for runs, the only key is level")
         page, written = report(paths, given.out, **options)
     elif len(paths) == 1:
         log, options = given_log(paths[0], options, audited)

@@ -1,4 +1,4 @@
-"""`fairbandit check` runs the conformance suite on parts and times them."""
+"""`fairbandit check`: runs the conformance suite on parts."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _printable(record: logging.LogRecord) -> bool:
-    """Escapes control characters in a warning, which may quote an untrusted file."""
+    """Removes control characters from a warning, which may quote an untrusted file."""
     record.msg, record.args = printable(record.getMessage()), ()
     return True
 

@@ -27,7 +27,7 @@ class Config(Settings):
     """The schema of the root config: the settings, a policy and an environment.
 
     Attributes:
-        policy: a preset or parts, either of them optionally with `refresh`.
+        policy: a preset or parts, optionally with `refresh`.
         environment: a registered environment.
         figures: the figures that a sweep draws at its end: a list of names, each alone or with
             the policies that it shows.

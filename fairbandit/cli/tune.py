@@ -86,9 +86,9 @@ def tune(words: Sequence[str]) -> None:
     parser = tool_parser("tune", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="+", metavar="KEY=VALUE", help="see above")
     words = parser.parse_args(words).words
-    own = [word for word in words if word.partition("=")[0] in _OWN]
-    others = [word for word in words if word not in own]
-    given = _OWN | read_parameters(own, "tune")
+    study_words = [word for word in words if word.partition("=")[0] in _OWN]
+    others = [word for word in words if word not in study_words]
+    given = _OWN | read_parameters(study_words, "tune")
     for key, kind in (("trials", int), ("prune", bool), ("resume", bool)):
         if type(given[key]) is not kind or given["trials"] < 1:
             wanted = "1, 2, …" if kind is int else "true or false"

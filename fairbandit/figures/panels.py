@@ -124,7 +124,7 @@ def _positions(facet: Facet) -> Iterator[tuple[PooledRuns, Look, Floats]]:
 
 
 def _means_and_bars(facet: Facet, run: PooledRuns, quantity: str) -> tuple[Floats, Floats]:
-    """The means by group, (G,), and the lengths of the error bars below and above, (2, G)."""
+    """Returns the means by group, (G,), and the lengths of the bars below and above, (2, G)."""
     return facet.summarised([run.spreads[f"{quantity}_{group}"] for group in run.groups])
 
 

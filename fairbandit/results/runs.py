@@ -49,8 +49,8 @@ class SavedRun:
     Attributes:
         folder: the run's folder.
         summary: the contents of its `summary.json`.
-        place: the folder's name in tables: its path relative to the searched folder, or a full
-            path if several folders were searched.
+        place: the folder's name in tables: its path relative to the searched folder, or including
+            the searched folder if there are several.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""The identity of a run: everything that determines its results. It tells finished runs apart."""
+"""The identity of a run: all data that determine its results, to recognise finished runs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ KEYS = ("policy", "environment", "rounds", "replicas", "seed")
 """The first keys of every summary."""
 
 SECONDS = "seconds"
-"""The key of the running time, the only value that differs when a run is repeated."""
+"""The key of the running time, the only value that differs between repetitions of a run."""
 
 CHECKSUM = "checksum"
 """The key of a summary's own checksum."""
