@@ -1,4 +1,4 @@
-"""Policies and environments from plain data or the files of `conf/policy/`, without Hydra."""
+"""Builds policies and environments from plain data or files of `conf/policy/`, without Hydra."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ from typing import Any
 from omegaconf import OmegaConf
 
 import fairbandit.environments
-import fairbandit.metrics  # noqa: F401 - these register their classes; `policy` imports the others
+import fairbandit.metrics  # noqa: F401 - both register classes; `policy` imports the other folders
 from fairbandit import registry
 from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
 
-_OF_FIGURES = ("label", "order")  # keys of a policy's file that the policy does not depend on
+_OF_FIGURES = ("label", "order")  # keys of a policy's file that only figures use
 
 
 def build(config: Mapping[str, Any]) -> Policy | Environment:
-    """Makes a policy or an environment from plain data.
+    """Builds a policy or an environment from plain data.
 
     Args:
         config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`: each
-            a part's name, or a mapping with `name` and hyperparameters; and, if wished, `name` and
-            `refresh`.
-            A `name` of `conf/policy/` supplies the parts left out. `label` and `order`, which
-            figures use, are ignored. For an environment, `name` and its parameters.
+            a part's name, or a mapping with `name` and hyperparameters; and optionally `name` and
+            `refresh`. A `name` of `conf/policy/` supplies missing parts. `label` and `order` are
+            ignored; only figures use them. For an environment, `name` and its parameters.
 
     Returns:
         The policy or the environment.
 
     Raises:
-        FairbanditError: an unknown kind, name or parameter, or a value of the wrong type.
+        FairbanditError: a kind, name or parameter is unknown, or a value has the wrong type.
 
     >>> policy = build({"split": "halves", "rank": "empirical_cdf",
     ...                 "estimator": {"name": "ridge", "regularization": 1.0}})
@@ -53,10 +52,10 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
 
 
 def build_policy(config: str | Mapping[str, Any]) -> Policy:
-    """Makes a policy from the name of one, or from plain data, as `build` does.
+    """Builds a policy from the name of a preset, or from plain data like `build`.
 
     Raises:
-        FairbanditError: as `build`, or the data describe an environment.
+        FairbanditError: the data are invalid, or describe an environment.
     """
     given = config
     config = {"name": given} if isinstance(given, str) else given
@@ -90,38 +89,38 @@ def _describes_policy(config: Mapping[str, Any]) -> bool:
 
 
 def conf_folder() -> Path:
-    """The config folder: in the package (a wheel), or beside it (a checkout)."""
+    """Returns the config folder: in the package (a wheel), or beside it (a checkout)."""
     package = Path(__file__).resolve().parent
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
 
 
 def presets() -> dict[str, Path]:
-    """The file of each named policy, sorted by name."""
+    """Returns the file of each named policy, sorted by name."""
     return {file.stem: file for file in sorted((conf_folder() / "policy").glob("*.yaml"))}
 
 
 @cache
 def policy_labels() -> dict[str, str]:
-    """Returns the label of each named policy in figures, in their order there.
+    """Returns the label of each named policy in figures, in the order of figures.
 
-    The keys `label` and `order` of a policy's file say so; runs do not depend on them.
+    The keys `label` and `order` of a policy's file set them; they do not affect runs.
 
     >>> list(policy_labels().items())[:2]
     [('uniform', 'Uniform random'), ('oful', 'OFUL')]
     """
-    read = {name: _read(file) for name, file in presets().items()}
-    ordered = sorted(read, key=lambda name: read[name].get("order", math.inf))
-    return {name: read[name].get("label", name.replace("_", " ")) for name in ordered}
+    files = {name: _read_yaml(file) for name, file in presets().items()}
+    ordered = sorted(files, key=lambda name: files[name].get("order", math.inf))
+    return {name: files[name].get("label", name.replace("_", " ")) for name in ordered}
 
 
 def preset(name: str) -> dict[str, Any]:
-    """A named policy as plain data: for each kind, a mapping with `name` and hyperparameters.
+    """Returns a named policy as plain data: for each kind, its `name` and hyperparameters.
 
     >>> preset("greedy")["estimator"]
     {'name': 'ridge', 'noise': 0.0}
     """
-    plain = _read(presets()[name])
+    plain = _read_yaml(presets()[name])
     chosen = [pair for entry in plain["defaults"] if entry != "_self_" for pair in entry.items()]
     parts = {kind: {**_option(kind, part), **plain.get(kind, {})} for kind, part in chosen}
     refresh = {"refresh": plain["refresh"]} if "refresh" in plain else {}
@@ -129,15 +128,15 @@ def preset(name: str) -> dict[str, Any]:
 
 
 def _option(kind: str, choice: str) -> dict[str, Any]:
-    """A part's name, or what a file of `conf/policy/KIND/` says of one, as plain data."""
+    """Returns a part as plain data: its file in `conf/policy/KIND/`, or its name."""
     file = conf_folder() / "policy" / kind / f"{choice}.yaml"
     if not file.exists():
         return {"name": choice}
-    values = _read(file)
+    values = _read_yaml(file)
     part, _ = values.pop("defaults")
     return {"name": part, **values}
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_yaml(file: Path) -> dict[str, Any]:
     plain: Any = OmegaConf.to_container(OmegaConf.load(file))
     return plain

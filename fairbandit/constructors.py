@@ -1,4 +1,4 @@
-"""Constructors as typed nodes: which arguments a config can hold, and their values by type."""
+"""Converts the signatures of constructors to typed nodes (OmegaConf structured configs)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from fairbandit.errors import FairbanditError
 
 
 def check_signature(cls: Any) -> None:
-    """Refuses a constructor with an argument that no config can hold."""
+    """Raises an error if a config cannot hold an argument of the constructor."""
     try:
         typed_node(cls, cls.__name__)
     except (OmegaConfBaseException, NameError, SyntaxError, TypeError, ValueError) as error:
         raise FairbanditError(
             f"{place_of(cls)}: no config can hold the arguments of its constructor: "
-            f"{' '.join(str(error).split())}; expected keyword-only arguments, none called 'name', "
-            "each annotated with bool, int, float, str, bytes, pathlib.Path or an Enum; a union of "
-            "these; a list, Sequence, tuple, dict or Mapping of these; any of these or None; or "
-            "Any; and each default of its type"
+            f"{' '.join(str(error).split())}; expected keyword-only arguments, not named 'name', "
+            "with defaults of their types; a type is bool, int, float, str, bytes, pathlib.Path or "
+            "an Enum; a union of them; a list, Sequence, tuple, dict or Mapping of them; any such "
+            "type or None; or Any"
         ) from error
 
 
 def name_enums(cls: Any) -> None:
-    """Has a constructor take the members of enums by name too, as a config does, and check them.
+    """Makes a constructor accept members of enums by name, like a config, and check the names.
 
-    So `Table(missing="mean")` is `Table(missing=Missing.mean)`.
+    For example, `Table(missing="mean")` is `Table(missing=Missing.mean)`.
     """
     init, hints = cls.__init__, get_type_hints(cls.__init__)
     enums = {
@@ -62,27 +62,27 @@ def name_enums(cls: Any) -> None:
 
 @cache
 def typed_node(cls: Any, name: str) -> DictConfig:
-    """The typed node of a class, as a config that nothing changes."""
+    """Returns the typed node of a class, a config that must not be modified."""
     hints, fields = get_type_hints(cls.__init__), [("name", str, dataclasses.field(default=name))]
     for key, parameter in parameters_of(cls).items():
         if parameter.kind is not parameter.KEYWORD_ONLY or key not in hints:
             raise TypeError(f"{key!r} is not keyword-only and annotated")
         fields.append((key, _omegaconf_type(hints[key]), _field(parameter.default)))
-    made: Any = dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
-    return OmegaConf.structured(made)
+    schema: Any = dataclasses.make_dataclass(f"{cls.__name__}Config", fields, kw_only=True)
+    return OmegaConf.structured(schema)
 
 
 def parameters_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
-    """The arguments of a constructor, but for `self`."""
-    own = cls.__init__ is not object.__init__
-    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:]) if own else {}
+    """Returns the arguments of a constructor, without `self`."""
+    defined = cls.__init__ is not object.__init__
+    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:]) if defined else {}
 
 
 def place_of(cls: type[Any]) -> str:
-    """Returns the name of a class with the file and the line where it is defined, if known."""
+    """Returns the name of a class, with the file and line of its definition if known."""
     try:
         file, line = inspect.getsourcefile(cls), inspect.getsourcelines(cls)[1]
-    except (OSError, TypeError):  # defined where there is no source, as at a prompt
+    except (OSError, TypeError):  # defined without a source file, as at an interactive prompt
         return f"{cls.__module__}.{cls.__qualname__}"
     return f"{cls.__qualname__} ({file}:{line})"
 
@@ -95,9 +95,9 @@ def _field(default: Any) -> Any:
 
 
 def _omegaconf_type(hint: Any) -> Any:
-    """The concrete type that OmegaConf needs for a type hint.
+    """Returns the concrete type that OmegaConf needs for a type hint.
 
-    A typed dict accepts no new keys once Hydra has composed it, so a mapping becomes `Any` and is
+    A typed dict rejects new keys once Hydra has composed it, so a mapping becomes `Any` and is
     checked by its constructor.
     """
     if hint is Mapping or get_origin(hint) is Mapping:

@@ -1,4 +1,4 @@
-"""Rewards that come late in simulation: how many rounds each waits, and those that wait."""
+"""Delayed rewards in simulation: draws delays, and holds outcomes until they arrive."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from fairbandit.past import Knowledge, Outcomes
 from fairbandit.streams import Purpose, Streams
 
 LAWS = ("fixed", "geometric")
-"""How delays are distributed."""
+"""The distributions of delays."""
 
 
 class Delays:
-    """Keeps the outcomes of round t until the decision of round t + D was made.
+    """Holds the outcomes of round t until the decision of round t + D has been made.
 
-    With D = 0 they come before the next decision. Fixed delays are all equal; geometric ones have
-    P(D = k) = p(1 − p)ᵏ and the same mean. A delay depends on the seed and the round alone: all
-    replicas of a run share it, and so do all policies.
+    With D = 0 they arrive before the next decision. Fixed delays are all equal; geometric delays
+    have P(D = k) = p(1 − p)ᵏ and the same mean. A delay depends only on the seed and the round, so
+    all replicas of a run and all policies share it.
 
     Args:
         mean: the mean delay in rounds, at least 0.
         law: one of `LAWS`.
-        seed: of the run; delays have a stream of their own.
+        seed: the seed of the run; delays have their own stream.
 
     Raises:
-        FairbanditError: a negative mean, or an unknown law.
+        FairbanditError: the mean is negative, or the law is unknown.
 
     >>> Delays(3, "fixed", seed=0).of_round(7)
     3
@@ -44,24 +44,24 @@ class Delays:
         self._waiting: dict[int, list[Outcomes]] = {}
 
     def of_round(self, t: int) -> int:
-        """D of round t, from 1."""
+        """Returns the delay D of round t, from 1."""
         if not self._mean or self._law == "fixed":
             return self._mean
         drawn = self._stream.uniform(t, 1, 1).item()
         return int(math.log1p(-drawn) / math.log(self._mean / (1 + self._mean)))
 
     def exchange(self, t: int, outcomes: Outcomes) -> list[Outcomes]:
-        """Takes the outcomes of round t; returns those that come now, of the oldest round first."""
+        """Adds the outcomes of round t; returns outcomes that arrive now, oldest round first."""
         self._waiting.setdefault(t + self.of_round(t), []).append(outcomes)
         return self._waiting.pop(t, [])
 
     def state(self) -> list[list[Any]]:
-        """The outcomes that wait, each after the round when it comes, as plain data."""
-        return [[t, *one] for t, several in self._waiting.items() for one in several]
+        """Returns the held outcomes as plain data, each after the round of its arrival."""
+        return [[t, *outcomes] for t, several in self._waiting.items() for outcomes in several]
 
     def load_state(self, state: Sequence[Sequence[Any]], known: Knowledge) -> None:
-        """Continues from a saved `state`, with the knowledge of that time."""
+        """Continues from a saved `state`, with the knowledge at the time of saving."""
         self._waiting, past = {}, known.past
         for t, *parts in state:
-            found = past.nothing.restored(parts, past.rounds, known.problem.groups)
-            self._waiting.setdefault(t, []).append(found)
+            outcomes = past.nothing.restored(parts, past.rounds, known.problem.groups)
+            self._waiting.setdefault(t, []).append(outcomes)

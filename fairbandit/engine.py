@@ -1,4 +1,4 @@
-"""The engine: lets a policy, whichever it is, play an environment, in blocks."""
+"""The engine: plays any policy in an environment, in blocks of rounds."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS, Streams
 
 CANDIDATES = 1 << 10
-"""Where a chunk of pools has more candidates than this, half of it is decided at a time. Larger
-pieces share more work, but their windows differ more, which costs masks."""
+"""Chunks of pools with more candidates than this are decided in halves. Larger pieces share more
+work, but their windows differ more, which costs masks."""
 
 
 class Engine:
     """Plays one policy in one environment, for B replicas at once.
 
     Args:
-        policy: decides.
-        environment: draws pools and knows the truth; bound here.
-        rounds: T.
-        seed: of all random numbers.
-        replicas: the replicas' numbers; each decides as it would alone.
-        device: where tensors live.
-        at_once: the most rounds to decide together; 1 plays round by round, with the same
-            decisions. Unless given, all of a chunk's, or half as many where pools are large.
-        metrics: what rounds are judged by, by column; bound here. Both regrets always are.
-        picks: m, how many are picked of each pool; a pool of fewer candidates is taken whole.
-        delay: after how many further rounds rewards come, on average; decisions are those of an
-            `Agent` that is given each reward so late. Above 0, rounds are played one by one.
+        policy: the policy, which decides.
+        environment: the environment, which draws pools and knows the ground truth; bound here.
+        rounds: the number of rounds T.
+        seed: the seed of all random numbers.
+        replicas: the replicas' numbers; a replica's decisions do not depend on other replicas.
+        device: the device of tensors.
+        at_once: the largest number of rounds to decide together, which does not affect decisions.
+            None decides a chunk together, or half a chunk if pools are large.
+        metrics: further metrics by column, bound here; both regrets are always recorded.
+        picks: m, the number of candidates picked from each pool; all, if a pool is smaller.
+        delay: the mean number of further rounds after which rewards arrive. Above 0, rounds are
+            played one by one; an `Agent` with the same delays makes the same decisions.
         delay_law: `fixed` or `geometric`; see `Delays`.
     """
 
@@ -63,8 +63,8 @@ class Engine:
                 raise FairbanditError(f"{name} must be at least 1, got {given}")
         self.policy, self.environment, self.picks = policy, environment, picks
         if at_once is None:
-            many = environment.places * CHUNK_ROUNDS > CANDIDATES
-            at_once = CHUNK_ROUNDS // 2 if many else CHUNK_ROUNDS
+            large = environment.places * CHUNK_ROUNDS > CANDIDATES
+            at_once = CHUNK_ROUNDS // 2 if large else CHUNK_ROUNDS
         self.rounds, self.at_once = rounds, 1 if delay else at_once
         self.delays = Delays(delay, delay_law, seed)
         self.streams = Streams(seed, replicas, device)
@@ -82,11 +82,11 @@ class Engine:
 
     @property
     def played(self) -> int:
-        """How many rounds were played."""
+        """The number of rounds played so far."""
         return self.known.past.rounds
 
     def play(self) -> Iterator[Played]:
-        """Plays the rounds that are left, in pieces that end with a chunk of `CHUNK_ROUNDS`."""
+        """Plays the remaining rounds, in pieces that end at multiples of `CHUNK_ROUNDS`."""
         while self.played < self.rounds:
             first = self.played + 1
             last = min(self.played // CHUNK_ROUNDS * CHUNK_ROUNDS + CHUNK_ROUNDS, self.rounds)
@@ -103,7 +103,7 @@ class Engine:
             yield self.judge.judge(first, pools, whole.squeezed())
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to continue after the last piece, as plain tensors and numbers."""
+        """Returns the state after the last piece, as plain tensors and numbers."""
         return {
             "known": self.policy.state(self.known),
             "metrics": self.judge.state(),
@@ -111,13 +111,13 @@ class Engine:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that an engine of the same policy, problem and seed gave."""
+        """Continues from the state of an engine with the same policy, problem and seed."""
         self.known = self.policy.restored(self.known, state["known"])
         self.judge.load_state(state["metrics"])
         self.delays.load_state(state["waiting"], self.known)
 
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
-        """Decides the rounds of some pools, of which the first `n_ready` need no guess."""
+        """Decides the rounds of the pools; the first `n_ready` rounds do not need guesses."""
         policy, first, n = self.policy, self.played + 1, pools.groups.shape[1]
         past = self.known.past.with_pools(pools.contexts, pools.groups)
         known = self.known._replace(past=past)
@@ -132,6 +132,6 @@ class Engine:
         outcomes = outcomes_of(first, pools, selection)
         groups = outcomes.groups.view(selection.actions.shape)
         self.known = policy.advance(known, groups)
-        for come in self.delays.exchange(self.played, outcomes):
-            self.known = policy.tell(self.known, come)
+        for arrived in self.delays.exchange(self.played, outcomes):
+            self.known = policy.tell(self.known, arrived)
         return selection

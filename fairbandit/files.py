@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, first free names, and hashes of contents."""
+"""Atomic writes, safe reads, unused names, and hashes of files."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from typing import BinaryIO
 from fairbandit.errors import FairbanditError
 
 UNFINISHED = ".unfinished"
-"""How the name of a file ends that is being written; the next writer replaces it."""
+"""The suffix of a file that is being written; the next writer replaces a leftover file."""
 
 
 @contextmanager
-def of_file(path: Path, what: str = "cannot read") -> Iterator[None]:
-    """Has errors of the operating system say what could not be done with a file."""
+def of_file(path: Path, failure: str = "cannot read") -> Iterator[None]:
+    """Re-raises an OSError as a `FairbanditError` with the failure and the file in its message."""
     try:
         yield
     except OSError as error:
-        raise FairbanditError(f"{what} {path}: {error.strerror or error}") from error
+        raise FairbanditError(f"{failure} {path}: {error.strerror or error}") from error
 
 
 @contextmanager
-def open_regular(path: Path, what: str = "cannot read") -> Iterator[BinaryIO]:
-    """Opens a regular file for reading: a named pipe or a device in its place would block for ever.
+def open_regular(path: Path, failure: str = "cannot read") -> Iterator[BinaryIO]:
+    """Opens a regular file for reading; named pipes and devices are refused, as they could block.
 
     Raises:
         FairbanditError: the file is missing, cannot be read, or is not a regular file; the message
-            begins with `what` and the path.
+            begins with `failure` and the path.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with of_file(path, what):
+    with of_file(path, failure):
         descriptor = os.open(path, flags)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise FairbanditError(f"{what} {path}: it is not a regular file")
+            raise FairbanditError(f"{failure} {path}: it is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
         yield file
 
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that appears under its name only when complete, and is removed on an error."""
+    """Opens a temporary file that is renamed to `path` when complete, and removed on an error."""
     unfinished = path.with_name(path.name + UNFINISHED)
     unfinished.unlink(missing_ok=True)
     try:
@@ -63,10 +63,10 @@ def written_aside(path: Path) -> Iterator[BinaryIO]:
 
 
 def within(folder: Path, name: str) -> Path:
-    """Returns the path of a subfolder in a folder that a stranger may have prepared.
+    """Returns the path of a subfolder in a folder that is not trusted.
 
     Raises:
-        FairbanditError: it is a symbolic link, so that what is written would go elsewhere.
+        FairbanditError: the path is a symbolic link, so writes would go to another folder.
     """
     path = folder / name
     if path.is_symlink():
@@ -78,18 +78,18 @@ def fresh(path: Path) -> Path:
     """Returns the first of path, path-2, path-3, … that is missing or an empty folder."""
     numbered = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return next(
-        one
-        for one in chain([path], numbered)
-        if not one.exists() or (one.is_dir() and not any(one.iterdir()))
+        free
+        for free in chain([path], numbered)
+        if not free.exists() or (free.is_dir() and not any(free.iterdir()))
     )
 
 
 def natural_order(text: str, decimals: bool = False) -> list[tuple[bool, float, str]]:
     """Returns a key that sorts names by their numbers; `decimals` reads 0.05 as one number."""
     number = r"[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?" if decimals else "[0-9]+"
-    read = float if decimals else int
+    convert = float if decimals else int
     pieces = re.findall(f"({number})|([^0-9]+)", text)
-    return [(bool(letters), read(digits or 0), letters) for digits, letters in pieces]
+    return [(bool(letters), convert(digits or 0), letters) for digits, letters in pieces]
 
 
 def sha256(path: Path) -> str:
@@ -99,24 +99,24 @@ def sha256(path: Path) -> str:
 
 
 def hash_of(texts: Iterable[str]) -> str:
-    """Returns one hash of several texts; the empty text of none."""
-    found = list(texts)
-    return hashlib.sha256("\n".join(found).encode()).hexdigest() if found else ""
+    """Returns one hash of several texts, or the empty text if there are none."""
+    lines = list(texts)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest() if lines else ""
 
 
 def data_hash(paths: Iterable[Path]) -> str | None:
-    """Returns one hash of data files, each counted once; None if one of them is missing.
+    """Returns one hash of the distinct data files, None if a file is missing.
 
-    A file is hashed once in a process for each size, time and inode, since the jobs of a sweep ask
-    for the same data again and again.
+    The hash of a file is cached by its size, times and inode, since the jobs of a sweep read the
+    same data repeatedly.
     """
     files = list(dict.fromkeys(paths))
     if not all(path.is_file() for path in files):
         return None
     stats = [(path, path.stat()) for path in files]
     return hash_of(
-        _data_hash(path, one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino)
-        for path, one in stats
+        _data_hash(path, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
+        for path, info in stats
     )
 
 

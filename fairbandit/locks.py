@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from functools import cached_property as cached_property
 else:
 
-    class cached_property:  # noqa: N801 - it takes the place of that of functools
-        """A property that is computed when it is first read, and an attribute from then on.
+    class cached_property:  # noqa: N801 - replaces functools.cached_property
+        """A property that is computed on first access and then stored as an attribute.
 
-        Before Python 3.12, that of functools has one lock for all objects of the class: threads
-        that each have an object of their own would wait for each other, and a process that is
-        forked meanwhile would wait for ever.
+        Before Python 3.12, `functools.cached_property` has one lock for all objects of a class:
+        threads with separate objects would wait for each other, and a process that is forked
+        meanwhile would deadlock.
         """
 
         def __init__(self, function: Any) -> None:

@@ -1,4 +1,4 @@
-"""Loads plugins, modules in folders or behind entry points that register parts."""
+"""Loads plugins: modules in folders, or entry points, that register parts."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ VARIABLE = "FAIRBANDIT_PLUGINS"
 GROUP = "fairbandit.plugins"
 """The group of entry points that installed packages use to register parts."""
 
-_places: set[Path] = set()  # the plugin folders, and the packages or single files of entry points
+_places: set[Path] = set()  # plugin folders, and the packages or single files of entry points
 
 
 def load_plugins() -> None:
-    """Imports every plugin, so that its parts are registered; doing it twice changes nothing.
+    """Imports every plugin, so that its parts are registered. May be called repeatedly.
 
-    Plugins are the *.py files, but for those that begin with an underscore, of the checkout's
-    `plugins/` and of the folders named in `FAIRBANDIT_PLUGINS`, and the entry points of group
-    `fairbandit.plugins`. The working directory counts for nothing. Folders join `sys.path` and
-    `PYTHONPATH`, so that worker processes find the same modules under the same names.
+    Plugins are the *.py files, except names that begin with an underscore, in the checkout's
+    `plugins/` and in the folders named in `FAIRBANDIT_PLUGINS`, and the entry points of the group
+    `fairbandit.plugins`. The working directory does not matter. Folders are added to `sys.path`
+    and `PYTHONPATH`, so that worker processes import the same modules by the same names.
 
     Raises:
-        FairbanditError: a folder that is not there, a plugin whose name another module has, or
-            one that fails to load; the message names the file or the entry point.
+        FairbanditError: a folder is missing, a plugin has the name of another module, or a plugin
+            fails to load; the message names the file or the entry point.
     """
     for folder in _folders():
         _places.add(folder)
@@ -50,7 +50,7 @@ def load_plugins() -> None:
 
 
 def folder_of(cls: type[Any]) -> Path | None:
-    """Returns where the plugin lies that a class comes from.
+    """Finds the plugin that defines a class.
 
     Returns:
         The plugin folder, or the package or single file of an entry point; None for a class of
@@ -71,8 +71,8 @@ def _folders() -> list[Path]:
     if named:  # a job may run in another working directory
         os.environ[VARIABLE] = os.pathsep.join(str(folder.resolve()) for folder in named)
     checkout = Path(__file__).resolve().parents[1]
-    own = (checkout / "conf").is_dir() and (checkout / "plugins").is_dir()
-    return [*([checkout / "plugins"] if own else []), *(folder.resolve() for folder in named)]
+    present = (checkout / "conf").is_dir() and (checkout / "plugins").is_dir()
+    return [*([checkout / "plugins"] if present else []), *(folder.resolve() for folder in named)]
 
 
 def _join_path(folder: Path) -> None:
@@ -84,20 +84,20 @@ def _join_path(folder: Path) -> None:
 
 
 def _load_file(file: Path) -> None:
-    importlib.invalidate_caches()  # the file may be younger than the last look at its folder
+    importlib.invalidate_caches()  # the file may be newer than the import system's listing
     with _naming(str(file)):
         module = importlib.import_module(file.stem)
-    found = getattr(module, "__file__", None) or "a module without a file"
-    if Path(found).resolve() != file.resolve():
+    imported = getattr(module, "__file__", None) or "a module without a file"
+    if Path(imported).resolve() != file.resolve():
         raise FairbanditError(
             f"plugin {file} cannot be called {file.stem!r}: that is the name of another module, "
-            f"{found}; rename the file"
+            f"{imported}; rename the file"
         )
 
 
 @contextmanager
 def _naming(plugin: str) -> Iterator[None]:
-    """Names the plugin in an error that its loading raises, an exit of the process included."""
+    """Names the plugin in any error that its loading raises, including SystemExit."""
     try:
         yield
     except (Exception, SystemExit) as error:

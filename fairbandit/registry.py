@@ -1,10 +1,9 @@
 """The registry of parts by name; a class is added with `@register(kind, name)`.
 
-The package's own parts are registered once their folders are imported, as `fairbandit.building`
-does.
+Importing the package's folders, as `fairbandit.building` does, registers its own parts.
 
 Building from plain data and composing on the command line both use the typed node (an OmegaConf
-structured config) of the constructor's signature, which alone defines keys, types and defaults.
+structured config) of the constructor's signature, the only definition of keys, types and defaults.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ PART_KINDS = ("split", "estimator", "rank", "selector")
 """The four kinds of part that make a policy, in the order in which a round uses them."""
 
 KINDS = (*PART_KINDS, "environment", "metric")
-"""Everything that can be registered."""
+"""All kinds of classes that can be registered."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-"""The form of a registered name, which is used on the command line, in folders and in YAML."""
+"""The pattern of registered names, which appear on the command line, in folders and in YAML."""
 
 _registry: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
 _bases: dict[str, type[Any]] = {}
@@ -39,7 +38,7 @@ C = TypeVar("C", bound=type[Any])
 
 
 class Registered:
-    """What has a kind and a name; both are its text, such as "rank 'tradeoff'"."""
+    """A class with a kind and a name; its text has both, such as "rank 'tradeoff'"."""
 
     _kind: ClassVar[str]
     _name: ClassVar[str]
@@ -49,7 +48,7 @@ class Registered:
 
 
 def base(kind: str) -> Callable[[C], C]:
-    """Class decorator: classes registered as one kind must be subclasses of this class."""
+    """Class decorator: makes a class the base class of all classes of a kind."""
 
     def decorate(cls: C) -> C:
         cls._kind, _bases[kind] = kind, cls
@@ -59,17 +58,17 @@ def base(kind: str) -> Callable[[C], C]:
 
 
 def base_of(kind: str) -> type[Any]:
-    """The class that all classes of a kind derive from."""
+    """Returns the base class of a kind."""
     return _bases[kind]
 
 
 def register(kind: str, name: str) -> Callable[[C], C]:
-    """Class decorator: makes a class buildable as `name`, of the form `NAME`, among one of `KINDS`.
+    """Class decorator: registers a class of one of `KINDS` under a name that matches `NAME`.
 
     Raises:
         FairbanditError: the kind is unknown, the name is taken or invalid, the class is not a
             subclass of its kind's base class or does not implement its abstract methods, or an
-            argument of the constructor is not keyword-only or has a type that no config can hold.
+            argument of the constructor is not keyword-only or its type cannot be in a config.
     """
     if kind not in _registry:
         raise FairbanditError(f"cannot register a {kind!r}: the kinds are {', '.join(KINDS)}")
@@ -85,7 +84,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             raise FairbanditError(
                 f"cannot register {place_of(cls)} as {kind} {name!r}: expected a subclass of "
                 f"{needed.__module__.rpartition('.')[0]}.{needed.__name__}"
-                + (f" that writes {', '.join(lacking)}" if lacking else "")
+                + (f" that implements {', '.join(lacking)}" if lacking else "")
             )
         known = _registry[kind].get(name)
         if known is not None and place_of(known) != place_of(cls):
@@ -94,7 +93,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
                 f"{place_of(known)} and {place_of(cls)}; rename one of them"
             )
         cls._name = name
-        check_signature(cls)  # what cannot be published fails here, at its definition
+        check_signature(cls)  # an invalid constructor fails when the class is defined
         name_enums(cls)
         _registry[kind][name] = cls
         return cls
@@ -103,23 +102,23 @@ def register(kind: str, name: str) -> Callable[[C], C]:
 
 
 def names(kind: str) -> list[str]:
-    """The registered names of one kind, sorted."""
+    """Returns the registered names of one kind, sorted."""
     return sorted(_registry[kind])
 
 
 def lookup(kind: str, name: str) -> type[Any]:
-    """The class registered under a name.
+    """Returns the class registered under a name.
 
     Raises:
-        FairbanditError: no such name; the message lists the valid ones.
+        FairbanditError: the name is unknown; the message lists the valid names.
     """
     try:
         return _registry[kind][name]
     except KeyError:
         raise FairbanditError(
             f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}; "
-            f"fairbandit.load_plugins() registers those of plugins/, of the folders named in "
-            f"{VARIABLE} and of installed packages, as the command does"
+            f"fairbandit.load_plugins(), which the command line calls, registers plugins from "
+            f"plugins/, from the folders named in {VARIABLE} and from installed packages"
         ) from None
 
 
@@ -127,20 +126,20 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
     """Builds one part from plain data: its name, or a mapping with `name` and hyperparameters.
 
     Raises:
-        FairbanditError: an unknown name or key, or a value of the wrong type.
+        FairbanditError: a name or key is unknown, or a value has the wrong type.
     """
     cls, arguments = _arguments(kind, spec)
     return cls(**arguments)
 
 
 def completed(kind: str, spec: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A part's description with all of its parameters, checked as `create` does but not built."""
+    """Returns a part's description with all its parameters, checked like `create` but not built."""
     cls, arguments = _arguments(kind, spec)
-    return {"name": cls._name, **_plain(arguments)}
+    return {"name": cls._name, **_to_plain(arguments)}
 
 
 def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]]:
-    """The class of a name, and the arguments of its constructor."""
+    """Returns the class of a part, and the checked arguments of its constructor."""
     values = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
     if not isinstance(values.get("name"), str):
         raise FairbanditError(
@@ -173,19 +172,19 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
 
 
 def describe(part: Any) -> dict[str, Any]:
-    """Plain data, read from its attributes, from which `create` makes the same part again."""
-    plain = {key: _plain(getattr(part, key)) for key in parameters_of(type(part))}
+    """Returns a part's attributes as plain data, from which `create` builds an equal part."""
+    plain = {key: _to_plain(getattr(part, key)) for key in parameters_of(type(part))}
     return {"name": part._name, **plain}
 
 
 def summary(cls: type[Any]) -> str:
-    """The first line of a class's docstring."""
+    """Returns the first line of a class's docstring."""
     return (inspect.getdoc(cls) or "").split("\n", 1)[0]
 
 
-def _plain(one: Any) -> Any:
-    if isinstance(one, Mapping):
-        return {key: _plain(item) for key, item in one.items()}
-    if isinstance(one, (list, tuple)):
-        return [_plain(item) for item in one]
-    return one.name if isinstance(one, Enum) else str(one) if isinstance(one, Path) else one
+def _to_plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _to_plain(item) for key, item in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_to_plain(item) for item in data]
+    return data.name if isinstance(data, Enum) else str(data) if isinstance(data, Path) else data

@@ -1,10 +1,9 @@
-"""Random numbers with a name and an address: seed, replica, purpose, round.
+"""Random numbers that are addressed by seed, replica, purpose and round.
 
 Each purpose of each replica has its own generator, seeded by
-`SeedSequence(seed, spawn_key=(replica, purpose))`, and each round its own place in that
-generator's sequence; or, where each candidate needs a draw, each candidate of all rounds. A draw
-depends on its address alone: not on how many replicas run together, how rounds are grouped, which
-policy asks, or what was drawn before.
+`SeedSequence(seed, spawn_key=(replica, purpose))`. Draws are indexed by round, or by the
+candidate's running number if each candidate needs a draw. A draw depends only on its address: not
+on the other replicas, the grouping of rounds, the policy or earlier draws.
 """
 
 from __future__ import annotations
@@ -19,34 +18,34 @@ from torch import Tensor
 from fairbandit.locks import cached_property
 
 CHUNK_ROUNDS = 256
-"""Rounds are drawn, decided and recorded in pieces that never cross a multiple of this."""
+"""Rounds are drawn, decided and recorded in pieces that never cross a multiple of this number."""
 
 AHEAD = 32
-"""Requests of fewer rounds are served from those drawn last, which end at multiples of this."""
+"""Requests of fewer rounds are served from a cached block, aligned at multiples of this number."""
 
 _LARGEST = 1.0 - 2.0**-53
 
 
 class Purpose(IntEnum):
-    """What a stream's numbers are for; its value is part of the stream's seed."""
+    """The purpose of a stream's numbers; its value is part of the stream's seed."""
 
     POOLS = 0
     REWARDS = 1
-    ESTIMATOR = 2  # of ridge, a round is a number of training rounds
-    RANK = 3  # of each candidate of a group that was not seen
+    ESTIMATOR = 2  # for ridge, "round" is a number of training rounds
+    RANK = 3  # one draw for each candidate of a group without past candidates
     SELECTOR = 4
-    ORDER = 5  # of each candidate of a shortlist's pool, in systematic sampling
+    ORDER = 5  # one draw for each candidate of a shortlist's pool, for systematic sampling
     DELAYS = 6
 
 
 class Stream:
-    """One purpose's random numbers for B replicas: for each of them a sequence, read at any place.
+    """The random numbers of one purpose: a sequence with random access for each of B replicas.
 
     Args:
         seed: the run's seed, at least 0.
         replicas: the replicas' numbers, from 0.
-        purpose: what the numbers are for.
-        device: where the drawn tensors go; drawing itself happens on the CPU.
+        purpose: the purpose of the numbers.
+        device: the device of the returned tensors; numbers are drawn on the CPU.
     """
 
     def __init__(
@@ -56,9 +55,9 @@ class Stream:
         self._device, self._kept = device, ((0, 0, 0, False), torch.empty(0, device=device))
 
     def uniform(self, first: int, count: int, width: int) -> Tensor:
-        """Uniform draws in [0, 1) for rounds first … first+count−1, `width` of them for each.
+        """Draws `width` uniform numbers in [0, 1) for each of rounds first … first+count−1.
 
-        Round t's are those at places (t − 1)·width … t·width − 1 of the sequence.
+        Round t has the places (t − 1)·width … t·width − 1 of the sequence.
 
         Returns:
             (B, count, width) float64.
@@ -66,22 +65,22 @@ class Stream:
         return self._drawn(first, count, width, normal=False)
 
     def normal(self, first: int, count: int, width: int) -> Tensor:
-        """Standard normal draws, Φ⁻¹ of the uniform ones: (B, count, width) float64."""
+        """Draws standard normal numbers, Φ⁻¹ of `uniform`: (B, count, width) float64."""
         return self._drawn(first, count, width, normal=True)
 
     def runs(self, starts: Sequence[int], counts: Sequence[int]) -> Tensor:
-        """Uniform draws in [0, 1) of each replica from a place of its own, one after the other.
+        """Draws consecutive uniform numbers in [0, 1) for each replica, from a given place.
 
         Args:
-            starts: the first place of each replica's draws, from 0.
-            counts: how many each replica gets.
+            starts: the place of each replica's first draw, from 0.
+            counts: the number of draws of each replica.
 
         Returns:
             (Σ counts,) float64, replica by replica.
         """
         drawn, done = np.empty(sum(counts)), 0
         for (generator, state), start, count in zip(self._sources, starts, counts, strict=True):
-            # starting anew each time, a draw that was interrupted leaves nothing behind
+            # resetting the state each time makes draws independent of interrupted earlier draws
             generator.bit_generator.state = state
             generator.bit_generator.advance(start)  # type: ignore[attr-defined]
             generator.random(out=drawn[done : done + count])
@@ -90,10 +89,10 @@ class Stream:
 
     @cached_property
     def _sources(self) -> list[tuple[np.random.Generator, dict[str, object]]]:
-        """Generators, and their first states; thousands take a while to seed."""
+        """The generators and their first states, cached since seeding thousands is slow."""
         seeds = (np.random.SeedSequence(self._seed, spawn_key=key) for key in self._keys)
         generators = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
-        return [(one, dict(one.bit_generator.state)) for one in generators]
+        return [(generator, dict(generator.bit_generator.state)) for generator in generators]
 
     def _drawn(self, first: int, count: int, width: int, normal: bool) -> Tensor:
         if count >= AHEAD:
@@ -110,17 +109,17 @@ class Stream:
         drawn = self.runs([(first - 1) * width] * b, [count * width] * b).view(b, count, width)
         if not normal:
             return drawn
-        # half a step of the 53-bit grid keeps 0 away; the cap keeps 1 away
+        # adding half a step of the 53-bit grid avoids 0, and the cap avoids 1
         return torch.special.ndtri((drawn + 2.0**-54).clamp(max=_LARGEST))
 
 
 class Streams:
-    """All of a run's random numbers: one `Stream` a purpose, made when first asked for.
+    """All random numbers of a run: one `Stream` per purpose, created on first use.
 
     Args:
         seed: the run's seed, at least 0.
-        replicas: the replicas' numbers; replica b draws alike in any company.
-        device: where drawn tensors go.
+        replicas: the replicas' numbers; the draws of a replica do not depend on other replicas.
+        device: the device of the returned tensors.
 
     >>> alone = Streams(seed=7, replicas=[2])[Purpose.POOLS].uniform(first=5, count=1, width=3)
     >>> together = Streams(seed=7, replicas=[0, 1, 2])[Purpose.POOLS].uniform(1, 9, 3)

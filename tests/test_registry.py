@@ -107,7 +107,7 @@ class Other(Argmax):
     [
         ("selector", "test_part", Other, "two classes.*TestPart.*Other"),
         ("oven", "x", Other, "kinds are split, estimator, rank, selector"),
-        ("selector", "mine", Lacking, r"Lacking \(.*\) as selector .* that writes _inclusion"),
+        ("selector", "mine", Lacking, r"Lacking \(.*\) as selector .* that implements _inclusion"),
         *(
             ("selector", "mine", cls, r"expected a subclass of fairbandit\.sel.*Selector")
             for cls in (object, Identity, Simulation, lambda: None)

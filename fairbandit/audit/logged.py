@@ -1,4 +1,4 @@
-"""Audits logged decisions: selection rates of groups, and two tests that may be looked at daily."""
+"""Audits logged decisions: selection rates of groups, and two anytime-valid tests."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Audit(NamedTuple):
     """An audit of a log of n decisions.
 
     Attributes:
-        table: a row for each group of each attribute, and of each pair of attributes. Of each test
-            it has the anytime-valid p-value min(1, rows/largest wealth), as `drift_p`, and the
-            first decision after which that is at most the level, as `drift_at`.
-        wealth: ln of it by test, `drift` or `parity`, and attribute, (G, n).
+        table: one row for each group of each attribute and of each pair of attributes. For each
+            test, a column such as `drift_p` has the anytime-valid p-value min(1, rows/largest
+            wealth), and `drift_at` the first decision after which it is at most the level.
+        wealth: the log wealth, (G, n), by test (`drift` or `parity`) and attribute.
     """
 
     table: pd.DataFrame
@@ -34,17 +34,17 @@ class Audit(NamedTuple):
 
 
 def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: int = 0) -> Audit:
-    """Audits a log, whose decisions stand in the order in which they were made.
+    """Audits a log whose decisions are in the order in which they were made.
 
     Args:
-        log: as `read_log` reads it.
-        epsilon: how far a group's share of the picks may be from its share of the candidates, on
-            average; None leaves the test of parity out.
-        level: of each of the two tests, over all rows together; intervals have level 1 − level.
-        seed: of the test of drift.
+        log: the log, as returned by `read_log`.
+        epsilon: the largest mean difference allowed between a group's share of the picks and its
+            share of the candidates; None skips the test of parity.
+        level: the family-wise level of each test over all rows; intervals have level 1 − level.
+        seed: the seed of the test of drift.
 
     Raises:
-        FairbanditError: a value out of range, or an empty log.
+        FairbanditError: a value is out of range, or the log is empty.
     """
     import pandas as pd
 
@@ -52,7 +52,7 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
     if epsilon is not None and not 0 <= number(epsilon, "epsilon") < 1:
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
     if not len(log):
-        raise FairbanditError("the log holds no decision to audit")
+        raise FairbanditError("the log is empty; an audit needs at least one decision")
     attributes, rows = _attributes(log), []
     scores = None if log.scores is None else np.where(log.groups >= 0, log.scores, np.nan)
     for attribute, (groups, labels) in attributes.items():
@@ -62,31 +62,31 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
             rates = selection_rate(received, selected, level)
             rows.append([attribute, label, received.sum(), selected.sum(), *rates])
             if scores is not None:
-                own = scores[here & ~np.isnan(scores)]
-                rows[-1].append((own > np.nanmedian(scores)).mean() if len(own) else np.nan)
+                known = scores[here & ~np.isnan(scores)]
+                rows[-1].append((known > np.nanmedian(scores)).mean() if len(known) else np.nan)
     columns = ["attribute", "group", "received", "selected", "rate", "low", "high", "scoring_rate"]
     table = compared(pd.DataFrame(rows, columns=columns[: len(rows[0])]), ["attribute"])
-    found: dict[str, dict[str, Floats]] = {}
+    wealths: dict[str, dict[str, Floats]] = {}
     if log.contexts is not None and log.missing < 1:
-        found["drift"] = {name: drift(log, *one, seed) for name, one in attributes.items()}
+        wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
     if epsilon is not None:
-        found["parity"] = {name: disparity(log, *one, epsilon) for name, one in attributes.items()}
-    for test, by in found.items():
+        wealths["parity"] = {key: disparity(log, *by, epsilon) for key, by in attributes.items()}
+    for test, by in wealths.items():
         p = len(rows) * np.exp(-np.maximum.accumulate(np.concatenate(list(by.values())), axis=1))
         table[f"{test}_p"] = p[:, -1].clip(max=1)
         first = pd.Series((p <= level).argmax(1) + 1, dtype="Int64")
         table[f"{test}_at"] = first.where(p[:, -1] <= level)
-    return Audit(table, found)
+    return Audit(table, wealths)
 
 
 def _attributes(log: Log) -> dict[str, tuple[Ints, tuple[str, ...]]]:
-    """The numbers, (n, K), and the labels of groups by each attribute and pair of attributes."""
+    """Returns the codes, (n, K), and labels of groups for each attribute and pair of attributes."""
     if not log.attributes:
         return {"group": (log.groups, tuple(map(str, log.labels)))}
-    found = dict(log.attributes)
-    for (one, (groups, labels)), (two, (others, names)) in combinations(log.attributes.items(), 2):
+    coded = dict(log.attributes)
+    for (left, (groups, labels)), (right, (others, names)) in combinations(coded.items(), 2):
         both = np.where(groups >= 0, groups * len(names) + others, -1)
         present = np.unique(both[both >= 0])
         pairs = tuple(f"{labels[i // len(names)]} × {names[i % len(names)]}" for i in present)
-        found[f"{one} × {two}"] = np.where(both >= 0, np.searchsorted(present, both), -1), pairs
-    return found
+        coded[f"{left} × {right}"] = np.where(both >= 0, np.searchsorted(present, both), -1), pairs
+    return coded

@@ -1,8 +1,8 @@
-"""Tests that may be looked at every day: the wealth of gamblers who bet against a hypothesis.
+"""Anytime-valid tests by betting: the wealth of gamblers who bet against a hypothesis.
 
-Under the hypothesis a wealth is a nonnegative supermartingale that begins at 1, so that by Ville's
-inequality it ever reaches 1/α with probability at most α, however often anyone looks and whenever
-they stop. G groups share α: each is rejected at α/G.
+Under the hypothesis, the wealth is a nonnegative supermartingale that begins at 1. By Ville's
+inequality it ever reaches 1/α with probability at most α, so the tests may be monitored and stopped
+at any time. G groups share α: each is rejected at α/G.
 
 References: Ville, "Étude critique de la notion de collectif", 1939; Vovk et al., "Retrain or not
 retrain: conformal test martingales for change-point detection", COPA 2021 (the simple jumper);
@@ -26,19 +26,20 @@ FRACTIONS = np.array([-0.6, -0.2, -0.06, -0.02, 0.0, 0.02, 0.06, 0.2, 0.6])
 """Bets against parity, (1 + ε)λ."""
 
 FIRST = (100, 150)
-"""After how many decisions each of two gamblers freezes a first model."""
+"""The numbers of decisions after which the two gamblers freeze their first models."""
 
 _PIECE = 1024
 
 
 def wealth(factors: Floats) -> Floats:
-    """ln of the wealth of a gambler who moves between bets, before and after n steps, (n + 1,).
+    """Returns the log wealth of a gambler who moves between bets, after 0 … n steps, (n + 1,).
 
     The money is divided equally among the S bets. At step t a share 1/(t + 1) of it is divided
-    anew, so that a change at step t is seen after a number of steps that grows as ln t, not as t.
+    again, so the number of steps needed to detect a change at step t grows like ln t, not like t.
 
     Args:
-        factors: by which each bet multiplies its money, (n, S); above 0, and at most 1 on average.
+        factors: the factors by which the bets multiply their money, (n, S); above 0, and under the
+            hypothesis at most 1 on average.
 
     >>> np.exp(wealth(np.array([[0.5, 1.5], [0.5, 1.5]]))).round(3).tolist()
     [1.0, 1.0, 1.167]
@@ -47,31 +48,32 @@ def wealth(factors: Floats) -> Floats:
     money, growth = [1 / bets] * bets, [1.0]
     for t, row in enumerate(factors.tolist(), 1):
         stay, share = t / (t + 1), 1 / (t + 1) / bets
-        money = [(stay * one + share) * own for one, own in zip(money, row, strict=True)]
+        money = [(stay * held + share) * factor for held, factor in zip(money, row, strict=True)]
         growth.append(sum(money))
-        money = [one / growth[-1] for one in money]
+        money = [held / growth[-1] for held in money]
     return np.log(growth).cumsum()
 
 
 def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> Floats:
-    """ln of the wealth, (G, n), against candidates of each group that are of one distribution.
+    """Returns the log wealth, (G, n), against a constant distribution of each group's candidates.
 
-    A model of the mean reward is trained on the decisions so far and frozen, and again each time
-    they double. If candidates are exchangeable, the rank of each new one among those of its group
-    *since the freeze* is uniform, whatever the ranks before it; among older ones, on which the
-    model was trained, it is not. Candidates of a pool are taken in a random order.
+    A model of the mean reward is trained on the decisions so far and frozen, and again whenever
+    their number doubles. If candidates are exchangeable, the rank of a new candidate among the
+    candidates of its group *since the freeze* is uniform and independent of earlier ranks. Ranks
+    among the training candidates are not uniform. The candidates of a pool are ordered at random.
 
-    A change just before a freeze leaves nothing to compare with. So two gamblers, with half of the
-    money each, freeze at other times. Each has a past of its own, in which their sum is no
-    martingale, but the larger one reaches 1/α with probability at most α (union bound).
+    After a change just before a freeze, there are no earlier candidates to compare with. So two
+    gamblers, each with half of the money, freeze at different times. Their filtrations differ, so
+    their sum is not a martingale, but their maximum reaches 1/α with probability at most α (union
+    bound).
 
     Args:
-        log: n decisions in the order in which they were made, with contexts.
+        log: n decisions with contexts, in the order in which they were made.
         groups, labels: each candidate's group, (n, K), −1 for none; the names of the G groups.
-        seed: of the order within pools, and of the choices among ties.
+        seed: the seed of the order within pools, and of the choices among ties.
     """
     assert log.contexts is not None
-    n, found = len(log), np.full((len(labels), len(log)), -np.inf)
+    n, largest = len(log), np.full((len(labels), len(log)), -np.inf)
     for first in FIRST:
         freezes = [first << i for i in range(n.bit_length()) if first << i < n]
         scores = np.zeros(groups.shape)
@@ -79,24 +81,24 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
             scores[start:stop] = LinearModel(log[:start]).scores(log.contexts[start:stop])
         for group, label in enumerate(labels):
             rows, places = np.nonzero((groups == group) & (np.arange(n) >= first)[:, None])
-            # these belong to the candidates: later decisions change no earlier wealth
+            # drawn per candidate, so that later decisions do not change earlier wealth
             draws = np.random.default_rng([seed, first, *str(label).encode()])
             order, ties = draws.random((len(rows), 2)).T
             values = scores[rows, places][np.lexsort((order, rows))]
             cuts = np.searchsorted(rows, freezes[1:])
             pieces = zip(np.split(values, cuts), np.split(ties, cuts), strict=True)
             ranks = np.concatenate([sequential_ranks(*piece) for piece in pieces])
-            own = wealth(1 + np.outer(ranks - 0.5, BETS))
-            own = own[np.searchsorted(rows, np.arange(n), "right")]
-            found[group] = np.maximum(found[group], own)
-    return found - math.log(len(FIRST))
+            by_candidate = wealth(1 + np.outer(ranks - 0.5, BETS))
+            by_decision = by_candidate[np.searchsorted(rows, np.arange(n), "right")]
+            largest[group] = np.maximum(largest[group], by_decision)
+    return largest - math.log(len(FIRST))
 
 
 def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:
-    """The randomised rank of each value among those up to it, (n,), in [0, 1].
+    """Returns the randomised rank of each value among the values up to it, (n,), in [0, 1].
 
-    Rank i is (number of values before i that are below it + u·(number equal to it, with
-    itself))/i; of exchangeable values, ranks are independent and uniform.
+    Rank i is (number of smaller values before i + u·(number of equal values up to i, including
+    itself))/i. The ranks of exchangeable values are independent and uniform.
 
     >>> sequential_ranks(np.array([3.0, 1.0, 3.0]), np.full(3, 0.5)).round(3).tolist()
     [0.5, 0.25, 0.667]
@@ -114,19 +116,19 @@ def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:
 
 
 def disparity(log: Log, groups: Ints, labels: Sequence[Hashable], epsilon: float) -> Floats:
-    """ln of the wealth, (G, n), against parity of selection up to ε in [0, 1).
+    """Returns the log wealth, (G, n), against parity of selection up to ε in [0, 1).
 
-    Let D be a group's share of a decision's picks less its share of the candidates. The hypothesis
-    is that E[D | past] ∈ [−ε, ε] at each decision with a choice, whose pool holds candidates of the
-    group, others, and more than are picked. Bets have the factors 1 + λ(±D − ε); at other decisions
-    nothing is bet. The arguments are those of `drift`.
+    Let D be a group's share of a decision's picks minus its share of the candidates. A decision has
+    a choice if its pool contains candidates of the group, other candidates, and more candidates
+    than are picked. The hypothesis is that E[D | past] ∈ [−ε, ε] at each decision with a choice.
+    Bets have the factors 1 + λ(±D − ε), and skip other decisions. For the arguments, see `drift`.
     """
     size, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
-    found, bets = np.zeros((len(labels), len(log))), FRACTIONS / (1 + epsilon)
+    result, bets = np.zeros((len(labels), len(log))), FRACTIONS / (1 + epsilon)
     for group in range(len(labels)):
         share = (groups == group).sum(1) / size
         difference = ((groups == group) & log.picked).sum(1) / picks - share
         bet = (share > 0) & (share < 1) & (picks < size)
-        own = wealth(1 + np.outer(difference[bet], bets) - epsilon * np.abs(bets))
-        found[group] = own[bet.cumsum()]
-    return found
+        by_bet = wealth(1 + np.outer(difference[bet], bets) - epsilon * np.abs(bets))
+        result[group] = by_bet[bet.cumsum()]
+    return result

@@ -1,7 +1,7 @@
 """Selection rates of groups, and the test of parity of runs.
 
 All intervals are valid for any number of decisions. Pearson's χ² test is not used: for many rounds
-of few replicas its true level is several times the nominal one.
+of few replicas its true level is several times the nominal level.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ LEVEL = 0.001
 """The default family-wise level of each run's test and of its band."""
 
 SMALL = 0.02
-"""Groups with a smaller share of the candidates are marked."""
+"""Groups with a smaller share of the candidates are marked as small."""
 
 
 def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats, Floats]:
     """Returns Clopper and Pearson's intervals for the mean probabilities of independent events.
 
     The lower end is the p with P(X ≥ hits) = level/2, X ~ Bin(n, p), and the upper end the p with
-    P(X ≤ hits) = level/2. The events may have different probabilities, whose mean is covered:
-    binomial tails bound those of such sums from one beyond the mean on, and each end is at least
-    1/n away from hits/n (Hoeffding, "On the distribution of the number of successes in independent
-    trials", Annals of Mathematical Statistics 1956, Theorem 4).
+    P(X ≤ hits) = level/2. The events may have different probabilities; the interval then covers
+    their mean. Binomial tails bound the tails of such sums beyond a distance of 1 from the mean,
+    and each end is at least 1/n away from hits/n (Hoeffding, "On the distribution of the number of
+    successes in independent trials", Annals of Mathematical Statistics 1956, Theorem 4).
 
     Args:
-        hits, trials: how many of n events happened, any shape; n is at least 1.
-        level: the largest probability of a miss, of each interval alone.
+        hits, trials: the number of events that happened, and the number n ≥ 1 of all; any shape.
+        level: the largest probability that a single interval misses.
 
     >>> low, high = mean_band([25], 100, level=0.05)
     >>> [round(float(end[0]), 3) for end in (low, high)]
@@ -52,12 +52,12 @@ def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats,
 
 
 def selection_rate(received: Ints, selected: Ints, level: float) -> tuple[float, float, float]:
-    """Σ selected/Σ received over n decisions, and its interval, missed with probability `level`.
+    """Returns Σ selected/Σ received over n decisions, and its interval with error `level`.
 
-    The ratio's variance, that of (selectedᵢ − rate·receivedᵢ)/mean received over n since the picks
-    of a pool depend on each other, gives the number of independent candidates that would have it,
-    and with it Clopper and Pearson's interval (Korn and Graubard, Survey Methodology 1998). Where
-    none or all are selected, the number is that of the candidates.
+    The picks of a pool depend on each other, so the variance of the ratio is estimated by the
+    variance of (selectedᵢ − rate·receivedᵢ)/mean received over n. Clopper and Pearson's interval is
+    then computed for the number of independent candidates with the same variance (Korn and
+    Graubard, Survey Methodology 1998), or for all candidates if none or all of them are selected.
 
     >>> [round(x, 3) for x in selection_rate(np.full(4, 2), np.zeros(4, dtype=int), 0.05)]
     [0.0, 0.0, 0.369]
@@ -78,7 +78,7 @@ def selection_rate(received: Ints, selected: Ints, level: float) -> tuple[float,
 
 
 def compared(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Adds `share`, `small` and the ratios of rates to the highest one, of groups not small."""
+    """Adds `share`, `small`, and the ratios of rates to the highest rate of groups not small."""
     table["share"] = table["received"] / table.groupby(by)["received"].transform("sum")
     table["small"] = table["share"] < SMALL
     for rate, ratio in (("rate", "impact_ratio"), ("scoring_rate", "scoring_ratio")):
@@ -100,52 +100,53 @@ def examine(
 ) -> pd.DataFrame:
     """Estimates the pick probabilities of a run of T rounds, and tests them for parity.
 
-    Parity is rejected where an interval of `mean_band`, with Bonferroni's correction over all of
-    them, does not hold what parity demands.
+    Parity is rejected if an interval of `mean_band`, with Bonferroni's correction over all
+    intervals, does not contain the probability under parity.
 
-    *One candidate of each group in every pool* (`DGP`, `pr:gmdm`): each round's share of the picks
-    that a group gets, of n replicas, must be 1/K, or min(m, K)/K of m picks a pool. The intervals
-    have the level/(T·K), so that a rate is rejected that is off by about √(2·log(2TK/level)/(K·n)).
+    *One candidate of each group in every pool* (`DGP`, `pr:gmdm`): in each round, the share of n
+    replicas that pick a group must be 1/K, or min(m, K)/K for m picks from a pool. Each interval
+    has error level/(T·K), so deviations of about √(2·log(2TK/level)/(K·n)) are rejected.
 
     *Pools of mixed groups* (`pr:gmdm_2`): a group with k of a pool's K candidates must be picked
-    with probability k/K. Its picks in all rounds are tested against their expected number, given
-    the pools. This needs picks that are independent, as are those of policies of which no part
-    reads the past, with one pick a pool. Of other policies, only the rates are given.
+    with probability k/K. The group's picks in all rounds are tested against their expected number,
+    given the pools. This requires independent picks: one pick per pool, by a policy whose parts do
+    not read the past. For other policies, only the rates are computed.
 
     Args:
-        counts, received, groups: the picks of each group in each round, of all replicas together,
+        counts, received, groups: the picks of each group in each round, summed over replicas,
             (T, G); its candidates in all rounds and replicas, (G,); and its name.
-        own_places: whether each pool held one candidate of each group, so that a place is a group.
+        own_places: whether each pool has one candidate of each group, so that a place is a group.
         reads_past: whether a pick may depend on earlier rounds.
-        picks: m, how many are picked of each pool.
-        level: family-wise: the largest probability that a run with parity is rejected, and that
-            the band misses a probability, for any number of replicas, rounds and groups.
+        picks: m, the number of candidates picked from each pool.
+        level: the family-wise level: an upper bound on the probability that a run with parity is
+            rejected, and that the band misses a probability, for any number of replicas, rounds
+            and groups.
 
     Returns:
-        A row for each round (or one for all, where groups are mixed) and group: `round`, `group`,
+        One row for each group and round, or for all rounds if groups are mixed: `round`, `group`,
         `selected`, `received`, the `target`, the `rate` and its band `low` to `high`, and the
-        `verdict` on the run. What is not known is NaN.
+        `verdict` on the run. Unknown values are NaN.
 
     Raises:
-        FairbanditError: a level that is not between 0 and 1.
+        FairbanditError: the level is not between 0 and 1.
     """
     import pandas as pd
 
     level, here = checked_level(level), received > 0
     selected = counts if own_places else counts.sum(0, keepdims=True)
     n, g = selected.shape
-    places = received.sum() / counts.sum()  # not whole where some are empty
+    places = received.sum() / counts.sum()  # fractional if some places are empty
     each = np.where(here, received / n, np.nan)
     low, high = np.full((2, n, g), np.nan)
     if not own_places and picks > 1:
-        verdict = "not tested: several picks of a pool depend on each other"
+        verdict = "not tested: several picks from a pool depend on each other"
     elif not own_places and places % 1:
         verdict = "not tested: empty places"
     elif not own_places and reads_past:
         verdict = "not tested: picks may depend on the past"
     else:
-        decisions = selected[0].sum() // min(picks, g)  # each picks a group at most once
-        shares = each / places / decisions  # that pick a group, under parity
+        decisions = selected[0].sum() // min(picks, g)  # each decision picks a group at most once
+        shares = each / places / decisions  # of decisions that pick a group, under parity
         bonferroni = level / selected[:, here].size
         low, high = mean_band(selected, decisions, bonferroni)
         ends = mean_band([0, decisions], decisions, bonferroni)

@@ -1,4 +1,4 @@
-"""Reports of audits that can be handed in: Markdown, CSV and pictures."""
+"""Reports of audits as Markdown, CSV and pictures."""
 
 from __future__ import annotations
 
@@ -37,47 +37,46 @@ _FORMS = {
     **dict.fromkeys(("drift_p", "parity_p"), ".2g"),
     "verdict": "",
 }
-"""How the columns of tables are written."""
+"""The number formats of the columns of tables."""
 
 RATES = f"""\
 Rate: selected ÷ received, with its interval from low to high. Impact ratio: the rate ÷ the highest
-rate of groups without *, which marks those under {SMALL:.0%} of the candidates. Scoring rate: the
-share of candidates whose score is above the median of all. No threshold is declared for any of
-them: none is in New York's Local Law 144, which asks for them."""
+rate of groups without *, which marks groups with less than {SMALL:.0%} of the candidates. Scoring
+rate: the share of candidates whose score is above the median of all scores. The report does not
+judge these numbers by a threshold; New York's Local Law 144, which requires them, sets none."""
 
 TESTS = """\
-Each p is the least level at which a test has rejected so far, over all {rows} rows together; the
-column "at" has the first decision, from 1, at which that was {level:g} or less: where the wealth
-crosses the line in the picture. A log that grows may be looked at every day: by Ville's inequality
-each test ever rejects a true hypothesis with probability at most {level:g}, as long as no group
-joins; a group that joins raises the number of rows, and every p with it. Intervals take decisions
-as independent or, where a policy learns, are for the mean of its probabilities. Whether the log is
-complete and true, and who was the better candidate, is not examined here."""
+Each p is the smallest level at which the test has rejected so far, corrected for all {rows} rows.
+The column "at" is the first decision, counted from 1, at which p was at most {level:g}: there the
+wealth crosses the line in the picture. The audit of a growing log may be repeated every day: by
+Ville's inequality each test ever rejects a true hypothesis with probability at most {level:g},
+unless a group joins, which raises the number of rows and therefore every p. Intervals assume
+independent decisions or, if a policy learns, are for the mean of its probabilities. The audit does
+not examine whether the log is complete and true, or who was the better candidate."""
 
 DRIFT = """\
-**Drift.** Hypothesis: the candidates of a group are independent and of one distribution. A model of
-the mean reward is trained on past decisions and frozen; bets are made on the ranks of its scores of
-later candidates. A small p says that those who came have changed in what the model values, not that
-anybody was treated wrongly. A change is not seen in the first 100 decisions, nor where too few
-candidates came between a freeze and the change. Candidates who come again break the hypothesis.
-Rewards that come late train old models anew, so that earlier looks may differ."""
+**Drift.** Hypothesis: the candidates of a group are independent and identically distributed. A
+model of the mean reward is trained on past decisions and frozen, and the test bets on the ranks of
+its scores of later candidates. A small p means that the candidates have changed in the features
+that the model values, not that a candidate was treated wrongly. Changes in the first 100 decisions
+cannot be detected, nor changes after too few candidates since a freeze. Candidates who apply again
+violate the hypothesis. Late rewards retrain old models, so earlier results may change."""
 
 PARITY = """\
 **Parity of selection.** Hypothesis: at each decision with a choice, the group's share of the picks
-differs from its share of the candidates by at most ε = {epsilon:g} on average, given all decisions
-before. A small p says that at some time the group was picked more, or less, often than that. It
-does not say why: groups may differ in what was asked for."""
+differs from its share of the candidates by at most ε = {epsilon:g} on average, given all earlier
+decisions. A small p means that at some time the group was picked more often, or less often, than
+that. It does not explain why: groups may differ in the qualities that were demanded."""
 
 NOT_TESTED = {
-    "drift": "Drift was not tested: it takes contexts and rewards.",
+    "drift": "Drift was not tested: the test needs contexts and rewards.",
     "parity": "Parity of selection was not tested: no epsilon was given.",
 }
 
 RUNS = """\
 Rates are means over replicas with 95 % intervals. Parity is tested at family-wise level {level:g}
-a run, and rejected where one of its bands, which are Clopper and Pearson's with Bonferroni's
-correction over groups and rounds, misses 1/K, or m/K of m picks. The row is that of the estimate
-farthest from it."""
+per run. It is rejected if any band (Clopper and Pearson, with Bonferroni's correction over groups
+and rounds) misses 1/K, or m/K for m picks. The row shows the estimate farthest from this value."""
 
 
 def report_log(
@@ -86,64 +85,64 @@ def report_log(
     """Writes audit.md, audit.csv, audit.png and audit.pdf of a log; returns the page and the paths.
 
     Args:
-        log, level, options: as for `audit`.
-        out, source: the folder of the files, and the log's file or folder, whose hashes it names.
+        log, level, options: the arguments of `audit`.
+        out, source: the folder of the report, and the log's file or folder, whose hashes it lists.
 
     Raises:
-        FairbanditError: as `audit`.
+        FairbanditError: a value is out of range, or the log is empty.
     """
-    found = audit(log, level=level, **options)
+    audited = audit(log, level=level, **options)
     files = sorted(source.iterdir()) if source and source.is_dir() else [source]
     facts = {
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
         "candidates, selected": f"{(log.groups >= 0).sum():,}, {(log.picks >= 0).sum():,}",
         "known rewards": f"{1 - log.missing:.1%}",
         f"fairbandit {VERSION}": ", ".join(f"{key}={value}" for key, value in options.items()),
-        **{f"SHA-256 of {one.name}": sha256(one) for one in files if one and one.is_file()},
+        **{f"SHA-256 of {file.name}": sha256(file) for file in files if file and file.is_file()},
     }
     words = {"drift": DRIFT, "parity": PARITY.format(epsilon=options.get("epsilon") or 0)}
     page: Page = [
         "# Audit of decisions",
         Sheet(("", ""), [*facts.items()], names=2),
-        _sheet(found.table, "attribute"),
+        _sheet(audited.table, "attribute"),
         "![Rates and tests](audit.png)",
         RATES,
-        TESTS.format(rows=len(found.table), level=level),
-        *(words[one] if one in found.wealth else NOT_TESTED[one] for one in words),
+        TESTS.format(rows=len(audited.table), level=level),
+        *(words[test] if test in audited.wealth else NOT_TESTED[test] for test in words),
     ]
-    return page, [*_write(page, found.table, out), *save(draw_log(found, level), out, "audit")]
+    return page, [*_write(page, audited.table, out), *save(draw_log(audited, level), out, "audit")]
 
 
 def report(
     folders: Sequence[Path], out: Path | None = None, *, level: float = LEVEL
 ) -> tuple[Page, list[Path]]:
-    """Audits every finished run in some folders, from its saved rows.
+    """Audits every finished run in some folders, from its round log.
 
     Writes audit.md, audit.csv with the selection rates and parity.csv with the rows of `examine`;
     returns the page and the paths.
 
     Args:
-        folders: where runs are, at any depth.
-        out, level: where the files go, by default the first folder; family-wise, of each run.
+        folders: folders that contain runs, at any depth.
+        out, level: the folder of the report, by default the first; the family-wise level per run.
 
     Raises:
-        FairbanditError: no run, or rows that are missing.
+        FairbanditError: no run was found, or rows of a round log are missing.
     """
     import pandas as pd
 
     tables, tests = list[pd.DataFrame](), list[pd.DataFrame]()
-    for scene, run in ((one, run) for one in read_scenes(folders) for run in one.runs):
+    for scene, run in ((each, run) for each in read_scenes(folders) for run in each.runs):
         test = examine_run(run, level)
         table = test.groupby("group", sort=False)[["received", "selected"]].sum().reset_index()
         rates = [run.spreads[f"selection_rate_{group}"] for group in run.groups]
         table[["rate", "low", "high"]] = pd.DataFrame(rates, dtype=float)[["mean", "low", "high"]]
-        for found, every in ((table, tables), (test, tests)):
-            found.insert(0, "run", run.label)
-            found.insert(1, "environment", scene.name)
-            every.append(found)
+        for frame, frames in ((table, tables), (test, tests)):
+            frame.insert(0, "run", run.label)
+            frame.insert(1, "environment", scene.name)
+            frames.append(frame)
     names, place = ["run", "environment"], out or folders[0]
     table = compared(pd.concat(tables, ignore_index=True), names)
-    far = pd.DataFrame([one.loc[(one["rate"] - one["target"]).abs().idxmax()] for one in tests])
+    far = pd.DataFrame([test.loc[(test["rate"] - test["target"]).abs().idxmax()] for test in tests])
     page: Page = [
         "# Audit of runs",
         _sheet(table, *names),
@@ -157,10 +156,10 @@ def report(
 
 
 def examine_run(run: PooledRuns, level: float = LEVEL) -> pd.DataFrame:
-    """The picks of a run, examined; its parts say whether picks may depend on the past.
+    """Applies `examine` to the picks of a run; the policy's parts declare if they read the past.
 
     Raises:
-        FairbanditError: rows are missing.
+        FairbanditError: rows of the round log are missing.
     """
     mean, spread = run.by_group("received")
     config = run.runs[0].summary["config"]
@@ -181,7 +180,7 @@ def examine_run(run: PooledRuns, level: float = LEVEL) -> pd.DataFrame:
 
 
 def _sheet(table: pd.DataFrame, *names: str) -> Sheet:
-    """The columns of a table that have a form, after `names` and the group."""
+    """Returns `names`, the group, and the columns of a table that have a format."""
     forms = {name: _FORMS[name] for name in table if name in _FORMS}
     rows = [
         [*(row[name] for name in names), row["group"] + " *" * row["small"]]
@@ -194,27 +193,27 @@ def _sheet(table: pd.DataFrame, *names: str) -> Sheet:
 
 def _write(page: Page, table: pd.DataFrame, folder: Path) -> list[Path]:
     write(pa.Table.from_pandas(table, preserve_index=False), folder / "audit.csv")
-    texts = [one if isinstance(one, str) else one.exported("markdown").strip() for one in page]
+    texts = [part if isinstance(part, str) else part.exported("markdown").strip() for part in page]
     with written_aside(folder / "audit.md") as file:
         file.write(("\n\n".join(texts) + "\n").encode())
     return [folder / "audit.md", folder / "audit.csv"]
 
 
-def draw_log(found: Audit, level: float) -> Figure:
+def draw_log(audited: Audit, level: float) -> Figure:
     """Draws a row for each attribute: rates with intervals, and the wealth of each test."""
     from matplotlib.figure import Figure
 
-    table, tests = found.table, found.wealth
+    table, tests = audited.table, audited.wealth
     by = list(table.groupby("attribute", sort=False))
-    heights = [0.7 + max(0.9, 0.17 * len(own)) for _, own in by]
+    heights = [0.7 + max(0.9, 0.17 * len(rows)) for _, rows in by]
     with applied():
         size = (WIDTH * (1 + len(tests)) / 3, sum(heights))
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(by), 1 + len(tests), squeeze=False, height_ratios=heights)
-        for (first, *panels), (attribute, own) in zip(grid, by, strict=True):
-            groups = own["group"].tolist()
+        for (first, *panels), (attribute, rows) in zip(grid, by, strict=True):
+            groups = rows["group"].tolist()
             looks = [group_line(code, groups) for code in range(len(groups))]
-            for row, look, y in zip(own.itertuples(), looks, range(len(groups)), strict=True):
+            for row, look, y in zip(rows.itertuples(), looks, range(len(groups)), strict=True):
                 arms = [[row.rate - row.low], [row.high - row.rate]]
                 first.errorbar(row.rate, y, xerr=arms, marker="o", color=look["color"])
             first.set_yticks(range(len(groups)), [look["label"] for look in looks])

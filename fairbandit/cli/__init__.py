@@ -1,1 +1,1 @@
-"""The command line; nothing outside of this package knows of Hydra."""
+"""The command line. It is the only package that uses Hydra."""

@@ -17,13 +17,14 @@ from fairbandit.run.folder import finished_below
 from fairbandit.run.table import console, named
 
 _HELP = """\
-Reports the selection rates of groups, and tests that hold for any number of decisions and looks.
+Reports and tests the selection rates of groups. The tests are valid at any sample size, and
+however often the audit is repeated as data arrive.
 
-Of a log: KEY=VALUE are its columns, as for `fairbandit evaluate`, score among them, and epsilon,
-level and seed. It tests for drift of groups, and with epsilon for parity of selection.
-Of folders of runs: it tests for parity in every round where each group has a place of its own,
-which takes many replicas, and otherwise over all rounds, if the policy does not read the past.
-The only key is level."""
+For a log, KEY=VALUE sets its columns, as for `fairbandit evaluate`, with score, and also epsilon,
+level and seed. The audit tests for drift of groups and, given epsilon, for parity of selection.
+For folders of runs, it tests for parity in every round if each group has its own place, which
+takes many replicas; otherwise over all rounds, if the policy does not read the past. The only key
+is level."""
 
 _EXAMPLES = """\
 examples:
@@ -38,12 +39,12 @@ def audit(words: Sequence[str]) -> None:
     out = "where the files go (default: the first folder of runs, or audit)"
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=out)
     given = parser.parse_intermixed_args(words)
-    settings = [one for one in given.words if "=" in one and not Path(one).exists()]
-    paths = [Path(one) for one in given.words if one not in settings]
+    settings = [word for word in given.words if "=" in word and not Path(word).exists()]
+    paths = [Path(word) for word in given.words if word not in settings]
     options = read_parameters(settings, "audit")
     if paths and all(path.is_dir() and any(finished_below(path)) for path in paths):
         if unknown := ", ".join(options.keys() - {"level"}):
-            raise FairbanditError(f"unknown key {unknown}; the only key of runs is level")
+            raise FairbanditError(f"unknown key {unknown}; for runs, the only key is level")
         page, written = report(paths, given.out, **options)
     elif len(paths) == 1:
         log, options = given_log(paths[0], options, audited)
@@ -55,7 +56,7 @@ def audit(words: Sequence[str]) -> None:
         if not isinstance(part, str):
             screen.print(part, end="\n\n")
         elif not part.startswith("!["):
-            text = Text(part.replace("\n", " "))  # to be broken where the screen ends
+            text = Text(part.replace("\n", " "))  # rich wraps it at the width of the screen
             screen.print(text, end="\n\n", width=min(screen.width, 100))
     for path in written:
         screen.print(named("written", short(path.absolute())), soft_wrap=True)

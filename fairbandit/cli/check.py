@@ -1,4 +1,4 @@
-"""`fairbandit check` runs the conformance suite on parts and times them."""
+"""`fairbandit check`: runs the conformance suite on parts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
 
 _HELP = """\
-Runs the conformance suite on registered parts, plugins included, and prints what passes, and
-what does not and why. The exit code is 1 if anything does not pass.
+Runs the conformance suite on registered parts, plugins included, and prints which checks pass and
+why the others fail. The exit code is 1 if a check fails.
 
-A part plays a small problem made to be awkward (three groups, one of them rare, empty places) in
-a policy whose other parts are the reference ones: split halves, estimator ridge, rank
+The part plays a small, deliberately awkward problem (three groups, one of them rare, and empty
+places) in a policy whose other parts are the reference parts: split halves, estimator ridge, rank
 empirical_cdf, selector argmax."""
 
 _EXAMPLES = """\
 examples:
   fairbandit check rank=my_rank estimator=my_estimator
-  fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter of one's own
+  fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter
 
-The checks of a kind are also importable, for tests of one's own: see fairbandit.conformance."""
+Your own tests can import the checks of a kind: see fairbandit.conformance."""
 
 _KINDS = ", ".join(registry.KINDS)
 
@@ -47,8 +47,8 @@ def check(words: Sequence[str]) -> None:
     parts = _parts(parser.parse_args(words).parts)
     torch.set_num_threads(1)  # the suite's tensors are small
     show = partial(console().print, soft_wrap=True, highlight=False)
-    good = [_examine(kind, spec, show) for kind, spec in parts.items()]
-    if not all(good):
+    passed = [_check_part(kind, spec, show) for kind, spec in parts.items()]
+    if not all(passed):
         raise SystemExit(1)
 
 
@@ -65,8 +65,8 @@ def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
     return parts
 
 
-def _examine(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:
-    """Prints the findings on one part, as they come; whether it passes."""
+def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:
+    """Prints each check of a part as it ends, and returns whether all passed."""
     cls = registry.lookup(kind, str(spec["name"]))
     place = f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
     others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
@@ -75,15 +75,15 @@ def _examine(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]
     results = []
     for result in conformance.examine(kind, spec):
         results.append(result)
-        show(_line(result))
+        show(_result_line(result))
     passed = sum(result.reason is None for result in results)
-    every = len(conformance.checks(kind))
-    show(f"  {passed} of {every} checks passed")
-    return passed == every
+    total = len(conformance.checks(kind))
+    show(f"  {passed} of {total} checks passed")
+    return passed == total
 
 
-def _line(result: conformance.CheckResult) -> Text:
-    """A line with a tick or a cross, the requirement, and the reason of a failure."""
+def _result_line(result: conformance.CheckResult) -> Text:
+    """Returns a tick or a cross, the requirement, and the reason of a failure."""
     mark, style = ("✓", "green") if result.reason is None else ("✗", "red")
     line = Text("  ").append(mark, style=style).append(f" {result.label}")
     return line if result.reason is None else line.append(f": {result.reason}", style=style)

@@ -14,14 +14,14 @@ from fairbandit.run.table import console
 
 _HELP = f"""\
 Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that
-differ only in their seeds are one setting, with a row of its own and all their replicas; --each
-gives every run its row.
+differ only in their seeds are one setting: they share a row, which pools their replicas. With
+--each, every run has its own row.
 
 Columns: {", ".join(KEYS)}; the keys that differ, by their dotted names, null where a
-row has none; and of every metric and every group's rates the mean and std over all replicas at the
-last round, with their number n and a 95 % interval of the mean, low to high.
+row lacks the key; and for every metric and every group's rates the mean and std over all replicas
+at the last round, their number n, and a 95 % interval of the mean, from low to high.
 
-Without --out the most useful columns are printed."""
+Without --out, the most useful columns are printed."""
 
 _EXAMPLES = """\
 examples:

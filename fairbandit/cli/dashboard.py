@@ -28,7 +28,7 @@ MOST_LINES = 12
 """The largest number of runs on the page that opens."""
 
 POOLED, RUNS = "pooled", "runs"
-"""How the names of pooled runs begin, and of the event files in the given folders."""
+"""The first parts of the names of pooled runs, and of the runs in the given folders."""
 
 UNFINISHED = "unfinished runs"
 
@@ -40,12 +40,12 @@ Starts TensorBoard on the runs below some folders, finished or under way, and pr
 Only this machine can connect to it. Ctrl-C ends it.
 
 Runs are called
-  pooled/ENVIRONMENT/SETTING  finished runs that differ only in their seeds, as one
-  runs/FOLDER/...             every run below the folder, as it is
+  pooled/ENVIRONMENT/SETTING  finished runs that differ only in their seeds, pooled
+  runs/FOLDER/...             every single run below the folder
 
-An address is printed for each environment, and one for unfinished runs; its page shows a dozen at
-most. To see others, change the regular expression above the list of runs, such as to pooled/, runs/
-or simulation/.*oful. Give the command again to pool what has finished since."""
+The command prints one address for each environment and one for unfinished runs; each page shows at
+most a dozen runs. To see others, change the regular expression above the list of runs, for example
+to pooled/, runs/ or simulation/.*oful. Repeat the command to pool runs that have finished since."""
 
 _EXAMPLES = "example:\n  fairbandit dashboard outputs --port 7007"
 
@@ -54,8 +54,8 @@ def dashboard(words: Sequence[str]) -> None:
     """Serves TensorBoard, prints the address of each page, and waits for Ctrl-C.
 
     Raises:
-        FairbanditError: a folder that is not there or without runs, a run that cannot be read, or a
-            port in use.
+        FairbanditError: a folder is missing or holds no runs, a run cannot be read, or the port
+            is in use.
     """
     from tensorboard import program
 
@@ -77,14 +77,14 @@ def dashboard(words: Sequence[str]) -> None:
             raise FairbanditError(f"TensorBoard does not start: {error}") from error
         shown = ", ".join(str(short(folder)) for folder in given.folders)
         for title, address in pages.items():
-            of = f", {title}" if len(pages) > 1 else ""
-            print(f"TensorBoard on {shown}{of}: {base}{address}")
+            suffix = f", {title}" if len(pages) > 1 else ""
+            print(f"TensorBoard on {shown}{suffix}: {base}{address}")
         print("Ctrl-C ends it.", flush=True)
         threading.Event().wait()
 
 
 def _pages(folders: Sequence[Path], logdir: Path) -> dict[str, str]:
-    """Fills TensorBoard's folder; returns the page of each environment, and of unfinished runs."""
+    """Fills TensorBoard's folder; returns the pages of the environments and of unfinished runs."""
     unfinished = link_runs(folders, logdir)
     finished = any(place for folder in folders for place in finished_below(folder))
     if not finished and not unfinished:
@@ -96,7 +96,7 @@ def _pages(folders: Sequence[Path], logdir: Path) -> dict[str, str]:
 
 
 def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
-    """Links folders below `runs`, and returns the names of the unfinished runs in them."""
+    """Links folders below `runs`, and returns the names of their unfinished runs."""
     unfinished = []
     (logdir / RUNS).mkdir()
     for folder in folders:
@@ -119,11 +119,11 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
     names: dict[str, list[str]] = {}
     for scene in scenes:
         environment = _free(logdir / POOLED, scene.name)
-        own = names[environment.name] = []
+        curves = names[environment.name] = []
         for pooled in scene.runs:
             folder = _free(environment, pooled.label)
             folder.mkdir(parents=True)
-            own.append(folder.relative_to(logdir).as_posix())
+            curves.append(folder.relative_to(logdir).as_posix())
             config = pooled.runs[0].summary["config"]
             with closing(EventWriter(folder)) as events:
                 events.write(config_text({k: v for k, v in config.items() if k != "seed"}))
@@ -132,17 +132,17 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
 
 
 def page(names: Sequence[str]) -> str:
-    """Returns the page that shows some curves by their names, the first dozen at most."""
-    # few signs, for an address
+    """Returns the address of the page that shows the first `MOST_LINES` of some curves."""
+    # in an address, only these characters stay as they are
     patterns = [re.sub(r"[^\w/,-]", ".", name) + "$" for name in names[:MOST_LINES]]
     regex = quote(f"^({'|'.join(patterns)})", safe="/,()")
     return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
 
 
 def _free(folder: Path, label: str) -> Path:
-    """Returns a path in a folder, named by a label, at which nothing lies.
+    """Returns an unused path in a folder, named by a label.
 
-    Labels come from data. Only characters that cannot make up a path are kept of them.
+    Labels come from data, so characters that have a meaning in paths are replaced.
     """
     plain = re.sub(r"[^A-Za-z0-9=., _-]", "-", label)[:_LONGEST].strip(". ")
     return fresh(folder / (plain or "unnamed"))

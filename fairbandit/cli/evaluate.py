@@ -1,4 +1,4 @@
-"""`fairbandit evaluate`: what other policies would have given on the decisions of a log."""
+"""`fairbandit evaluate`: estimates the value of other policies from the decisions of a log."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from fairbandit.run.table import console, make_table, named
 
 _HELP = """\
 Estimates mean reward, relative rank, fair regret and selection rates of policies from logged
-decisions: those of an agent, a CSV or Parquet table with a row for each candidate, DSJSON, or a
-folder of such files.
+decisions: the log of an agent, a CSV or Parquet table with a row for each candidate, DSJSON, or
+a folder of such files.
 
 KEY=VALUE are policy=NAME,NAME or files of saved agents, the columns of a table (decision, picked,
 propensity, group, reward, features, …), and train, folds, seed, level, adaptive, anytime,
@@ -45,21 +45,21 @@ def evaluate(words: Sequence[str]) -> None:
     policies = settings.pop("policy", None)
     if policies is None:
         raise FairbanditError("evaluate: which policies? policy=fair_greedy,greedy for example")
-    every = by_name(policies.split(",") if isinstance(policies, str) else policies)
-    agents = [one for one in every.values() if isinstance(one, Agent)]
+    targets = by_name(policies.split(",") if isinstance(policies, str) else policies)
+    agents = [policy for policy in targets.values() if isinstance(policy, Agent)]
     log, options = given_log(given.log, settings, evaluated, agents)
-    table, out = evaluated(log, every, **options), console()
-    for one in table.attrs["diagnostics"]:
+    table, out = evaluated(log, targets, **options), console()
+    for row in table.attrs["diagnostics"]:
         out.print(
-            f"{one['policy']}: {one['ess']:,.0f} effective decisions, largest weight "
-            f"{one['largest_weight']:.3g}, share without support {one['unsupported']:.2g}"
+            f"{row['policy']}: {row['ess']:,.0f} effective decisions, largest weight "
+            f"{row['largest_weight']:.3g}, share without support {row['unsupported']:.2g}"
         )
     formats = {"value": "{:.4f}", "low": "{:.4f}", "high": "{:.4f}", "n": "{:,}", "ess": "{:,.0f}"}
-    shown = table.assign(**{key: table[key].map(one.format) for key, one in formats.items()})
+    shown = table.assign(**{key: table[key].map(form.format) for key, form in formats.items()})
     title = f"{len(log):,} decisions"
     out.print(make_table(list(shown), shown.to_numpy(), right=list(formats), title=title))
     for note in table.attrs["notes"]:
-        if note not in log.notes:  # which were printed when the log was read
+        if note not in log.notes:  # the notes of the log were printed when it was read
             out.print(note)
     for estimators, assumption in table.attrs["assumptions"].items():
         out.print(f"{estimators}: {assumption}")

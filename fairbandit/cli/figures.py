@@ -21,8 +21,8 @@ from fairbandit.files import within
 
 _HELP = """\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
-different environments have separate figures, and runs that differ in nothing but their seeds are
-pooled. Bands and error bars are one standard deviation to either side, over all replicas.
+different environments have separate figures, and runs that differ only in their seeds are pooled.
+Bands and error bars show one standard deviation to either side, over all replicas.
 
 figures:
 """ + "\n".join(f"  {name:<15}{plan.help}" for name, plan in FIGURES.items())
@@ -34,7 +34,8 @@ examples:
   fairbandit figures outputs --only overview --by regularization --size 6.75x9
   fairbandit figures outputs --metric fair_regret --where regularization=0.1,1 --where rounds=5000
 
-Without --only and --metric, all are drawn that the runs make, but for frontier and notions."""
+Without --only and --metric, every figure that the runs allow is drawn except frontier and
+notions."""
 
 
 def figures(words: Sequence[str]) -> None:
@@ -43,13 +44,14 @@ def figures(words: Sequence[str]) -> None:
     add = parser.add_argument
     text = f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several"
     add("--out", type=Path, metavar="DIR", help=text)
-    text = f"which, separated by commas: {', '.join(FIGURES)}"
-    add("--only", type=_names, metavar="NAMES", help=text)
-    add("--policies", type=_names, metavar="NAMES", help="whose runs, separated by commas")
-    text = "only runs with one of these values, separated by commas; of several --where all hold"
+    text = f"figures to draw, separated by commas: {', '.join(FIGURES)}"
+    add("--only", type=_split_names, metavar="NAMES", help=text)
+    text = "only runs of these policies, separated by commas"
+    add("--policies", type=_split_names, metavar="NAMES", help=text)
+    text = "only runs with one of these values, separated by commas; every --where must hold"
     add("--where", type=_condition, action="append", metavar="KEY=VALUES", help=text)
-    text = "what the figure metrics shows; it is the only figure, unless --only names others"
-    add("--metric", type=_names, metavar="NAMES", help=text)
+    text = "columns in the figure metrics, which is then the only figure unless --only is given"
+    add("--metric", type=_split_names, metavar="NAMES", help=text)
     add("--by", metavar="KEY", help="a panel for each value of this setting")
     text = "bands and bars are 95 %% intervals of the mean, not the standard deviation"
     add("--interval", action="store_true", help=text)
@@ -65,9 +67,7 @@ def figures(words: Sequence[str]) -> None:
 
 
 def figures_asked(asked: Any) -> Choice:
-    """Reads the value of a config's key `figures`.
-
-    It is a name, a mapping of names to policies, a list of these, or null.
+    """Reads the key `figures` of a config: a name, a mapping of names to policies, a list, or null.
 
     Raises:
         FairbanditError: an unknown figure.
@@ -81,19 +81,19 @@ def figures_asked(asked: Any) -> Choice:
 
 
 def print_files(drawn: Sequence[Drawn]) -> None:
-    """Prints the files that were written, a line each."""
-    for one in drawn:
-        for file in one.files:
+    """Prints each file that was written, on its own line."""
+    for figure in drawn:
+        for file in figure.files:
             print(short(file))
 
 
-def _names(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
 def _condition(text: str) -> tuple[str, list[str]]:
     key, _, values = text.partition("=")
-    return key, [values] if values.startswith("[") else _names(values)  # a list is one value
+    return key, [values] if values.startswith("[") else _split_names(values)  # a list is one value
 
 
 def _size(text: str) -> tuple[float, float]:

@@ -18,8 +18,8 @@ from fairbandit.run.settings import Settings
 _INTRO = """\
 fairbandit: fair linear contextual bandits.
 
-At each round an agent picks one of K candidates, sees a noisy reward for that one alone, and is
-judged by the relative rank of its pick within the pick's own group. A policy is a composition of
+At each round an agent picks one of K candidates, observes a noisy reward of its pick only, and is
+judged by the relative rank of the pick within the pick's own group. A policy is a composition of
 a split, an estimator, a rank and a selector.
 
 Usage:
@@ -39,29 +39,29 @@ _SETTINGS = {
     "policy": "one of the policies below",
     "policy.refresh": "the reward model changes only when n_train has grown by this factor [null]",
     "environment": "one of the environments below",
-    "rounds": "T; left null, the environment's own",
-    "replicas": "independent runs, side by side",
-    "picks": "how many candidates are picked of each pool",
-    "delay": "after how many further rounds rewards come, on average",
+    "rounds": "the number of rounds T; null takes the environment's default",
+    "replicas": "number of independent runs, played side by side",
+    "picks": "number of candidates picked from each pool",
+    "delay": "mean number of further rounds after which rewards arrive",
     "delay_law": "fixed or geometric",
-    "seed": "of all random numbers",
+    "seed": "the seed of all random numbers",
     "device": "cpu, cuda, cuda:1, ...",
-    "threads": "torch's threads; left null, one",
-    "resume": "continues what was started; false starts over, in a new folder",
-    "metrics": "what is recorded beside both regrets, as in metrics={COLUMN: NAME}",
-    "figures": "what a sweep draws at its end, as in figures=[overview,price]",
+    "threads": "number of torch threads; null takes one",
+    "resume": "continues an unfinished run; false starts over, in a new folder",
+    "metrics": "metrics recorded beside both regrets, as in metrics={COLUMN: NAME}",
+    "figures": "figures that a sweep draws at its end, as in figures=[overview,price]",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
 }
 
 
 def help_text(tools: Mapping[str, str]) -> str:
-    """The keys, experiments, policies, parts, environments and tools, with a line for each."""
+    """Returns one line for each key, experiment, policy, part, environment, metric and tool."""
     defaults = {field.name: f" [{_shown(field.default)}]" for field in fields(Settings)}
     settings = [(key, f"{line}{defaults.get(key, '')}") for key, line in _SETTINGS.items()]
     sections: dict[str, Iterable[tuple[str, str]]] = {
         "Keys (key=value)": settings,
-        "Experiments (+experiment=...)": _files(conf_folder() / "experiment"),
-        "Policies (policy=...)": _files(conf_folder() / "policy"),
+        "Experiments (+experiment=...)": _described_files(conf_folder() / "experiment"),
+        "Policies (policy=...)": _described_files(conf_folder() / "policy"),
         **{
             f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)": _registered(kind)
             for kind in registry.PART_KINDS
@@ -76,14 +76,14 @@ def help_text(tools: Mapping[str, str]) -> str:
     return "\n".join(text)
 
 
-def _files(folder: Path) -> list[tuple[str, str]]:
-    """The name of each file with its first comment, which describes it."""
-    found = []
+def _described_files(folder: Path) -> list[tuple[str, str]]:
+    """Returns the name of each YAML file with its first comment, which describes it."""
+    described = []
     for file in sorted(folder.glob("*.yaml")):
         lines = file.read_text(encoding="utf-8").splitlines()
         first = next((line for line in lines if not line.startswith("# @package")), "")
-        found.append((file.stem, first[2:] if first.startswith("# ") else ""))
-    return found
+        described.append((file.stem, first[2:] if first.startswith("# ") else ""))
+    return described
 
 
 def _registered(kind: str) -> Iterator[tuple[str, str]]:
@@ -102,6 +102,6 @@ def _default(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as on the command line: null, true, a name, [1,2]."""
+    """Formats a value as on the command line: null, true, a name, [1,2]."""
     shown = json.dumps(value, default=lambda enum: enum.name, separators=(",", ":"))
     return shown.strip('"')

@@ -1,4 +1,4 @@
-"""The Hydra application, and what it does for one job, in the main process or in a worker."""
+"""The Hydra application, and the function that runs one job, in the main process or a worker."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ def run_app(words: Sequence[str]) -> None:
     try:
         with _given_to_hydra(words):
             application()
-    except (KeyboardInterrupt, FairbanditError):  # the error of a config that no job can have
+    except (KeyboardInterrupt, FairbanditError):  # interrupted, or the config of all jobs is wrong
         finish_sweep(results=False)
         raise
     finally:
         failed = finish_sweep()
     if failed:
         raise FairbanditError(
-            f"{failed:,} job{'s' * (failed > 1)} of this sweep failed; the same command skips what "
-            "is finished and tries the rest again"
+            f"{failed:,} job{'s' * (failed > 1)} of this sweep failed; the same command skips "
+            "finished jobs and tries the others again"
         )
 
 
 @contextmanager
 def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
-    """Gives Hydra its words, and makes one message of the errors that it would print."""
+    """Passes words to Hydra, and turns an error that Hydra would print into one message."""
     argv, full_error = sys.argv, os.environ.get(_FULL_ERROR, "")
     sys.argv, os.environ[_FULL_ERROR] = ["fairbandit", *map(quoted, words)], "1"
     try:
@@ -77,22 +77,22 @@ def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
 
 
 def run_job(config: DictConfig) -> None:
-    """Carries out the job of a composed config in its Hydra folder, and prints its results.
+    """Runs the job of a composed config in its Hydra folder, and prints its results.
 
     Raises:
-        FairbanditError: an error that the user can mend; in a sweep any error, once it stands in
-            the job's folder.
+        FairbanditError: an error that the user can correct; in a sweep any error, after it was
+            written to the job's folder.
     """
     node = HydraConfig.get()
     folder = Path(node.runtime.output_dir)
-    if node.job.chdir:  # relative paths of a config are seen from where the command was given
+    if node.job.chdir:  # relative paths of a config start from the folder of the command
         os.chdir(node.runtime.cwd)
     if node.mode == RunMode.MULTIRUN:
         _run_in_sweep(config, folder, f"job {node.job.num} ({folder.name}): ")
         return
     if not config.resume:
         folder = fresh(folder)
-    summary, again = _run(config, folder, "")
+    summary, again = _execute_job(config, folder, "")
     shown = console()
     shown.print(run_table(summary))
     shown.print(named("results", f"{again}{short(folder)}"), soft_wrap=True)
@@ -100,7 +100,7 @@ def run_job(config: DictConfig) -> None:
 
 def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     try:
-        summary, again = _run(config, folder, job)
+        summary, again = _execute_job(config, folder, job)
     except Exception as error:
         known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
@@ -113,8 +113,8 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     print(f"{job}{again}{result}{summary['seconds']:.2f} s", flush=True)
 
 
-def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], str]:
-    """Returns the run's summary, and a remark if it was finished before."""
+def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], str]:
+    """Returns the run's summary, and a remark if the run had already finished."""
     again = "already finished: "
 
     def started(where: str) -> None:
@@ -123,7 +123,7 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
         (folder / ERROR).unlink(missing_ok=True)
         if where:
             print(f"{job}going on at {where}", file=sys.stderr, flush=True)
-        saved = within(folder, ".hydra")  # not before the folder is known to be the job's
+        saved = within(folder, ".hydra")  # written once the folder is known to be the job's
         saved.mkdir(exist_ok=True)
         parts: dict[str, Any] = {"config": config, "hydra": HydraConfig.instance().cfg}
         parts["overrides"] = HydraConfig.get().overrides.task
@@ -135,7 +135,7 @@ def _run(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], st
     plain = plain_config(config)
     del plain["figures"]  # drawn when a sweep ends
     if job:
-        plain["resume"] = True  # with false, the sweep's folder is new
+        plain["resume"] = True  # with resume=false, the sweep already has a new folder
     summary = execute(
         plain,
         folder,

@@ -1,4 +1,4 @@
-"""Logs as the command line names them: a path, and KEY=VALUE for columns and settings."""
+"""Reads the log that a command names by a path, with KEY=VALUE for columns and settings."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def given_log(
     function: Callable[..., Any],
     agents: Iterable[Agent] = (),
 ) -> tuple[Log, dict[str, Any]]:
-    """Reads a log, and returns it with those of the settings that a function takes by keyword.
+    """Reads a log, and returns it with the settings that are keyword arguments of a function.
 
-    The other settings are those of `read_log`; an unknown one is refused. Features of a table are
-    encoded as for the first of some agents with an encoder, unless the settings say how.
+    The other settings are arguments of `read_log`, and unknown settings are refused. The features
+    of a table are encoded by the first encoder of the agents, unless the settings say otherwise.
     """
     reading: Any = read_log.__kwdefaults__
     options: Any = function.__kwdefaults__ or {}
@@ -28,7 +28,7 @@ def given_log(
         valid = ", ".join(sorted({*reading, *options}))
         raise FairbanditError(f"unknown key {', '.join(unknown)}; the keys are {valid}")
     columns = {key: settings[key] for key in settings if key in reading}
-    columns |= {key: str(one) for key, one in columns.items() if isinstance(one, int)}  # a name
+    columns |= {key: str(name) for key, name in columns.items() if isinstance(name, int)}
     if "like" in columns:
         like = read_log(columns.pop("like"), **columns)
         columns |= {"like": like, "features": None, "exclude": None}

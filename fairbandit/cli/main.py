@@ -20,20 +20,20 @@ TOOLS = {
     "dashboard": "starts TensorBoard on saved runs, on this machine alone",
     "tune": "searches for good hyperparameters with Optuna",
     "table": "shows what environment=table makes of a file: features, missing cells, groups",
-    "theory": "computes what the paper proves, for an environment",
-    "evaluate": "estimates from a log what other policies would have given",
+    "theory": "computes the paper's constants and regret bounds for an environment",
+    "evaluate": "estimates the value of other policies from a log",
     "audit": "reports how groups were treated, in a log of decisions or in saved runs",
     "replay": "plays an agent's log again and confirms every line",
 }
-"""The tools with a line for `fairbandit --help`; each is a function in a module of its name."""
+"""The tools, with their lines in `fairbandit --help`; tool NAME is `fairbandit.cli.NAME.NAME`."""
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Runs the command line with the words after the command's name, by default the process's own.
+    """Runs the command line with the given arguments, by default `sys.argv[1:]`.
 
     Raises:
-        SystemExit: with a message, and exit code 1, on an error that the user can mend; with exit
-            code 130 when the user has interrupted the command.
+        SystemExit: with a message, and exit code 1, on an error that the user can correct; with
+            exit code 130 when the user has interrupted the command.
     """
     given = list(sys.argv[1:] if words is None else words)
     for stream in (sys.stdout, sys.stderr):
@@ -48,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the program that read the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
-    except OSError as error:  # as of a full disk
+    except OSError as error:  # for example, the disk is full
         if error.errno is None:  # one of Hydra's errors derives from OSError
             raise
         raise SystemExit(printable(f"{PREFIX}{error}")) from None
@@ -57,18 +57,18 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _printable(record: logging.LogRecord) -> bool:
-    """Filters a warning, which may quote a file of a stranger."""
+    """Removes control characters from a warning, which may quote an untrusted file."""
     record.msg, record.args = printable(record.getMessage()), ()
     return True
 
 
 def names_tool(word: str) -> bool:
-    """Whether a first word names a tool, rather than an override or a flag."""
+    """Whether the first word of a command names a tool, rather than an override or a flag."""
     return "=" not in word and not word.startswith(("-", "/", "+", "~"))
 
 
 def _run(given: Sequence[str]) -> None:
-    """Imports what a command needs only when it is asked for, since that takes seconds."""
+    """Runs a tool or the Hydra application; imports them only here, since that takes seconds."""
     if "--version" in given:
         print(f"fairbandit {VERSION}")
         return

@@ -9,7 +9,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 
 def one_message(error: BaseException) -> str:
-    """Returns the message of an error; one about an unknown key also lists the valid keys."""
+    """Returns the message of an error; the message for an unknown key lists the valid keys."""
     cause = error.__cause__ if isinstance(error, HydraException) else error
     if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.parent_node is not None:
         where = (cause.full_key or "").rpartition(".")[0] or "the config"
@@ -27,6 +27,6 @@ def in_a_line(error: BaseException) -> str:
 
 
 def short(folder: Path) -> Path:
-    """Returns a folder as seen from the working directory, if it is in there."""
+    """Returns a folder relative to the working directory, if it lies inside."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder

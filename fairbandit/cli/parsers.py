@@ -1,4 +1,4 @@
-"""Parsers of the words that follow a tool's name or make up a run."""
+"""Parsers of command-line words: the arguments of a tool, or the overrides of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.errors import FairbanditError
 
-_SIGNS = frozenset("=:,()[]{}'\"")  # of Hydra's grammar
+_SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
 
 
 class _Parser(argparse.ArgumentParser):
@@ -36,13 +36,13 @@ def tool_parser(
         allow_abbrev=False,
     )
     if folders:
-        kept = "where runs are"
-        parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help=kept)
+        text = "folders that contain runs"
+        parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help=text)
     return parser
 
 
 def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
-    """Reads the parameters of a part as on a run's command line, where a key may be dotted.
+    """Reads KEY=VALUE words with dotted keys, like Hydra's overrides of a run.
 
     Raises:
         FairbanditError: a value that is not YAML.
@@ -57,10 +57,10 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
 
 
 def quoted(word: str) -> str:
-    """Returns an override whose value is in quotes if it is a text in another script.
+    """Returns an override with its value in quotes if the value has characters beyond ASCII.
 
-    Hydra's grammar demands them, since it knows no letters but those of ASCII. A value with signs
-    of the grammar in it, such as a list, stays as it is: it needs quotes of the user's own.
+    Hydra's grammar accepts such letters only in quotes. A value with special characters of the
+    grammar, such as a list, is unchanged: the user must quote its items.
 
     >>> quoted("environment.group=性別"), quoted("environment.columns=[性別]")
     ("environment.group='性別'", 'environment.columns=[性別]')

@@ -10,21 +10,21 @@ from fairbandit.cli.parsers import tool_parser
 from fairbandit.run.table import console, named
 
 _HELP = """\
-Plays the log of an agent again from its first line, and says whether every decision, probability
-and hash is as written. Prints the last hash: keep it elsewhere, and whoever has it can check later
-that the log was not changed. Names the first line that differs."""
+Replays the log of an agent from its first line, and compares every decision, probability and hash
+with the log. Names the first line that differs, if any. Prints the last hash: store it elsewhere,
+so that others can check later that the log was not changed."""
 
 _EXAMPLES = """\
 examples:
   fairbandit replay decisions.jsonl
-  fairbandit replay decisions.jsonl --agent agent.pt   # the file that the agent was loaded from"""
+  fairbandit replay decisions.jsonl --agent agent.pt   # if the agent was loaded from this file"""
 
 
 def replay(words: Sequence[str]) -> None:
-    """Confirms a log, or raises an error that names the first line that differs."""
+    """Replays a log; raises an error that names the first line that differs."""
     parser = tool_parser("replay", _HELP, _EXAMPLES)
     parser.add_argument("log", type=Path, metavar="LOG", help="a file that an agent wrote")
-    parser.add_argument("--agent", type=Path, metavar="FILE", help="what the agent began from")
+    parser.add_argument("--agent", type=Path, metavar="FILE", help="the agent's file before LOG")
     given = parser.parse_args(words)
     receipt = replayed(given.log, given.agent)
     out = console()

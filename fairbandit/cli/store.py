@@ -1,4 +1,4 @@
-"""Gives Hydra the registered parts, the schema of the root config, and the names of folders."""
+"""Registers the parts, the schema of the root config, and the resolvers of folders with Hydra."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairbandit.constructors import typed_node
 from fairbandit.run.settings import Settings
 
 LONGEST = 80
-"""The largest number of characters of a name."""
+"""The largest number of characters in the name of a folder."""
 
 _NO_MATTER = ("resume", "threads", "figures")
 
@@ -27,10 +27,10 @@ class Config(Settings):
     """The schema of the root config: the settings, a policy and an environment.
 
     Attributes:
-        policy: a preset, or parts; and `refresh`, which any of them may have.
-        environment: a registered one.
-        figures: what a sweep draws at its end: a list of names, each alone or with the
-            policies that it shows.
+        policy: a preset or parts, optionally with `refresh`.
+        environment: a registered environment.
+        figures: the figures that a sweep draws at its end: a list of names, each alone or with
+            the policies that it shows.
     """
 
     policy: dict[str, Any] = field(default_factory=lambda: {"refresh": None})
@@ -50,10 +50,10 @@ def publish() -> None:
 
 
 def register_resolvers() -> None:
-    """Registers `${fairbandit.job:}` and `${fairbandit.sweep:}`, which name folders.
+    """Registers the resolvers `${fairbandit.job:}` and `${fairbandit.sweep:}`, which name folders.
 
-    The first names the folder of a run, or of a job by the overrides that the sweep does not share,
-    and the second that of a sweep.
+    The first names the folder of a run, or the folder of a job by the overrides in which the jobs
+    differ. The second names the folder of a sweep.
     """
     for name, resolver in (("job", _job), ("sweep", _sweep)):
         OmegaConf.register_new_resolver(f"fairbandit.{name}", resolver, replace=True)
@@ -73,14 +73,14 @@ def _sweep(_root_: DictConfig) -> str:
 def folder_name(
     overrides: Iterable[str], but: Collection[str] = (), swept: Iterable[str] = ()
 ) -> str:
-    """Returns a folder name from the overrides of a run or of a sweep, which are KEY=VALUE words.
+    """Makes a folder name from the overrides of a run or of a sweep, which are KEY=VALUE words.
 
-    Different overrides make different names: a name that had to be shortened, or whose special
-    characters had to go, ends with 64 bits of a hash. `resume`, `threads` and `figures` do not
-    count, nor do the keys `but`.
+    Different overrides make different names: a name that was shortened, or whose special
+    characters were replaced, ends with 64 bits of a hash. `resume`, `threads`, `figures` and the
+    keys in `but` are left out.
 
-    A key that is `swept` counts by itself, so that the same command with further values goes on in
-    the same folder. The folders of its jobs are named by the values.
+    A `swept` key is written without its values, so that the same command with further values
+    continues in the same folder. The folders of the jobs are named by the values.
 
     >>> folder_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
     'policy-oful_estimator.exploration-0.1_rank-identity'
@@ -108,7 +108,7 @@ def _short(key: str) -> str:
 
 
 def task_words(config: DictConfig) -> list[str]:
-    """Returns the overrides of a composed config but for those of Hydra's node, as given."""
+    """Returns the overrides of a composed config as given, without overrides of Hydra's node."""
     words: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
     return list(words)
 
@@ -117,8 +117,8 @@ def plain_config(value: Any) -> Any:
     """Returns a config, or one of its entries, as plain data, with every interpolation resolved.
 
     Raises:
-        OmegaConfBaseException: an interpolation that cannot be resolved or gives a value of the
-            wrong type, or a key that must be given and is not.
+        OmegaConfBaseException: an interpolation cannot be resolved or gives a value of the wrong
+            type, or a mandatory key is missing.
     """
     if not OmegaConf.is_config(value):
         return value

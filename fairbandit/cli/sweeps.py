@@ -1,6 +1,6 @@
 """Prepares the folder of a sweep before its jobs run, and gathers their results afterwards.
 
-The folder holds the errors and the outcomes of the jobs, one table of their results, and figures.
+The folder holds the folders of the jobs, with their results or errors, one table, and figures.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RESULTS = "results.csv"
 
 @dataclass
 class _Sweep:
-    """A sweep that this process drives, and the times of the summaries that were there before."""
+    """A sweep that this process drives, and the times of the summaries from before it began."""
 
     folder: Path
     before: dict[str, int]
@@ -52,18 +52,18 @@ _driven: list[_Sweep] = []
 
 
 def drives_sweep() -> bool:
-    """Whether this process drives a sweep, rather than runs a job of one."""
+    """Whether this process drives a sweep, rather than runs one of its jobs."""
     return bool(_driven)
 
 
 class Sweeps(Callback):
-    """Locks the sweep's folder, and makes a sweep go on when a job fails."""
+    """Locks the sweep's folder, and lets the sweep continue when a job fails."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Checks the figures, and chooses and locks the sweep's folder.
 
         Raises:
-            SystemExit: the sweep has no job, a figure is unknown, or the folder cannot be written
+            SystemExit: the sweep is empty, a figure is unknown, or the folder cannot be written
                 to. Hydra would turn any other error into a warning.
         """
         try:
@@ -72,7 +72,7 @@ class Sweeps(Callback):
             raise SystemExit(printable(f"{PREFIX}{one_message(error)}")) from None
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
-        """Counts a job, whose error Hydra forgets if it stands in the job's folder."""
+        """Counts a job; if its error was written to its folder, Hydra is told that it completed."""
         if config.hydra.mode != RunMode.MULTIRUN:
             return
         if _driven:
@@ -87,7 +87,7 @@ def _begin(config: DictConfig) -> None:
     swept = [word for word in words if word.is_discrete_sweep()]
     total = prod(len(list(word.sweep_iterator())) for word in swept)
     if not total:
-        raise FairbanditError("a key that is swept has no value, so that the sweep has no job")
+        raise FairbanditError("a swept key has an empty list of values, so the sweep is empty")
     folder = Path(config.hydra.sweep.dir).absolute()
     if not config.resume:
         folder = fresh(folder)
@@ -102,7 +102,7 @@ def _begin(config: DictConfig) -> None:
 
 
 def _words(config: DictConfig) -> list[Override]:
-    """Returns the words of a sweep, and those of its experiment's file that they leave as is."""
+    """Returns the sweep's overrides: from its experiment's file, then from the command line."""
     params = config.hydra.sweeper.get("params") or {}
     given = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
@@ -110,10 +110,10 @@ def _words(config: DictConfig) -> list[Override]:
 
 
 def _settle(config: DictConfig, folder: Path, fixed: list[Override]) -> None:
-    """Sets the sweep's folder for workers in other places, and what the names of jobs leave out."""
+    """Fixes the sweep's folder for remote workers, and keeps shared keys out of job names."""
     place = QuotedString(str(folder), Quote.single).with_quotes()
-    kept = config.hydra.job.config.override_dirname.exclude_keys
-    keys = [*kept, *(word.get_key_element().lstrip("+~") for word in fixed)]
+    excluded = config.hydra.job.config.override_dirname.exclude_keys
+    keys = [*excluded, *(word.get_key_element().lstrip("+~") for word in fixed)]
     with read_write(config), open_dict(config):
         config.hydra.sweep.dir = str(folder)
         config.hydra.overrides.hydra += [
@@ -123,9 +123,9 @@ def _settle(config: DictConfig, folder: Path, fixed: list[Override]) -> None:
 
 
 def finish_sweep(*, results: bool = True) -> int:
-    """Ends the sweep that this process drives, if there is one; returns how many jobs failed.
+    """Ends the sweep that this process drives, if any; returns the number of failed jobs.
 
-    With `results`, a table of all its jobs is written and printed, and its figures are drawn.
+    With `results`, a table of all jobs is written and printed, and the figures are drawn.
     """
     if not _driven:
         return 0
@@ -150,7 +150,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
         shown.print(overview(pool(runs)))
     skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
-    totals = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+    totals = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.items() if number)
     shown.print(f"All jobs: {totals}", highlight=False)
     for error, number in Counter(errors.values()).items():
         first = next(job for job, text in errors.items() if text == error)

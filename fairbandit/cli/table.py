@@ -26,14 +26,14 @@ from fairbandit.run.table import console, make_table
 
 _HELP = """\
 Reads a CSV or Parquet table as environment=table does, and shows which columns become features and
-how, how many cells are missing, and the size and mean reward of each group. Nothing is written.
+how, how many cells are missing, and the size and mean reward of each group. No file is written.
 
-KEY=VALUE are parameters of environment=table: group and reward, and if need be columns, exclude,
-separator, decimal, group_feature and the others.
+KEY=VALUE are parameters of environment=table: group and reward, and if needed columns, exclude,
+separator, decimal, group_feature and others.
 
-Of a log (a folder, an agent's log, DSJSON, or a table with the columns decision and picked), it
-shows what `read_log` reads: decisions, candidates, groups, features, propensities and rewards;
-KEY=VALUE are its arguments. What is left out, and whatever else needs a look, is said beside it."""
+For a log (a folder, an agent's log, DSJSON, or a table with the columns decision and picked), the
+command shows the decisions, candidates, groups, features, propensities and rewards that `read_log`
+reads; KEY=VALUE are its arguments. Notices report omitted entries and other irregularities."""
 
 _EXAMPLES = """\
 examples:
@@ -45,20 +45,20 @@ examples:
   fairbandit table hiring.csv group=sex reward=grade"""
 
 _OF_LOGS = {"decision", "picked", "propensity", "score", "features", "like", "time", "bad_lines"}
-"""The keys that are of logs alone."""
+"""The keys that apply to logs only."""
 
-_TEXTS = ("group", "reward", "separator", "decimal", "scaler_path")  # not read as YAML
+_TEXTS = ("group", "reward", "separator", "decimal", "scaler_path")  # literal, not parsed as YAML
 
 
 def table(words: Sequence[str]) -> None:
-    """Prints the features, the groups and the missing cells of a file."""
+    """Prints the features, groups and missing cells of a table, or the contents of a log."""
     import pandas as pd
 
     parser = tool_parser("table", _HELP, _EXAMPLES)
     parser.add_argument("file", metavar="FILE", help="a .csv or .parquet file, or a log")
     parser.add_argument("parameters", nargs="*", metavar="KEY=VALUE", help="group=… reward=…")
     given = parser.parse_args(words)
-    settings, out = _read(given.parameters), console()
+    settings, out = _parse_parameters(given.parameters), console()
     if _is_log(Path(given.file), settings):
         log, _ = given_log(given.file, settings, _facts)
         out.print(make_table(["log", Path(given.file).name], _facts(log).items()))
@@ -80,20 +80,20 @@ def table(words: Sequence[str]) -> None:
         out.print(make_table(["left out", "why"], left_out.items()))
     groups = groups.sort_values("n", ascending=False, kind="stable")
     rows, mean = [], f"mean {spec['reward']}"
-    for group, n, own_mean, std in groups.itertuples():
+    for group, n, group_mean, std in groups.itertuples():
         small = " (too small)" if n < spec["min_group_size"] else ""
-        rows.append((group + small, f"{n:,}", f"{own_mean:.4g}", f"{std:.3g}"))
+        rows.append((group + small, f"{n:,}", f"{group_mean:.4g}", f"{std:.3g}"))
     out.print(make_table([spec["group"], "rows", mean, "std"], rows, right=["rows", mean, "std"]))
     gaps = int(sum(source.gaps(name).sum() for name in (*taken, *columns)))
     if gaps and spec["missing"] == "error":
         print(f"{gaps:,} missing cells are an error; set missing=drop or missing=mean")
     if not spec["group_feature"] and spec["group"] not in columns:
-        print("The group is no feature: true rewards miss what differs by group alone.")
+        print("The group is not a feature: true rewards miss differences by group alone.")
     print("Features and rewards are standardised when they are played.")
 
 
 def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
-    """Whether a file or folder holds logged decisions, by its name, its columns or the settings."""
+    """Whether a path holds logged decisions, according to its name, columns or settings."""
     if path.is_dir() or not is_table(path):
         return True
     names = read_header(path, settings.get("separator", ",")) if path.is_file() else []
@@ -101,7 +101,7 @@ def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
 
 
 def _facts(log: Log) -> dict[str, str]:
-    """What was read of a log; notices say what was left out, the order and missing cells."""
+    """Returns the contents of a log in words, by topic."""
     here, picked = log.groups >= 0, log.picks >= 0
     counts, names = np.bincount(log.groups[here]), log.schema.names
     groups = [f"{label}: {count:,}" for label, count in zip(log.labels, counts, strict=False)]
@@ -118,8 +118,8 @@ def _facts(log: Log) -> dict[str, str]:
     }
 
 
-def _read(words: Sequence[str]) -> dict[str, Any]:
-    """Reads KEY=VALUE words; a value of one of `_TEXTS` may stand in quotes but needs none."""
+def _parse_parameters(words: Sequence[str]) -> dict[str, Any]:
+    """Reads KEY=VALUE words; quotes around the values of `_TEXTS` are optional."""
     pairs = [word.removeprefix("environment.").partition("=") for word in words]
     plain = [pair for pair in pairs if pair[0] in _TEXTS and not pair[2].startswith("[")]
     texts = {key: value.strip("\"'") for key, _, value in plain}
@@ -130,7 +130,7 @@ def _read(words: Sequence[str]) -> dict[str, Any]:
 def _features(
     source: Source, columns: dict[str, Any], spec: dict[str, Any], labels: list[str]
 ) -> Table:
-    """A table of the columns that become features, the bias, the total d and the reward."""
+    """Returns a table of the columns that become features, the bias, the total d and the reward."""
     rows = []
     for name, chosen in columns.items():
         codes, reference = codes_and_reference(chosen)

@@ -1,4 +1,4 @@
-"""`fairbandit theory`: what the paper proves, computed for a problem, as tables."""
+"""`fairbandit theory`: the paper's constants and bounds, computed for a problem, as tables."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
 from fairbandit.theory.constants import KAPPAS
 
 _HELP = """\
-Computes for a problem what the paper proves about Fair-Greedy: the constants, and the
-bound on its fair regret. One step of the paper's proof is false, so the theorem as printed and the
-repaired one stand side by side, and below them the constant of this very instance, by Monte Carlo.
-With two groups that have a place each, it also prints what fairness costs in reward.
+Computes for a problem the constants in the paper's theorem on Fair-Greedy, and the bound on its
+fair regret. One step of the paper's proof is false, so the printed theorem and its repaired version
+are shown side by side, and below them the constant of this instance, computed by Monte Carlo.
+For two groups with one place each, it also prints the cost of fairness in reward.
 
-It plays no policy, and all bounds are for one pick of each pool. Constants of the simulation are in
-closed form, those of a table and the census exact over the members.
+The command does not play a policy, and all bounds are for one pick from each pool. Constants of the
+simulation are in closed form; constants of a table and of the census are exact over the members.
 
 words:
   environment=NAME             simulation, table, census_gender or census_ethnicity
@@ -36,10 +36,10 @@ words:
   rounds=T                     default: the environment's own
   delta=0.05                   bounds hold with probability at least 1 - delta
   regularization=0.1           the ridge's λ
-  alpha=0.5                    th:regret_2: the share of a group's expected candidates that is
-                               counted on
+  alpha=0.5                    th:regret_2: the share of a group's expected candidates that the
+                               bound relies on
 
-Labels such as th:regret are those of the paper's source."""
+Labels such as th:regret refer to the paper's source."""
 
 _EXAMPLES = """\
 examples:
@@ -56,16 +56,16 @@ _TERMS = (
     "empirical CDFs",
     "warm-up",
     "R_F(T) is at most the sum",
-    "which is below T from T =",
+    "the sum is below T from T =",
 )
 
 
 def theory(words: Sequence[str]) -> None:
-    """Prints what the paper proves of an environment.
+    """Prints the constants and bounds of the paper for an environment.
 
     Raises:
-        FairbanditError: words that make no sense, or an environment that cannot be built or has
-            no truth.
+        FairbanditError: a word is invalid, or the environment cannot be built or lacks a ground
+            truth.
     """
     parser = tool_parser("theory", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help="see above")
@@ -74,7 +74,7 @@ def theory(words: Sequence[str]) -> None:
     environment: Environment = registry.create("environment", described)
     numbers = {"rounds": float(environment.rounds), **numbers}
     tables = _Tables(paper.constants(environment), **numbers)
-    # whatever can fail is computed before anything is printed
+    # every computation that can fail comes before the first output
     moments = dict(zip(KAPPAS, paper.pick_moments(environment), strict=True))
     shown: list[Table | str] = [
         tables.constants(f"Constants of this instance ({described['name']})"),
@@ -91,7 +91,7 @@ def theory(words: Sequence[str]) -> None:
 
 
 def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
-    """The environment's description, and the numbers by name."""
+    """Returns the description of the environment, and the numbers by name."""
     dotted = [re.sub("^environment=", "environment.name=", word) for word in words]
     given = read_parameters(dotted, "theory")
     described = {"name": "simulation", **given.pop("environment", {})}
@@ -107,7 +107,7 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
 
 
 def _number(value: float) -> str:
-    """A number with few digits, for tables.
+    """Formats a number with few digits, for tables.
 
     >>> _number(1234567.8), _number(0.00012345), _number(3.2e21), _number(5000.0)
     ('1,234,568', '0.0001234', '3.2e+21', '5,000')
@@ -115,9 +115,9 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _measured(found: paper.Estimate) -> str:
-    """An estimate with its standard error, where it has one."""
-    return _number(found.value) + (f" ± {found.error:.2g}" if found.error else "")
+def _measured(estimate: paper.Estimate) -> str:
+    """Formats an estimate with its standard error, if it has one."""
+    return _number(estimate.value) + (f" ± {estimate.error:.2g}" if estimate.error else "")
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ class _Tables:
 
     @property
     def has_trade_off(self) -> bool:
-        """Whether `thm:linreg_opt` applies: two groups, each with its own place and a density."""
+        """Whether `thm:linreg_opt` applies: two groups with their own places, and a density."""
         known = self.known
         return known.own_places and known.groups == 2 and math.isfinite(known.density.value)
 
     @property
     def share(self) -> str:
-        """q̄ as a factor in formulas, where it is not 1."""
+        """The factor q̄ in formulas, or an empty text where q̄ is 1."""
         return "" if self.known.own_places else "q̄"
 
     def bound(self, rounds: float, *, repaired: bool) -> paper.Bound:
@@ -146,40 +146,40 @@ class _Tables:
         return paper.regret(*given, repaired=repaired)
 
     def constants(self, title: str) -> Table:
-        """The constants of the problem, and how they were found."""
-        known, exactly = self.known, paper.Estimate
+        """Returns a table of the constants of the problem, with the way each was computed."""
+        known, exact = self.known, paper.Estimate
         mean_over_places = [("λ̄", "the same, mean over places", known.place_eigenvalue)]
         rows = [
-            ("K", "places", exactly(known.places)),
-            ("G", "groups", exactly(known.groups)),
-            ("d", "features", exactly(known.features)),
+            ("K", "places", exact(known.places)),
+            ("G", "groups", exact(known.groups)),
+            ("d", "features", exact(known.features)),
             ("x_max", "greatest norm of a context", known.norm),
             ("λ⁺_min(Σ)", "least positive eigenvalue, mean over groups", known.eigenvalue),
             *(mean_over_places if not known.own_places else []),
             ("M", "greatest reward density of a group", known.density),
             ("R", "subgaussian constant of the noise", known.noise),
             ("q_K", "candidates of the rarest group in a pool", known.candidates),
-            ("‖μ*‖₂", "norm of the true model", exactly(known.theta)),
+            ("‖μ*‖₂", "norm of the true model", exact(known.theta)),
         ]
         cells = [
-            (letter, _number(found.value), f"{meaning}; {found.how}".removesuffix("; "))
-            for letter, meaning, found in rows
+            (letter, _number(constant.value), f"{meaning}; {constant.how}".removesuffix("; "))
+            for letter, meaning, constant in rows
         ]
-        headers = ("", "value", "what it is; how it is known")
+        headers = ("", "value", "meaning; source")
         return make_table(headers, cells, right=["value"], title=title)
 
     def bounds(self) -> Table:
-        """The paper's regret theorem and the repaired one, term by term."""
+        """Returns a table of the paper's regret theorem and its repaired version, term by term."""
         theorem, gap = "th:regret_2", "eq:patboundused"
         if self.known.own_places:
             theorem, gap = "th:regret", "lm:eiguen"
         proofs = (f"has a gap: {gap}", "λ⁺_min(Σ)", False), ("complete", "λ'", True)
         columns = []
         for proof, eigenvalue, repaired in proofs:
-            bound = partial(self.bound, repaired=repaired)
-            found, first = bound(self.rounds), paper.useful_from(bound)
-            terms = (found.confidence, found.shrinkage, found.ranks, found.warm_up, found.total)
-            growth = f"{self.share}{eigenvalue}/4 = {_number(found.growth / 4)}"
+            bound_at = partial(self.bound, repaired=repaired)
+            bound, first = bound_at(self.rounds), paper.useful_from(bound_at)
+            terms = (bound.confidence, bound.shrinkage, bound.ranks, bound.warm_up, bound.total)
+            growth = f"{self.share}{eigenvalue}/4 = {_number(bound.growth / 4)}"
             below = "beyond 1e30" if first is None else _number(first)
             columns.append((proof, growth, *map(_number, terms), below))
         title = f"Fair regret of Fair-Greedy, T = {_number(self.rounds)}, "
@@ -189,52 +189,52 @@ class _Tables:
         return make_table(headers, rows, right=headers[1:], title=title)
 
     def instance(self, moments: Mapping[float, paper.Estimate]) -> Table:
-        """λ_κ by κ, and what the regret theorem's first two terms are with it."""
+        """Returns a table of λ_κ by κ, and the first two terms of the regret theorem with λ_κ."""
         stated = self.bound(self.rounds, repaired=False)
         rows = []
-        for kappa, found in moments.items():
-            ratio, follows = 2 * found.value / stated.growth, "nothing follows"
+        for kappa, moment in moments.items():
+            ratio, terms = 2 * moment.value / stated.growth, "nothing follows"
             if ratio:
-                follows = _number((stated.confidence + stated.shrinkage) / math.sqrt(ratio))
-            rows.append((_number(kappa), _measured(found), _number(ratio), follows))
+                terms = _number((stated.confidence + stated.shrinkage) / math.sqrt(ratio))
+            rows.append((_number(kappa), _measured(moment), _number(ratio), terms))
         ratios = f"2λ_κ ÷ {self.share}λ⁺_min(Σ)"
         headers = ("κ", "λ_κ ± std. error", ratios, "confidence + regular.")
         title = f"Second moment of picks on this instance ({moments[0.0].how})"
         return make_table(headers, rows, right=headers, title=title)
 
-    def trade_off(self, found: paper.TradeOff, title: str) -> Table:
-        chance = found.chance(self.known.norm.value, self.known.theta)
+    def trade_off(self, costs: paper.TradeOff, title: str) -> Table:
+        chance = costs.chance(self.known.norm.value, self.known.theta)
         rows = [
-            ("ε of the greatest ε·p(ε)", _number(found.epsilon)),
-            ("p(ε): how often the fair optimum loses more", _measured(found.share)),
-            ("its standard regret a round", _measured(found.mean_loss)),
-            ("its regret of T rounds is at least T·εp/2 = T ×", _number(found.rate / 2)),
+            ("the ε with the greatest ε·p(ε)", _number(costs.epsilon)),
+            ("p(ε): how often the fair optimum loses more than ε", _measured(costs.share)),
+            ("its standard regret per round", _measured(costs.mean_loss)),
+            ("its regret over T rounds is at least T·εp/2 = T ×", _number(costs.rate / 2)),
             ("… with probability at least εp/(4L‖μ*‖)", _number(chance)),
-            ("the reward optimum's fair regret a round", _measured(found.mean_unfairness)),
+            ("fair regret per round of the reward optimum", _measured(costs.mean_unfairness)),
         ]
         return make_table(("", "value"), rows, right=["value"], title=title, show_header=False)
 
     def remarks(self, picked: paper.Estimate) -> list[str]:
-        """What the tables mean and where they do not apply; `picked` is λ₀."""
+        """Explains the tables and their limits; `picked` is λ₀."""
         known, share = self.known, self.share
         half = self.bound(self.rounds, repaired=False).growth / 2
         floor = paper.repaired_floor(known, self.rounds, known.split(self.delta), self.alpha)
-        beside = "less than that" if picked.value < half else "no less"
+        comparison = "less than that" if picked.value < half else "not less"
         texts = [
-            "The gap: the paper takes the second moment of a picked context to be that of any "
-            f"context of its group, and so at least {share}λ⁺_min(Σ)/2 = {_number(half)}. A pick "
-            f"is selected for its rank: here the fair optimum's has λ₀ = {_measured(picked)}, "
-            f"{beside}; on some problems it has far less. This refutes the proof, not the theorem.",
+            "The gap: the paper assumes that picked contexts have the same second moment as all "
+            f"contexts of their group, so at least {share}λ⁺_min(Σ)/2 = {_number(half)}. But picks "
+            f"are selected by rank: the fair optimum's picks have λ₀ = {_measured(picked)} here, "
+            f"{comparison}; on some problems far less. This refutes the proof, not the theorem.",
             f"Repaired: a pick's second moment is at least {share}λ'/2 = {_number(floor.moment)} "
             f"after s = {_number(floor.lost)} rounds, on any problem with these constants, and "
             f"λ_min(Ŝ) ≥ {share}λ'/4·(t̃ − s) from t̃ = {_number(math.ceil(floor.start))} on."
             if math.isfinite(floor.start)
             else "Repaired: λ' is 0 in floating point, so nothing follows for this problem.",
-            "This instance: once all estimated ranks are within κ of the true ones, a pick's "
-            "second moment is at least λ_κ, and 2λ_κ takes the place of "
-            f"{share}λ'. When that is depends on the run; those first rounds are not in the table.",
+            "This instance: once all estimated ranks are within κ of the true ranks, a pick's "
+            f"second moment is at least λ_κ, and 2λ_κ replaces {share}λ'. The first such round "
+            "depends on the run, and the table leaves out the rounds before it.",
         ]
-        # pools of one candidate a group draw these independently, as assumption (iii) asks
+        # pools with one candidate per group draw them independently, as assumption (iii) demands
         if known.own_places and not known.ties:
             picks = _number(self.rounds / known.places)
             texts.append(
@@ -243,15 +243,15 @@ class _Tables:
             )
         elif known.own_places:
             texts.append(
-                "Parity is not proved here: lemma DGP takes continuous rewards (assumption iv), "
+                "Parity is not proved here: lemma DGP assumes continuous rewards (assumption iv), "
                 "and the true rewards of two random candidates of one group are equal with "
                 f"probability up to {_number(known.ties)}. Rare ties leave Fair-Greedy near parity."
             )
         else:
             texts.append(
-                "Parity is not proved here: lemma DGP takes one candidate of each group in every "
+                "Parity is not proved here: lemma DGP assumes one candidate of each group in every "
                 "pool, independent of the others (assumption iii)."
             )
         if not self.has_trade_off:
-            texts.append("thm:linreg_opt takes two groups with a place each and a reward density.")
+            texts.append("thm:linreg_opt assumes two groups with one place each and densities.")
         return [*texts, *(f"Caveat: {caveat}." for caveat in known.caveats)]

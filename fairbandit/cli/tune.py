@@ -1,7 +1,7 @@
-"""`fairbandit tune`: has Optuna choose the values of a run's keys, plays them, and shows the best.
+"""`fairbandit tune`: lets Optuna choose values of a run's keys, plays them, and shows the best.
 
-Each trial is drawn by a sampler of its own, whose seed is the run's and the number of trials that
-have ended, so that a study that was interrupted goes on as if it had not been.
+Each trial has its own sampler, seeded by the run's seed and the number of trials that have ended.
+An interrupted study therefore continues as if it had not been interrupted.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ except ImportError as error:
     raise FairbanditError("tuning needs Optuna; pip install 'fairbandit[optuna]'") from error
 
 _HELP = """\
-Searches for the values of some keys with which a metric becomes best. Optuna chooses the values of
-each trial by the trials before. The same command continues a study up to its number of trials.
+Searches for the values of some keys that optimise a metric. Optuna chooses the values of each
+trial from earlier trials. Repeating the command continues the study up to its number of trials.
 
 words:
-  search={KEY: SPACE, ...}   what varies. SPACE is a list of choices or {low: 0.1, high: 10}, with
-                             log: true or step: 0.1 if wished; whole numbers give whole numbers
+  search={KEY: SPACE, ...}   the keys that vary. SPACE is a list of choices or {low: 0.1, high: 10},
+                             optionally with log: true or step: 0.1; integers give integers
   objective=METRIC           a metric that the run records, or a list of them [fair_regret]
-  trials=N                   how many trials the study has in the end [50]
-  prune=false                plays every trial to its end, also one worse than the median of others
-  folder=DIR                 where the study is kept [outputs/studies/NAME, by the other words]
+  trials=N                   the total number of trials [50]
+  prune=false                plays every trial to its end, even if it is worse than the median
+  folder=DIR                 the folder of the study [outputs/studies/NAME, by the other words]
   resume=false               begins a new study
-  KEY=VALUE                  all else is as for a run"""
+  KEY=VALUE                  any other key is set for every run"""
 
 _EXAMPLES = """\
 example:
@@ -70,9 +70,9 @@ _UNNAMED = {"trials": 50, "prune": True, "resume": True, "folder": None}
 _OWN = {"search": None, "objective": "fair_regret", **_UNNAMED}
 
 _DATABASE = "study.db"  # in the folder of the study
-_REPORTS = 20  # about how often a trial reports to its study
-_STARTUP = 5  # trials before others are compared with them
-_WARM_UP = 0.25  # the share of the rounds before a trial may be stopped
+_REPORTS = 20  # approximate number of reports of a trial
+_STARTUP = 5  # number of trials needed for a comparison
+_WARM_UP = 0.25  # share of the rounds before a trial may be stopped
 
 
 class _Trial(msgspec.Struct):
@@ -82,13 +82,13 @@ class _Trial(msgspec.Struct):
 
 
 def tune(words: Sequence[str]) -> None:
-    """Plays the trials that a study lacks, and shows the best."""
+    """Plays the remaining trials of a study, and shows the best."""
     parser = tool_parser("tune", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="+", metavar="KEY=VALUE", help="see above")
     words = parser.parse_args(words).words
-    own = [word for word in words if word.partition("=")[0] in _OWN]
-    others = [word for word in words if word not in own]
-    given = _OWN | read_parameters(own, "tune")
+    study_words = [word for word in words if word.partition("=")[0] in _OWN]
+    others = [word for word in words if word not in study_words]
+    given = _OWN | read_parameters(study_words, "tune")
     for key, kind in (("trials", int), ("prune", bool), ("resume", bool)):
         if type(given[key]) is not kind or given["trials"] < 1:
             wanted = "1, 2, …" if kind is int else "true or false"
@@ -96,7 +96,7 @@ def tune(words: Sequence[str]) -> None:
     publish()
     search = _search(given["search"])
     spaces = given["search"].items()
-    first = {key: one[0] if isinstance(one, list) else one["low"] for key, one in spaces}
+    first = {key: space[0] if isinstance(space, list) else space["low"] for key, space in spaces}
     config = _composed([*others, *_overrides(first)])
     run = identity(build_policy(config["policy"]), config["environment"], settings(config))
     asked = {**run, "search": given["search"], "objective": given["objective"]}
@@ -109,7 +109,7 @@ def tune(words: Sequence[str]) -> None:
     try:
         taken = f"another command plays the study in {short(folder)}"
         with claim(folder, taken), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The reported value is ignored")  # it is the same
+            warnings.filterwarnings("ignore", "The reported value is ignored")  # when resumed
             study = _Study(folder, others, search, objectives, asked, given["prune"])
             while len(study.ended()) < given["trials"]:
                 study.play()
@@ -139,12 +139,12 @@ def _overrides(values: Mapping[str, Any]) -> list[str]:
 
 def _search(given: Any) -> dict[str, Any]:
     try:
-        with warnings.catch_warnings(action="error"):  # lists as choices, steps that miss the range
+        with warnings.catch_warnings(action="error"):  # Optuna warns of invalid choices and steps
             return {key: _distribution(space) for key, space in given.items()}
     except (AttributeError, TypeError, ValueError, UserWarning) as error:
         raise FairbanditError(
-            "search must map keys to lists of choices, or to {low: 0.1, high: 10} with log: true "
-            f"or step: 0.1 if wished; got {given!r} ({error})"
+            "search must map keys to lists of choices, or to {low: 0.1, high: 10}, optionally with "
+            f"log: true or step: 0.1; got {given!r} ({error})"
         ) from None
 
 
@@ -156,12 +156,12 @@ def _distribution(space: Any) -> Any:
 
 
 def _objectives(given: Any, recorded: Mapping[str, Any]) -> dict[str, bool]:
-    """Returns whether lower is better, by the column of each objective."""
+    """Maps the column of each objective to whether lower values are better."""
     columns = given if isinstance(given, list) else [given]
     if not columns or any(column not in list(recorded) for column in columns):
         raise FairbanditError(
             f"objective must be a metric that the run records, or a list of them, got {given!r}; "
-            f"here these are {', '.join(recorded)}, and metrics={{COLUMN: NAME}} adds others"
+            f"the run records {', '.join(recorded)}, and metrics={{COLUMN: NAME}} adds others"
         )
     names = {column: recorded[column]["name"] for column in columns}
     return {
@@ -179,7 +179,7 @@ class _Study:
     prune: bool
 
     def __post_init__(self) -> None:
-        """Opens or makes the study, and refuses one whose trials are not comparable."""
+        """Opens or creates the study; raises an error if its trials are not comparable."""
         directions: Any = ["minimize" if low else "maximize" for low in self.objectives.values()]
         try:
             self.study = optuna.create_study(
@@ -192,27 +192,29 @@ class _Study:
             trials = self.study.get_trials()
             msgspec.convert(trials, list[_Trial], from_attributes=True)
         except (AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise FairbanditError(f"{_DATABASE} is no study of fairbandit: {error}") from error
+            raise FairbanditError(f"{_DATABASE} is not a fairbandit study: {error}") from error
         if different := differences(asked, self.asked):
             raise FairbanditError(
                 f"the trials in {short(self.folder)} cannot be compared with those asked for: "
                 f"{'; '.join(different)}. folder=DIR or resume=false begins another study"
             )
-        ended = [one for one in trials if one.state == TrialState.COMPLETE]
-        sizes = {len(one.values or ()) for one in ended} - {len(directions)}
-        keys = {key for one in trials for key in one.params} - self.search.keys()
-        if [one.name.lower() for one in self.study.directions] != directions or sizes or keys:
-            raise FairbanditError(f"{_DATABASE} is no study of fairbandit: its trials differ")
+        complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+        sizes = {len(trial.values or ()) for trial in complete} - {len(directions)}
+        keys = {key for trial in trials for key in trial.params} - self.search.keys()
+        saved = [direction.name.lower() for direction in self.study.directions]
+        if saved != directions or sizes or keys:
+            raise FairbanditError(f"{_DATABASE} is not a fairbandit study: its trials differ")
         self.study.set_user_attr("asked", self.asked)
 
     def ended(self) -> list[FrozenTrial]:
-        """Returns the trials that were played to their end, were stopped early, or failed."""
-        return [one for one in self.study.get_trials(deepcopy=False) if one.state.is_finished()]
+        """Returns the trials that are complete, were stopped early, or failed."""
+        trials = self.study.get_trials(deepcopy=False)
+        return [trial for trial in trials if trial.state.is_finished()]
 
     def play(self) -> None:
-        """Plays a new trial, or one that was interrupted, and reports its outcome to the study.
+        """Plays a new or an interrupted trial, and reports its outcome to the study.
 
-        An error interrupts the trial if none is complete before, as it may be that of all trials.
+        An error before the first complete trial is raised, since every trial may have it.
         """
         trial = self._ask()
         words = _overrides(trial.params)
@@ -222,14 +224,14 @@ class _Study:
             summary = execute(_composed([*self.words, *words]), folder, watch=watch)
             values = {column: summary["metrics"][column]["mean"] for column in self.objectives}
             if None in values.values():
-                raise FairbanditError(f"the run has no finite {' or '.join(values)}")
+                raise FairbanditError(f"{' or '.join(values)} of the run is not finite")
             self.study.tell(trial, list(values.values()))
             outcome = _listed(values)
         except optuna.TrialPruned:
             self.study.tell(trial, state=TrialState.PRUNED)
             outcome = "stopped early"
         except Exception as error:
-            states = {one.state for one in self.ended()}
+            states = {ended.state for ended in self.ended()}
             if isinstance(error, StorageError) or TrialState.COMPLETE not in states:
                 raise
             self.study.tell(trial, state=TrialState.FAIL)
@@ -238,19 +240,19 @@ class _Study:
         console().print(line, soft_wrap=True, highlight=False)
 
     def _ask(self) -> Trial:
-        for one in self.study.get_trials(states=[TrialState.RUNNING]):  # it was interrupted
-            if one.params.keys() == self.search.keys():
-                return Trial(self.study, one._trial_id)
-            self.study.tell(one.number, state=TrialState.FAIL)  # it was not yet drawn
+        for trial in self.study.get_trials(states=[TrialState.RUNNING]):  # it was interrupted
+            if trial.params.keys() == self.search.keys():
+                return Trial(self.study, trial._trial_id)
+            self.study.tell(trial.number, state=TrialState.FAIL)  # its parameters are incomplete
         seeds = np.random.SeedSequence([self.asked["config"]["seed"], len(self.ended())])
         self.study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
         return self.study.ask(self.search)
 
     def _watch(self, trial: Trial, t: int, means: Mapping[str, float]) -> None:
-        """Reports a running curve, and stops the trial if it is worse than the median.
+        """Reports the metric so far, and stops the trial if it is worse than the median.
 
-        Optuna's own median pruner compares the best of a trial's reports. Where a metric adds up
-        regret this is always the first, so that it would stop nothing.
+        Optuna's own median pruner compares the best report of each trial. Cumulative regret is
+        always best in the first report, so that pruner would never stop a trial.
         """
         ((column, lower),) = self.objectives.items()
         rounds, value = self.asked["config"]["rounds"], means[column]
@@ -258,8 +260,8 @@ class _Study:
         if t % every or t >= rounds or not isfinite(value):
             return
         trial.report(value, t)
-        reports = [one.intermediate_values for one in self.ended()]
-        others = [one[t] for one in reports if t in one]
+        reports = [ended.intermediate_values for ended in self.ended()]
+        others = [values[t] for values in reports if t in values]
         if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * rounds:
             middle = median(others)
             if value > middle if lower else value < middle:
@@ -267,23 +269,24 @@ class _Study:
 
     def show(self) -> None:
         """Prints the best trials, with commands that play them again."""
-        complete = sum(one.state == TrialState.COMPLETE for one in self.ended())
-        best = {tuple(one.values): one for one in self.study.best_trials}.values()
+        complete = sum(trial.state == TrialState.COMPLETE for trial in self.ended())
+        best = {tuple(trial.values): trial for trial in self.study.best_trials}.values()
         title = "Best" if len(self.objectives) == 1 else "Not dominated"
         title += f" of {complete} complete trials, {len(self.ended())} in all"
         headers = ["trial", *self.objectives, *(key.rpartition(".")[2] for key in self.search)]
-        rows = [map(_text, [one.number, *one.values, *one.params.values()]) for one in best]
+        rows = [map(_format, [each.number, *each.values, *each.params.values()]) for each in best]
         console().print(make_table(headers, rows, right=headers, title=title))
         words = [word for word in self.words if not word.startswith("seed=")]
         seed = f"seed={self.asked['config']['seed'] + 1}"
-        for one in best:
-            again = shlex.join(["fairbandit", *words, *_overrides(one.params), seed])
-            console().print(named(f"trial {one.number} with fresh replicas", again), soft_wrap=True)
+        for trial in best:
+            again = shlex.join(["fairbandit", *words, *_overrides(trial.params), seed])
+            line = named(f"trial {trial.number} with fresh replicas", again)
+            console().print(line, soft_wrap=True)
 
 
 def _listed(values: Mapping[str, Any]) -> str:
-    return " ".join(f"{key.rpartition('.')[2]}={_text(value)}" for key, value in values.items())
+    return " ".join(f"{key.rpartition('.')[2]}={_format(value)}" for key, value in values.items())
 
 
-def _text(value: Any) -> str:
+def _format(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

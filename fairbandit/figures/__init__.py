@@ -1,7 +1,7 @@
-"""Figures of saved runs; nothing here simulates.
+"""Figures of saved runs; this package never simulates.
 
-`fairbandit.results` reads the runs, panels (`panels`) draw one quantity each, and figures
-(`compose`) are panels side by side. All looks are in `style`.
+`fairbandit.results` reads the runs. A panel (`panels`) draws one quantity, and a figure (`compose`)
+arranges panels side by side. `style` defines colours, lines and fonts.
 """
 
 from fairbandit.figures.compose import FIGURES

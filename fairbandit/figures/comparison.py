@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW = 0.27  # inches
-_LABELS = 1.45  # inches for the names of runs
-_COLUMN, _NARROWEST = 0.75, 0.48  # the preferred and the least inches of a column
-_HEAD, _SPREAD = 6.0, 5.5  # points: fonts of metrics' names and of the text below a mean
-_LETTERS_PER_INCH = 22  # of a metric's name above its column
-_BEST, _WORST = 0.56, 0.03  # the part of the colour map YlGnBu on which black is readable
+_ROW = 0.27  # height of a row in inches
+_LABELS = 1.45  # width of the names of runs in inches
+_COLUMN, _NARROWEST = 0.75, 0.48  # preferred and minimal width of a column in inches
+_HEAD, _SPREAD = 6.0, 5.5  # font sizes in points of metrics' names and of the text below a mean
+_LETTERS_PER_INCH = 22  # in a metric's name above its column
+_BEST, _WORST = 0.56, 0.03  # the range of the colour map YlGnBu where black text is readable
 _PLAIN = "#f2f2f2"  # the colour of cells without a rank
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
 
@@ -36,31 +36,31 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
 
     A cell shows the mean over all replicas and, below it, the standard deviation or half the
     interval of the mean. Its colour shows the rank among runs with the same number of rounds. The
-    best mean is bold, and so are those whose interval of the paired difference to the best contains
-    0; a column in which all ranked means are bold is not coloured. Runs of policies that know the
-    truth stand last, without ranks. Metrics without a value in any run are named below the table.
+    best mean is bold, and so is every mean whose paired difference to the best has an interval that
+    contains 0. A column whose ranked means are all bold is not coloured. Runs of policies that know
+    the truth come last, without ranks. Metrics without any known value are named below the table.
 
     Raises:
-        FairbanditError: no run has a value of any metric.
+        FairbanditError: all values of all metrics are unknown.
     """
     ends = {c: [run.metrics[c] for run in scene.runs if c in run.metrics] for c in scene.metrics}
-    known = [c for c, own in ends.items() if any(end["mean"] is not None for end in own)]
+    known = [c for c, values in ends.items() if any(end["mean"] is not None for end in values)]
     if not known:
         raise FairbanditError(
-            f"no run in {scene.name} knows the value of a metric, because there is no truth; "
-            "metrics={COLUMN: NAME} asks for metrics that need none when a run is played"
+            f"all metrics of the runs in {scene.name} are unknown, because the environment lacks a "
+            "ground truth; play runs with metrics={COLUMN: NAME} for metrics that do not need it"
         )
     facet = Facet(scene, scene, options=options)
     with applied():
         from matplotlib.figure import Figure
 
-        beside = _LABELS + 0.5
-        width = max(min(WIDTH, beside + _COLUMN * len(known)), beside + _NARROWEST * len(known))
+        margin = _LABELS + 0.5
+        width = max(min(WIDTH, margin + _COLUMN * len(known)), margin + _NARROWEST * len(known))
         size = options.size or (width, _ROW * len(scene.runs) + 1.75)
         figure = Figure(size, layout="constrained")
         axes = figure.subplots()
         _fill(axes, facet, known)
-        letters = int(_LETTERS_PER_INCH * (size[0] - beside) / len(known))
+        letters = int(_LETTERS_PER_INCH * (size[0] - margin) / len(known))
         heads = [
             f"{textwrap.fill(titled(c), letters)}\n{'↓' if ends[c][0]['lower_is_better'] else '↑'}"
             for c in known
@@ -74,7 +74,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
 
 
 def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
-    """Draws the rows, the runs that know the truth last, with a star."""
+    """Draws the rows; runs that know the truth come last and have a star."""
     import matplotlib
 
     runs = sorted(facet.scene.runs, key=lambda run: run.knows_truth)
@@ -84,7 +84,7 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
         if not all(ties[~np.isnan(ranks)]):
             shades[:, at] = _BEST + (_WORST - _BEST) * ranks
         for row, run in enumerate(runs):
-            mean, below = _texts(run.metrics.get(column, {}), interval=facet.options.interval)
+            mean, below = _cell(run.metrics.get(column, {}), interval=facet.options.interval)
             weight = "bold" if ties[row] else "normal"
             style: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "fontweight": weight}
             axes.text(at, row, mean, va="baseline" if below else "center_baseline", **style)
@@ -101,12 +101,12 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
 
 
 def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
-    """Ranks runs by a metric, among those with the same number of rounds.
+    """Ranks runs by a metric, separately for each number of rounds.
 
     Returns:
-        The ranks of the R runs, at equal distances from 0 for the best to 1 for the worst; equal
-        values share a rank, and runs that know the truth or lack the metric have NaN. And, (R,),
-        whether a run is the best, or the interval of its paired difference to it contains 0.
+        The ranks, (R,), equally spaced from 0 for the best to 1 for the worst; equal values share a
+        rank, and runs that know the truth or lack the metric have NaN. And, (R,), whether a run is
+        the best, or the interval of its paired difference to the best contains 0.
     """
     ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
     known = {
@@ -126,8 +126,8 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
     return ranks, ties
 
 
-def _texts(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
-    """The texts of a cell: the mean, and below it its std or half its interval."""
+def _cell(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
+    """Returns the two lines of a cell: the mean, and its std or half its interval."""
     if end.get("mean") is None:
         return "–", ""
     half = (end["high"] - end["low"]) / 2 if interval and end["low"] is not None else end["std"]

@@ -1,4 +1,4 @@
-"""The figures by name."""
+"""The registry of figures by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Composition:
-    """A figure: what it shows, and what draws it of a scene."""
+    """A figure: its line in the help, and the function that draws it for a scene."""
 
     help: str
     draw: Callable[[Scene, Options], Figure]
@@ -39,8 +39,8 @@ def _metrics(scene: Scene, options: Options) -> Figure:
     columns = options.metrics or _further(scene)
     if not columns:
         raise FairbanditError(
-            f"no run in {scene.name} has a metric beside both regrets; metrics={{COLUMN: NAME}} "
-            "asks for one when a run is played"
+            f"no run in {scene.name} has a metric beside both regrets; play runs with "
+            "metrics={COLUMN: NAME} to record others"
         )
     return lay_out((), [partial(curves, column=column) for column in columns], scene, options)
 
@@ -74,7 +74,7 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
             "price over the weight of policy/rank=tradeoff, beside the other runs",
             partial(lay_out, (frontier,), ()),
         ),
-        "metrics": Composition("the metrics that runs were asked for, over the rounds", _metrics),
+        "metrics": Composition("the metrics beside both regrets, over the rounds", _metrics),
         "notions": Composition(
             "a table of the runs by all metrics at T, coloured by rank", compose_comparison
         ),
@@ -84,7 +84,7 @@ FIGURES: Mapping[str, Composition] = MappingProxyType(
 
 
 def general(scene: Scene) -> list[str]:
-    """Returns the names of the figures that are drawn of a scene where none are asked for."""
+    """Returns the names of the figures that are drawn for a scene by default."""
     left_out = {"frontier", "notions"}
     if not _further(scene):
         left_out.add("metrics")
@@ -94,11 +94,11 @@ def general(scene: Scene) -> list[str]:
 
 
 def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
-    """Draws one of `FIGURES`; no global state of matplotlib knows of the result.
+    """Draws one of `FIGURES`, without any change to matplotlib's global state.
 
     Raises:
-        FairbanditError: the scene lacks the runs or the metrics that the figure shows, or has too
-            many runs.
+        FairbanditError: the scene lacks the runs or the metrics of the figure, or has too many
+            runs.
     """
     return FIGURES[name].draw(scene, options or Options())
 

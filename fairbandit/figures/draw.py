@@ -1,4 +1,4 @@
-"""Draws figures of the runs below some folders, and writes them to files."""
+"""Draws figures of saved runs, and writes them to files."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUBFOLDER = "figures"
-"""The subfolder of a sweep's folder that figures are written to."""
+"""The subfolder for figures in a sweep's folder."""
 
 Choice = Mapping[str, Sequence[str] | None]
 """The names of figures, each with the policies that it shows; None shows all policies."""
 
-_LONGEST = 100  # characters of an environment's name in the name of a file
-_METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # of PNG and PDF
+_LONGEST = 100  # maximal length of an environment's name in a file name
+_METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # for PNG and PDF
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure that was drawn, a key of `FIGURES`, of an environment; its PNG and its PDF."""
+    """A drawn figure: its name in `FIGURES`, its environment, and its PNG and PDF files."""
 
     figure: str
     scene: str
@@ -41,14 +41,14 @@ class Drawn:
 
 
 def check_choice(choice: Choice) -> None:
-    """Raises an error that lists `FIGURES` if a figure is not among them."""
+    """Raises an error that lists `FIGURES` if a figure is unknown."""
     _check_known("figure", choice, FIGURES)
 
 
-def _check_known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in known:
-            raise FairbanditError(f"unknown {what} {name!r}; the {what}s are {', '.join(known)}")
+            raise FairbanditError(f"unknown {kind} {name!r}; the {kind}s are {', '.join(known)}")
 
 
 def draw(
@@ -63,15 +63,15 @@ def draw(
 
     Args:
         folders: folders that contain runs, at any depth.
-        out: the folder of the files; files of the same names are replaced.
+        out: the folder of the files; existing files of the same names are replaced.
         choice: the figures to draw, and the policies that each shows; None draws every figure for
-            which the runs have data.
-        policies: the policies shown by figures for which `choice` names none; None shows all.
-        where: the values that runs must have for some settings; None takes all runs.
-        options: how the figures are drawn.
+            which the runs have data, except `frontier` and `notions`.
+        policies: the policies in figures for which `choice` does not name any; None shows all.
+        where: the allowed values of some settings; None takes all runs.
+        options: the options of the figures.
 
     Returns:
-        What was drawn, in the order of the environments' names and of `FIGURES`.
+        The drawn figures, in the order of the environments' names and of `FIGURES`.
 
     Raises:
         FairbanditError: a figure, metric or setting is unknown, no run has the policies or the
@@ -87,25 +87,25 @@ def draw(
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         figures = dict.fromkeys(general(scene)) if choice is None else choice
-        for name, own_policies in figures.items():
+        for name, shown in figures.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            figure = compose(name, scene.only(own_policies or policies), options)
+            figure = compose(name, scene.only(shown or policies), options)
             drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
     return drawn
 
 
 def _slugs(scenes: Sequence[Scene]) -> list[str]:
-    """A prefix for the file names of each scene, different from those of the others."""
-    slugs = [re.sub(r"[^A-Za-z0-9._]+", "-", one.name).strip("-")[:_LONGEST] for one in scenes]
+    """Returns a unique prefix for the file names of each scene."""
+    slugs = [re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_LONGEST] for scene in scenes]
     if len(set(slugs)) == len(slugs):
         return slugs
     return [f"{slug}-{number}" for number, slug in enumerate(slugs, 1)]
 
 
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
-    """Writes a matplotlib figure as STEM.png and STEM.pdf to a folder, which is made if missing.
+    """Writes a matplotlib figure as STEM.png and STEM.pdf to a folder, created if missing.
 
-    Each file is written whole or not at all. The same figure gives the same bytes.
+    Each file is written atomically. The same figure gives the same bytes.
 
     Raises:
         FairbanditError: the figure is too small for its axes.
@@ -118,9 +118,9 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
         except UserWarning:
             width, height = figure.get_size_inches()
             raise FairbanditError(
-                f"{stem} has no room in {width:g} by {height:g} inches; give a larger size"
+                f"{stem} does not fit in {width:g} by {height:g} inches; give a larger size"
             ) from None
-        figure.set_layout_engine("none")  # both files have this layout, which takes long to find
+        figure.set_layout_engine("none")  # both files reuse this layout, which is slow to compute
         paths = folder / f"{stem}.png", folder / f"{stem}.pdf"
         folder.mkdir(parents=True, exist_ok=True)
         for path, metadata in zip(paths, _METADATA, strict=True):

@@ -23,14 +23,14 @@ MOST_RUNS, MOST_FACETS = 8, 9
 
 @dataclass(frozen=True)
 class Options:
-    """How figures are drawn.
+    """The options of figures.
 
     Attributes:
-        by: the setting of which every value gets a facet, by its key or the end of it.
+        by: a setting, named by its key or the end of it; each of its values gets a facet.
         interval: whether bands and bars are 95 % intervals of the mean, rather than one standard
             deviation to either side of it.
-        size: the width and the height of a figure in inches, if not its own.
-        metrics: the columns that the figure `metrics` shows, if not those that runs were asked for.
+        size: the width and the height of a figure in inches; None takes the default.
+        metrics: the columns in the figure `metrics`; empty takes all columns beside both regrets.
     """
 
     by: str | None = None
@@ -44,10 +44,11 @@ class Facet:
     """The runs of a scene that a panel shows.
 
     Attributes:
-        scene: these runs alone, labelled by what sets them apart.
+        scene: the runs of the facet, labelled by their differences.
         whole: all runs of the figure.
-        title: what these runs have in common; empty if it is nothing or they are all.
-        options: how the figure is drawn.
+        title: the value that the facet's runs share; empty without a common value, or if the
+            facet has all runs.
+        options: the options of the figure.
     """
 
     scene: Scene
@@ -57,35 +58,35 @@ class Facet:
 
     @cached_property
     def looks(self) -> dict[str, Look]:
-        """The looks of the runs by their labels; a policy that they share is not named in each."""
+        """The looks of the runs by label; the names leave out a policy that all runs share."""
         shown = {
             run.label: run.label.removeprefix(f"{run.policy}, ") if self.policy else run.label
             for run in self.scene.runs
         }
-        made = looks(shown.values())
-        return {label: made[name] for label, name in shown.items()}
+        by_name = looks(shown.values())
+        return {label: by_name[name] for label, name in shown.items()}
 
     @property
     def policy(self) -> str:
-        """The policy that several runs share, as figures write it; empty if they share none."""
+        """The display name of the policy that several runs share; empty if they differ."""
         names = {run.policy for run in self.scene.runs}
         several = len(self.scene.runs) > 1
         return policy_name(names.pop()) if several and len(names) == 1 else ""
 
     @property
     def heading(self) -> str:
-        """What these runs share, as it is written above their panels."""
+        """The heading of the panels: the policy and the value that the runs share."""
         return ", ".join(dict.fromkeys(filter(None, (self.policy, self.title))))
 
     @property
     def spread(self) -> str:
-        """What bands and bars are, to be written beside them; empty if there are none."""
+        """The meaning of bands and bars, for the label of an axis; empty without replicas."""
         if all(run.replicas == 1 for run in self.whole.runs):
             return ""
         return "\n(mean, 95 % interval)" if self.options.interval else "\n(mean ± 1 std)"
 
     def ends(self, count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
-        """Returns the lower and the upper ends of bands or bars; NaN where they are not known."""
+        """Returns the lower and the upper ends of bands or bars; NaN where unknown."""
         if self.options.interval:
             return interval(count, mean, std)
         return np.subtract(mean, std), np.add(mean, std)
@@ -93,7 +94,7 @@ class Facet:
     def summarised(self, ends: Sequence[Mapping[str, Any]]) -> tuple[Floats, Floats]:
         """Returns means, (n,), and the lengths of the bars below and above them, (2, n).
 
-        `ends` has the `n`, `mean` and `std` of each, None where unknown.
+        Each of `ends` has `n`, `mean` and `std`, None where unknown.
         """
         count, mean, std = (
             np.array([end[key] for end in ends], np.float64) for key in ("n", "mean", "std")
@@ -105,12 +106,12 @@ class Facet:
 def split(scene: Scene, options: Options) -> list[Facet]:
     """Splits a scene into facets of at most `MOST_RUNS` runs.
 
-    The runs of a facet share a value of the setting `options.by`. Where none is named and there are
-    too many runs for one facet, it is the setting that makes the fewest facets, of at least two
-    runs each. If there is no such setting, the runs are divided in their order.
+    The runs of a facet share a value of the setting `options.by`. If it is None and the runs do not
+    fit into one facet, the setting with the fewest facets of at least two runs each is chosen.
+    Without such a setting, the runs are divided in their order.
 
     Raises:
-        FairbanditError: no such setting, too many facets, or too many runs in one.
+        FairbanditError: the setting is unknown, or there are too many facets or runs in a facet.
     """
     runs, by = scene.runs, options.by
     if by is None and len(runs) <= MOST_RUNS:
@@ -120,27 +121,27 @@ def split(scene: Scene, options: Options) -> list[Facet]:
         each = math.ceil(len(runs) / math.ceil(len(runs) / MOST_RUNS))
         pieces = [("", list(runs[at : at + each])) for at in range(0, len(runs), each)]
         apart = ["policy", *distinguishing(settings)]
-        found = [_by_setting(scene, key) for key in scene.differences if key in apart]
-        pieces = min((one for one in found if _fits(one, least=2)), key=len, default=pieces)
+        splits = [_by_setting(scene, key) for key in scene.differences if key in apart]
+        pieces = min((s for s in splits if _fits(s, least=2)), key=len, default=pieces)
     else:
         pieces = _by_setting(scene, full_key(settings, by))
     if not _fits(pieces, least=1):
-        most = max(len(own) for _, own in pieces)
+        most = max(len(members) for _, members in pieces)
         raise FairbanditError(
-            f"a figure has at most {MOST_FACETS} facets of {MOST_RUNS} runs, but for seeds, and "
-            f"{scene.name} would have {len(pieces)} of up to {most}; choose runs with --policies "
-            "or --where of `fairbandit figures`, or facets with --by: they differ in "
-            f"{', '.join(scene.differences)}"
+            f"a figure has at most {MOST_FACETS} facets of {MOST_RUNS} runs, not counting seeds, "
+            f"but {scene.name} would have {len(pieces)} of up to {most}; choose runs with "
+            "--policies or --where of `fairbandit figures`, or facets with --by: the runs differ "
+            f"in {', '.join(scene.differences)}"
         )
-    return [Facet(scene.among(own), scene, title, options) for title, own in pieces]
+    return [Facet(scene.among(members), scene, title, options) for title, members in pieces]
 
 
 def _fits(pieces: Sequence[tuple[str, Sequence[PooledRuns]]], least: int) -> bool:
-    return len(pieces) <= MOST_FACETS and all(least <= len(own) <= MOST_RUNS for _, own in pieces)
+    return len(pieces) <= MOST_FACETS and all(least <= len(runs) <= MOST_RUNS for _, runs in pieces)
 
 
 def _by_setting(scene: Scene, key: str) -> list[tuple[str, list[PooledRuns]]]:
-    """Returns the runs by the title of their facet, which names the value of a setting."""
+    """Groups the runs by the value of a setting, which is the title of their facet."""
     shared: dict[str, list[PooledRuns]] = {}
     for run in scene.runs:
         value = run.settings.get(key)

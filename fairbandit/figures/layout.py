@@ -1,4 +1,4 @@
-"""Lays panels out in rows; matplotlib's constrained layout makes room for their texts."""
+"""Arranges panels in rows; matplotlib's constrained layout reserves space for their texts."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
     Panel = Callable[[Axes, Facet], None]
 
-_HEIGHT, _ALONE = 1.6, 2.0  # inches of a panel, and of one that is the only one
-_AMPLE = 2.0  # inches more than a panel's texts take, before their room is known
-_BESIDE = 1.3  # inches of a legend beside a panel
-_HANDLE = 0.5  # inches of a legend's line and of the gaps around it
-_LETTER = 0.052  # inches of a letter of a legend, on average
+_HEIGHT, _ALONE = 1.6, 2.0  # height of a panel, and of a single panel; all sizes are in inches
+_AMPLE = 2.0  # upper bound on the height of a panel's texts
+_BESIDE = 1.3  # width of a legend beside a panel
+_HANDLE = 0.5  # width of a line sample in a legend, with the gaps around it
+_LETTER = 0.052  # average width of a letter in a legend
 
 
 def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options: Options) -> Figure:
     """Draws panels of a scene, at most three in a row.
 
-    If the scene is split into facets, each has a row of its own, whose panels share their axes with
-    those of the other rows; the panels that are drawn `once` follow. The runs have a legend above
-    all panels if it is the same for all facets, and otherwise one beside each facet.
+    If the scene is split into facets, each facet has its own row, and the rows share their axes;
+    the panels that are drawn `once` follow below. The legend of the runs is above all panels if it
+    is the same for all facets; otherwise each facet has its legend beside it.
 
     Args:
         once: panels of all runs.
-        each: panels that are drawn of each facet.
+        each: panels that are drawn for each facet.
         scene: the runs.
-        options: how the figure is drawn.
+        options: the options of the figure.
 
     Raises:
-        FairbanditError: the scene lacks runs that a panel shows, or has too many.
+        FairbanditError: the scene lacks the runs for a panel, or has too many runs.
     """
     facets = split(scene, options) if each else [Facet(scene, scene, options=options)]
     if len(facets) == 1:
@@ -55,17 +55,18 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
 
         size = (WIDTH, _HEIGHT) if len(blocks[0]) > 1 else (WIDTH / 2, _ALONE)
         figure = Figure(options.size or size, layout="constrained")
-        drawn = _draw(figure, blocks)
-        _name_runs(figure, [[axes for axes, own in drawn if own is one] for one in facets], facets)
+        drawn = _draw_blocks(figure, blocks)
+        panels = [[axes for axes, shown in drawn if shown is facet] for facet in facets]
+        _name_runs(figure, panels, facets)
         if options.size is None:
             _fit(figure, size[1])
         return figure
 
 
-def _draw(
+def _draw_blocks(
     figure: Figure, blocks: Sequence[Sequence[tuple[Panel, Facet]]]
 ) -> list[tuple[Axes, Facet]]:
-    """Draws blocks of panels below each other, with as many panels in a row as look well."""
+    """Draws blocks of panels below each other, with two or three panels in a row."""
     across = [2 if len(block) == 4 else min(3, len(block)) for block in blocks]
     lines = [math.ceil(len(block) / n) for block, n in zip(blocks, across, strict=True)]
     grid = figure.add_gridspec(sum(lines), math.lcm(*across))
@@ -87,33 +88,33 @@ def _draw(
 
 
 def _name_runs(figure: Figure, panels: Sequence[Sequence[Axes]], facets: Sequence[Facet]) -> None:
-    """Adds titles, and a legend of all runs, or one of each facet if they are different."""
+    """Adds titles, and one legend of all runs, or a legend for each facet if they differ."""
     names = [[look.name for look in facet.looks.values()] for facet in facets]
     if len(facets) == 1:
         legend(figure, panels[0][-1:], "upper", facets[0].heading)
         return
-    for own, facet in zip(panels, facets, strict=True):
-        own[0].set_title(facet.heading, loc="left")
-    if all(one == names[0] for one in names):
+    for row, facet in zip(panels, facets, strict=True):
+        row[0].set_title(facet.heading, loc="left")
+    if all(shown == names[0] for shown in names):
         legend(figure, panels[0][-1:], "upper")
         return
     if facets[0].options.size is None:
         figure.set_figwidth(figure.get_figwidth() + _BESIDE)
-    for own in panels:
-        right: Any = max(own, key=lambda axes: axes.get_position().x1)
+    for row in panels:
+        right: Any = max(row, key=lambda axes: axes.get_position().x1)
         handles, labels = _entries([right], _BESIDE)
         right.legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
-    """Adds a legend of what is drawn in some panels, at an edge of the figure."""
+    """Adds the legend of some panels at an edge of the figure."""
     width = figure.get_figwidth()
     handles, labels = _entries(panels, width - _HANDLE)
     if not labels:
         return
     longest = max(len(line) for label in labels for line in label.splitlines())
     columns = max(1, int(width / (_HANDLE + _LETTER * longest)))
-    columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))  # of about the same length
+    columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))  # balances the columns
     place: Any = f"outside {edge} center"
     figure.legend(handles, labels, loc=place, ncols=columns, title=wrapped(title, width) or None)
 
@@ -129,7 +130,7 @@ def _entries(panels: Sequence[Axes], inches: float) -> tuple[list[Any], list[str
 
 
 def _fit(figure: Figure, height: float) -> None:
-    """Makes the figure so high that its panels have a height in inches, beside all their texts."""
+    """Sets the height of the figure so that its panels, without texts, have the given height."""
     grid: Any = figure.axes[0].get_gridspec()
     figure.set_figheight(grid.nrows * (height + _AMPLE))
     figure.draw_without_rendering()

@@ -1,4 +1,4 @@
-"""Panels, each of which draws one quantity on axes of matplotlib."""
+"""Panels: functions that draw one quantity on matplotlib axes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from fairbandit.run.tensorboard import titled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CLUSTER = 0.84  # the width of the runs' marks at a group; groups are at distance 1
-_HORIZONTAL = 32  # the most letters of all groups' names together if they are not slanted
-_MARK = 0.16  # of a panel's diagonal, between two markers of a curve
+_CLUSTER = 0.84  # width of the runs' marks at a group; the distance between groups is 1
+_HORIZONTAL = 32  # maximal total length of the groups' names without slanting
+_MARK = 0.16  # distance between two markers of a curve, as a share of the panel's diagonal
 
 
 def rewards(axes: Axes, facet: Facet, which: str) -> None:
-    """Draws the density or the cdf of the true (noise-free) rewards of each group, a curve a group.
+    """Draws the density or the cdf of the true (noise-free) rewards, with one curve per group.
 
-    Groups whose distribution no run knows get no curve. The figure gets a legend of the groups with
-    their densities.
+    Groups with an unknown distribution are left out. With the densities, the figure gets a legend
+    of the groups.
     """
     scene = facet.whole
     for code, known in enumerate(scene.rewards):
@@ -46,9 +46,9 @@ def rewards(axes: Axes, facet: Facet, which: str) -> None:
 
 
 def curves(axes: Axes, facet: Facet, column: str) -> None:
-    """Draws a metric over the rounds: the mean, and a band of one std or the interval of the mean.
+    """Draws the mean of a metric over the rounds, with a band of one std or its interval.
 
-    The axis begins at 0 if no mean is below.
+    The axis begins at 0 if all means are at least 0.
     """
     runs = facet.scene.runs
     for place, run in enumerate(runs, 1):
@@ -71,20 +71,20 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
 
 
 def _known(run: PooledRuns, column: str) -> Curve | None:
-    """The curve of a metric, if any of its means is known."""
+    """Returns the curve of a metric, or None without any known mean."""
     curve = run.curves.get(column)
     return None if curve is None or np.isnan(curve.mean).all() else curve
 
 
 def selected_share(axes: Axes, facet: Facet) -> None:
-    """Draws the percentage of each group's candidates that is selected, and a line at m/K."""
+    """Draws the percentage of selected candidates in each group, and a line at m/K."""
     width = _CLUSTER / len(facet.scene.runs)
     style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3}
     style["error_kw"] = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
     for run, look, at in _positions(facet):
-        mean, bars = (100 * part for part in _spread(facet, run, "selection_rate"))
-        own: dict[str, Any] = {"color": look.colour, "hatch": look.hatch, "label": look.name}
-        axes.bar(at, mean, width, yerr=bars, **style, **own)
+        mean, bars = (100 * part for part in _means_and_bars(facet, run, "selection_rate"))
+        fill: dict[str, Any] = {"color": look.colour, "hatch": look.hatch, "label": look.name}
+        axes.bar(at, mean, width, yerr=bars, **style, **fill)
     right = axes.get_yaxis_transform()
     for m in sorted({run.settings.get("picks", 1) for run in facet.scene.runs}):
         equal, text = 100 * min(m / facet.whole.candidates, 1), f"{m}/K"
@@ -97,16 +97,16 @@ def selected_share(axes: Axes, facet: Facet) -> None:
 
 
 def selected_count(axes: Axes, facet: Facet) -> None:
-    """Draws how many candidates of each group are selected, as points on a log scale.
+    """Draws the number of selected candidates of each group, as points on a log scale.
 
-    The scale is linear from 0 to 1. An error bar that reaches below the axis is cut off there.
+    The scale is linear from 0 to 1. Error bars are cut off at the lower end of the axis.
     """
-    means = np.stack([_spread(facet, run, "selected")[0] for run in facet.whole.runs])
+    means = np.stack([_means_and_bars(facet, run, "selected")[0] for run in facet.whole.runs])
     lowest = float(np.nanmin(means))
     axes.set_yscale("symlog", linthresh=1, subs=range(2, 10))
     axes.yaxis.set_major_formatter("{x:,.12g}")
     for run, look, at in _positions(facet):
-        mean, bars = _spread(facet, run, "selected")
+        mean, bars = _means_and_bars(facet, run, "selected")
         style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.8, "label": look.name}
         axes.errorbar(at, mean, yerr=bars, fmt=look.marker, color=look.colour, **style)
     axes.set_ylabel("selected candidates" + facet.spread)
@@ -123,13 +123,14 @@ def _positions(facet: Facet) -> Iterator[tuple[PooledRuns, Look, Floats]]:
         yield run, facet.looks[run.label], groups + _CLUSTER * ((order + 0.5) / len(runs) - 0.5)
 
 
-def _spread(facet: Facet, run: PooledRuns, quantity: str) -> tuple[Floats, Floats]:
-    """The means by group, (G,), and the lengths of the error bars below and above, (2, G)."""
+def _means_and_bars(facet: Facet, run: PooledRuns, quantity: str) -> tuple[Floats, Floats]:
+    """Returns the means by group, (G,), and the lengths of the bars below and above, (2, G)."""
     return facet.summarised([run.spreads[f"{quantity}_{group}"] for group in run.groups])
 
 
 def _name_groups(axes: Axes, facet: Facet) -> None:
-    names = [textwrap.shorten(group_name(one), 24, placeholder="…") for one in facet.whole.groups]
+    groups = map(group_name, facet.whole.groups)
+    names = [textwrap.shorten(name, 24, placeholder="…") for name in groups]
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), names)
     if sum(map(len, names)) > _HORIZONTAL:
@@ -152,25 +153,25 @@ def price(axes: Axes, facet: Facet) -> None:
 def frontier(axes: Axes, facet: Facet) -> None:
     """Draws fair against standard regret at the last round over α of the rank `tradeoff`.
 
-    A line joins the runs in the order of their weights α. Runs of other ranks are points beside it.
+    A line joins the runs in the order of their weights α. Runs of other ranks are single points.
 
     Raises:
-        FairbanditError: fewer than two runs of the rank `tradeoff`.
+        FairbanditError: fewer than two runs have the rank `tradeoff`.
     """
     runs = facet.whole.runs
     weighted = [run for run in runs if run.settings.get("policy.rank.name") == "tradeoff"]
     if len(weighted) < 2:
         raise FairbanditError(
             "the frontier joins runs of policy/rank=tradeoff at several policy.rank.alpha; "
-            f"found {len(weighted)} of them"
+            f"found {len(weighted)} such runs"
         )
     weighted.sort(key=_alpha)
     style = {"fmt": "o-", "color": "black", "markersize": 3.5, "linewidth": 1.0}
     bars = {"ecolor": "0.7", "elinewidth": 0.8}
     x, y = _points(axes, facet, weighted, label="trade-off, by α", **style, **bars)
-    beside: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
+    offset: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
     for run, right, up in zip(weighted, x, y, strict=True):
-        axes.annotate(f"{_alpha(run):g}", (right, up), **beside)
+        axes.annotate(f"{_alpha(run):g}", (right, up), **offset)
     others = [run for run in runs if run not in weighted]
     price(axes, replace(facet, scene=facet.whole.among(others)))
 

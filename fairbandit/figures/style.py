@@ -1,4 +1,4 @@
-"""The style of all figures, and the look of each policy, which is the same in every figure."""
+"""The style of all figures, and the look of each policy, the same in every figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from fairbandit.building import policy_labels
 
 SMALL = 6.5
-"""Points: the size of text within axes."""
+"""The font size of text within axes, in points."""
 
 RC: dict[str, Any] = {
     "font.size": 7,
@@ -35,12 +35,12 @@ RC: dict[str, Any] = {
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
 }
-"""matplotlib's settings, where they are not its defaults."""
+"""The settings of matplotlib that differ from its defaults."""
 
 WIDTH = 6.75
-"""Inches: the width of a page's text, of which a column is the half."""
+"""The width of the text on a page in inches; a column is half as wide."""
 
-_LETTERS = 18  # of small text to an inch, at least
+_LETTERS = 18  # minimal number of small letters per inch
 
 
 def applied() -> AbstractContextManager[None]:
@@ -57,7 +57,7 @@ Dashes = str | tuple[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Look:
-    """How figures draw one policy; looks are also different without colour."""
+    """The appearance of one policy in figures; looks also differ without colour."""
 
     name: str
     colour: str
@@ -71,8 +71,8 @@ class Look:
         return {"color": self.colour, "linestyle": self.dashes, "label": self.name}
 
 
-# The first are those of the named policies, in their order. The paper's policies have Okabe and
-# Ito's colours, which the colour-blind can distinguish.
+# The first looks belong to the named policies, in their order. The paper's policies have Okabe and
+# Ito's colours, which colour-blind readers can distinguish.
 _LOOKS: Sequence[tuple[str, Dashes, str, str]] = (
     ("#777777", ":", "x", "...."),
     ("#e69f00", "--", "s", "////"),
@@ -110,20 +110,20 @@ _GROUP_DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1
 def looks(labels: Iterable[str]) -> dict[str, Look]:
     """Returns a look for each run of a figure.
 
-    A named policy has its own, always; the others get theirs in their order.
+    A named policy always has its own look; other labels get the remaining looks in order.
 
     >>> looks(["oful", "mine"])["oful"] == looks(["mine", "oful"])["oful"]
     True
     """
     listed = list(labels)
-    made = dict(zip(policy_labels(), _LOOKS, strict=False))
-    others = [label for label in dict.fromkeys(listed) if label not in made]
-    made.update(zip(others, cycle(_OTHERS), strict=False))
-    return {label: Look(policy_name(label), *made[label]) for label in listed}
+    by_label = dict(zip(policy_labels(), _LOOKS, strict=False))
+    others = [label for label in dict.fromkeys(listed) if label not in by_label]
+    by_label.update(zip(others, cycle(_OTHERS), strict=False))
+    return {label: Look(policy_name(label), *by_label[label]) for label in listed}
 
 
 def group_line(code: int, groups: Sequence[str]) -> dict[str, Any]:
-    """Returns matplotlib's arguments for the line of one of all groups, from dark to light."""
+    """Returns matplotlib's arguments for the line of a group; colours go from dark to light."""
     import matplotlib
     from matplotlib.colors import to_hex
 
@@ -133,7 +133,7 @@ def group_line(code: int, groups: Sequence[str]) -> dict[str, Any]:
 
 
 def group_name(name: str) -> str:
-    """Returns the name of a group as figures write it.
+    """Returns the display name of a group.
 
     >>> group_name("0"), group_name("two_or_more")
     ('group 0', 'two or more')
@@ -142,7 +142,7 @@ def group_name(name: str) -> str:
 
 
 def policy_name(label: str) -> str:
-    """Returns the name of a policy, or a label that begins with it, as figures write it.
+    """Returns the display name of a policy, or of a label that begins with a policy.
 
     >>> policy_name("oful, exploration=0.1"), policy_name("my_policy")
     ('OFUL, exploration=0.1', 'my policy')
@@ -152,5 +152,5 @@ def policy_name(label: str) -> str:
 
 
 def wrapped(text: str, inches: float) -> str:
-    """Breaks a text into lines that fit about so many inches."""
+    """Breaks a text into lines of about the given width."""
     return textwrap.fill(text, max(1, int(_LETTERS * inches)))

@@ -1,4 +1,4 @@
-"""Metrics, which are registered, and the judge that evaluates them on the rounds decided."""
+"""Registered metrics, and the judge that evaluates them on decided rounds."""
 
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.metrics.groups import (

@@ -1,4 +1,4 @@
-"""Metrics of what the groups have had so far."""
+"""Metrics of the groups' picks, candidates and rewards so far."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from fairbandit.registry import register
 
 
 class GroupMetric(Metric):
-    """A quantity of the groups' sums over rounds 1 … t; a subclass writes `_judge`.
+    """A metric of the groups' sums over rounds 1 … t; a subclass implements `_judge`.
 
-    All picks of a round count.
+    All picks of a round are counted.
     """
 
     reduce: ClassVar[Reduce] = "last"
@@ -34,8 +34,8 @@ class GroupMetric(Metric):
 
     def _values(self, judged: Judged) -> Tensor:
         groups = judged.pools.groups
-        every = torch.arange(self.problem.groups, device=groups.device)
-        member = (groups[..., None] == every).to(torch.float64)
+        codes = torch.arange(self.problem.groups, device=groups.device)
+        member = (groups[..., None] == codes).to(torch.float64)
         picked, received = judged.total(member), member.sum(2)
         gained = judged.total(member * judged.pools.expected[..., None])
         sums = self._sums + torch.stack([picked, received, gained], 1).cumsum(2)
@@ -47,16 +47,16 @@ class GroupMetric(Metric):
         """Judges the sums after each of N rounds.
 
         Args:
-            picked: how often each group was picked, (B, N, G).
-            received: how many candidates it had, (B, N, G).
-            gained: the sum of its picks' true rewards, (B, N, G); NaN without a truth.
+            picked: the number of picks of each group, (B, N, G).
+            received: the number of its candidates, (B, N, G).
+            gained: the sum of its picks' true rewards, (B, N, G); NaN without a ground truth.
 
         Returns:
             (B, N).
         """
 
     def state(self) -> dict[str, Any]:
-        """The sums."""
+        """Returns the sums."""
         return {"sums": self._sums}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -66,50 +66,48 @@ class GroupMetric(Metric):
 
 @register("metric", "parity_gap")
 class ParityGap(GroupMetric):
-    """The greatest selection rate of a group less the least: demographic parity is 0.
+    """The greatest minus the least selection rate of the groups: demographic parity is 0.
 
     max_g N_g/C_g − min_g N_g/C_g, where N_g counts the picks and C_g the candidates of group g in
-    rounds 1 … t; groups without candidates so far have no rate. The curve `parity_gap` that every
-    run has is the gap of rates that are means over the replicas; this is the gap of each replica.
+    rounds 1 … t; groups without candidates so far are left out.
     """
 
     reference = "Dwork, Hardt, Pitassi, Reingold, Zemel, Fairness through Awareness, ITCS 2012"
 
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
-        return _spread(picked / received, received > 0)
+        return _range(picked / received, received > 0)
 
 
 @register("metric", "group_reward_gap")
 class GroupRewardGap(GroupMetric):
-    """How much better the picks of one group are than those of another.
+    """The greatest minus the least mean true reward of the groups' picks.
 
     max_g m_g − min_g m_g, where m_g is the mean true reward of the picks of group g in rounds
-    1 … t. Groups without picks have no mean; how seldom a group is picked is for `parity_gap`.
+    1 … t. Groups without picks are left out; `parity_gap` measures how often groups are picked.
     """
 
     needs_truth = True
 
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
-        return _spread(gained / picked, picked > 0)
+        return _range(gained / picked, picked > 0)
 
 
 @register("metric", "pull_shortfall")
 class PullShortfall(GroupMetric):
-    """The most that a group has lacked of a guaranteed share of the picks, in picks.
+    """The largest shortfall of a group from a guaranteed share of the picks, in picks.
 
     max_{s ≤ t} max_g (r_g·N(s) − N_g(s)), where N_g(s) counts the picks of group g in rounds 1 … s,
-    and N(s) all picks, which are s if each round has one.
-    Groups are owed their share of all rounds, also of those in whose pools they are absent. It is
-    below 0 while each group had more than its share.
+    and N(s) all picks, s if each round has one pick. Rounds whose pool lacks a group count for its
+    share, too. The shortfall is negative while each group has had more than its share.
 
     Args:
-        shares: r, one number from 0 to 1 for all groups, or a list with one for each group in
-            their order; they sum to at most 1. None is 0.1 for each group, and 1/(2G) where that
-            is less.
+        shares: r, one number from 0 to 1 for all groups, or a list with one number for each group
+            in their order, with a sum of at most 1. None is the smaller of 0.1 and 1/(2G) for each
+            group.
 
     Raises:
-        FairbanditError: a value out of range; when bound, a list of another length than there are
-            groups, or shares that sum to more than 1.
+        FairbanditError: a value is out of range; when bound, the length of the list is not the
+            number of groups, or the shares sum to more than 1.
     """
 
     reference = (
@@ -137,15 +135,15 @@ class Welfare(GroupMetric):
     """The p-mean of the groups' mean true rewards.
 
     (1/G Σ_g m_g^p)^{1/p}, where m_g is the mean true reward of the picks of group g in rounds
-    1 … t. p = 1 is the utilitarian welfare, p = 0 Nash's, the geometric mean Π_g m_g^{1/G}, and
-    p → −∞ Rawls's, the least of the m_g, from which p = −1e6 differs by a factor of G^{1e-6}.
-    A group of which there were candidates and no picks has m_g = 0, and one without candidates does
-    not count. But for p = 1, p-means are for rewards of at least 0: the metric is null from the
-    first round on in which a candidate's true reward is negative, as standardised rewards of a
-    table are. This depends on the pools alone, so that it is null for all policies or for none.
+    1 … t. p = 1 is the utilitarian welfare; p = 0 is Nash's, the geometric mean Π_g m_g^{1/G};
+    p → −∞ is Rawls's, the least m_g, from which p = −1e6 differs by a factor of G^{1e-6}.
+    A group with candidates but without picks has m_g = 0; a group without candidates is left out.
+    Except for p = 1, p-means require nonnegative rewards: the metric is null from the first round
+    with a negative true reward of a candidate, such as a standardised reward of a table. This
+    depends only on the pools, so the metric is null either for all policies or for none.
 
     Args:
-        p: any finite number; the smaller, the more the worst group counts.
+        p: any finite number; with a smaller p, the worst group has more weight.
 
     Raises:
         FairbanditError: p is not finite.
@@ -161,17 +159,17 @@ class Welfare(GroupMetric):
     def __init__(self, *, p: float = 0.0) -> None:
         if not math.isfinite(p):
             raise FairbanditError(
-                f"p must be finite, got {p}; -1e6 is as good as -inf, and 1e6 as inf"
+                f"p must be finite, got {p}; use -1e6 in place of -inf, and 1e6 in place of inf"
             )
         self.p = p
 
     def bind(self, problem: Problem) -> None:
-        """Starts from sums of 0 and no negative reward; see `Metric`."""
+        """Starts from sums of 0, without a negative reward so far; see `Metric`."""
         super().bind(problem)
         self._least = problem.zeros(problem.replicas, 1)
 
     def values(self, judged: Judged) -> Tensor:
-        """Judges the next N rounds; see `Metric`. Where welfare is undefined it is NaN."""
+        """Judges the next N rounds; see `Metric`. Undefined welfare is NaN."""
         values, pools = super().values(judged), judged.pools
         least = pools.expected.where(pools.groups >= 0, 0).amin(2)
         least = torch.cat([self._least, least], 1).cummin(1).values[:, 1:]
@@ -182,7 +180,7 @@ class Welfare(GroupMetric):
         return _p_mean(gained / picked.clamp(min=1), received > 0, self.p)
 
     def state(self) -> dict[str, Any]:
-        """The sums, and the least true reward or 0."""
+        """Returns the sums, and the least true reward, at most 0."""
         return {**super().state(), "least": self._least}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -191,25 +189,25 @@ class Welfare(GroupMetric):
         self._least = state["least"]
 
 
-def _spread(values: Tensor, there: Tensor) -> Tensor:
-    """The greatest of the values that are there less the least, (B, N, G) to (B, N)."""
+def _range(values: Tensor, there: Tensor) -> Tensor:
+    """Returns the greatest minus the least value where `there`, (B, N, G) to (B, N)."""
     most, least = values.where(there, -torch.inf).amax(2), values.where(there, torch.inf).amin(2)
     return (most - least).where(there.any(2), 0)
 
 
 def _p_mean(values: Tensor, there: Tensor, p: float) -> Tensor:
-    """The p-mean of the values that are there, of which there are some: (B, N, G) to (B, N)."""
+    """Returns the p-mean of the values where `there`, at least one: (B, N, G) to (B, N)."""
     count = there.sum(2, keepdim=True)
     if p == 1:
         return values.where(there, 0).sum(2) / count[..., 0]
     values = values.clamp(min=0)
-    # relative to the value that counts most, no power overflows
+    # powers are relative to the value with the most weight, so they cannot overflow
     unit = values.where(there, -torch.inf).amax(2, keepdim=True)
     if p < 0:
         unit = values.where(there, torch.inf).amin(2, keepdim=True)
     logs = (values / unit).log().where(there, 0)
     if p == 0:
         mean = logs.sum(2, keepdim=True) / count
-    else:  # this form is exact for small p too
+    else:  # this form is accurate for small p, too
         mean = ((p * logs).expm1().sum(2, keepdim=True) / count).log1p() / p
     return (unit * mean.exp()).where(unit > 0, 0)[..., 0]

@@ -1,4 +1,4 @@
-"""Both regrets, and what is recorded of the rounds that were decided."""
+"""Both regrets, and the judge that records decided rounds with the values of all metrics."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from fairbandit.registry import register
 from fairbandit.selectors import Selection
 
 REGRETS = ("standard_regret", "fair_regret")
-"""The metrics that every run records. Both are pseudo-regrets: they compare true rewards, and true
-ranks, without the noise."""
+"""The metrics that every run records. Both are pseudo-regrets: they compare true rewards or true
+ranks, without noise."""
 
 
 @register("metric", "standard_regret")
 class StandardRegret(Metric):
-    """True reward that a pick loses: max_a ⟨θ, x_a⟩ − ⟨θ, x_pick⟩.
+    """The loss of a pick in true reward: max_a ⟨θ, x_a⟩ − ⟨θ, x_pick⟩.
 
-    Of m picks, it is the sum of the m greatest true rewards in the pool less that of the picks'.
+    For m picks, it is the sum of the m greatest true rewards in the pool minus the picks' sum.
     """
 
     reference = "Grazzi et al. 2022, Remark 1"
@@ -36,11 +36,11 @@ class StandardRegret(Metric):
 
 @register("metric", "fair_regret")
 class FairRegret(Metric):
-    """True relative rank that a pick loses: max_a F(x_a) − F(x_pick).
+    """The loss of a pick in true relative rank: max_a F(x_a) − F(x_pick).
 
-    Of m picks, it is the sum of the m greatest true ranks in the pool less that of the picks'. If
-    ranks are independent and uniform, the m greatest of n sum to Σ_{j≤m} (n + 1 − j)/(n + 1) on
-    average.
+    For m picks, it is the sum of the m greatest true ranks in the pool minus the picks' sum. If
+    ranks are independent and uniform, the mean sum of the m greatest of n ranks is
+    Σ_{j≤m} (n + 1 − j)/(n + 1).
     """
 
     reference = "Grazzi et al. 2022, Definition 2"
@@ -55,17 +55,17 @@ class Played:
     """N finished rounds of B replicas.
 
     Attributes:
-        first: the first of the rounds, from 1.
+        first: the number of the first round, from 1.
         replicas: the replicas' numbers.
-        actions: the places picked, (B, N) int64; or, of several picks of a pool, (B, N, m), −1 in
-            slots that a small pool leaves empty. The next five are alike.
+        actions: the places picked, (B, N) int64; for several picks from a pool, (B, N, m), with −1
+            in slots that a small pool leaves empty. The next five fields have the same shape.
         groups: the picks' groups, int64; −1 in empty slots.
-        rewards: their noisy rewards; NaN in empty slots, as those that follow.
-        expected: their true rewards; NaN where the environment has no truth.
-        ranks: their true relative ranks; NaN where the environment has no truth.
+        rewards: the picks' noisy rewards; NaN in empty slots, like the next three fields.
+        expected: the picks' true rewards; NaN without a ground truth.
+        ranks: the picks' true relative ranks; NaN without a ground truth.
         propensities: the probability of each pick.
         metrics: the values of every metric by its column, (B, N) each.
-        received: candidates of each group in these rounds, (B, G) int64.
+        received: the number of candidates of each group in these rounds, (B, G) int64.
     """
 
     first: int
@@ -81,7 +81,7 @@ class Played:
 
     @property
     def last(self) -> int:
-        """The number of the last round in this piece, from 1: first + N − 1."""
+        """The number of the last round, from 1: first + N − 1."""
         return self.first + self.actions.shape[1] - 1
 
     @property
@@ -99,9 +99,9 @@ class Judge:
     """Judges rounds, piece by piece in order.
 
     Args:
-        metrics: the metrics by their columns; bound here. Both regrets are judged in any case.
-        problem: what is played. Without a truth, true rewards and ranks are NaN for all metrics,
-            and those that need them are NaN.
+        metrics: the metrics by column, which are bound here. Both regrets are always judged.
+        problem: the problem. Without a ground truth, true rewards and ranks are NaN, and so are
+            metrics that need them.
         draws_models: whether the policy's estimator draws a reward model for each round. If so,
             metrics that need fixed models are NaN.
     """
@@ -116,17 +116,17 @@ class Judge:
             metric.bind(problem)
 
     def judge(self, first: int, pools: Pools, selection: Selection) -> Played:
-        """Judges the picks of the next N rounds, of which the first is round `first` from 1.
+        """Judges the picks of the next N rounds, which begin with round `first`, counted from 1.
 
         Raises:
-            FairbanditError: a metric gives something else than finite numbers of the right shape.
+            FairbanditError: a metric returns anything but finite numbers of the right shape.
         """
         problem = self._problem
         if problem.truth is None:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
         judged = Judged(first, pools, selection, self._draws_models)
-        every = torch.arange(problem.groups, device=pools.groups.device)
+        codes = torch.arange(problem.groups, device=pools.groups.device)
         return Played(
             first=first,
             replicas=problem.streams.replicas,
@@ -137,14 +137,14 @@ class Judge:
             ranks=judged.gather_picks(pools.ranks),
             propensities=selection.propensities,
             metrics={column: metric.values(judged) for column, metric in self.metrics.items()},
-            received=(pools.groups[..., None] == every).sum((1, 2)),
+            received=(pools.groups[..., None] == codes).sum((1, 2)),
         )
 
     def state(self) -> dict[str, Any]:
-        """What every metric must remember, by its column."""
+        """Returns the state of every metric, by column."""
         return {column: metric.state() for column, metric in self.metrics.items()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that a judge with the same metrics gave."""
+        """Continues from the state of a judge with the same metrics."""
         for column, metric in self.metrics.items():
             metric.load_state(state[column])

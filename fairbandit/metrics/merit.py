@@ -14,34 +14,34 @@ from fairbandit.metrics.base import Judged, Metric
 from fairbandit.registry import register
 
 ROUNDING = 1e-12
-"""Relative difference up to which two probabilities count as equal. Where weights are 0 or 1, equal
-probabilities are equal exactly, and others are much further apart."""
+"""The relative difference up to which two probabilities count as equal. For weights of 0 or 1,
+equal probabilities are exactly equal, and others differ by much more."""
 
 
 class Merit(Enum):
-    """What makes one candidate better than another."""
+    """The quantity by which one candidate is better than another."""
 
     reward = "the true reward"
     rank = "the true relative rank within the group"
 
     def values(self, pools: Pools) -> Tensor:
-        """The merit of every candidate, (B, N, K)."""
+        """Returns the merit of every candidate, (B, N, K)."""
         return pools.expected if self is Merit.reward else pools.ranks
 
 
 @register("metric", "exposure_regret")
 class ExposureRegret(MeritFunction, Metric):
-    """How far probabilities are from those in proportion to true merit: Σ_a |π*_a − π_a|.
+    """The distance of probabilities from proportionality to true merit: Σ_a |π*_a − π_a|.
 
     π*_a = f(μ_a) / Σ_b f(μ_b), where μ is the true reward or the true relative rank and f the merit
-    function of selector `proportional`, with the same parameters. π_a are the probabilities with
-    which the policy picks, given the past and given the round's draws of its estimator and its
-    rank: the paper's fairness regret, which judges the policy that was played in each round. A
-    round's value is from 0 to 2. Of m picks, π*_a = min(1, c·f(μ_a)) with the c for which they sum
-    to m, and a value is from 0 to 2m.
+    function of the selector `proportional`, with the same parameters. π_a are the probabilities of
+    the policy's picks, given the past and the round's draws of its estimator and its rank. This is
+    the fairness regret of Wang et al., which judges the policy played in each round. The value of a
+    round is from 0 to 2. For m picks, π*_a = min(1, c·f(μ_a)) with c such that they sum to m, and
+    the value is from 0 to 2m.
 
     Args:
-        of: what merit is a function of, `reward` or `rank`; the others are those of f.
+        of: the argument of f, `reward` or `rank`; the other arguments are parameters of f.
     """
 
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
@@ -70,19 +70,18 @@ class ExposureRegret(MeritFunction, Metric):
 
 @register("metric", "preference_violations")
 class PreferenceViolations(Metric):
-    """Rounds in which someone is preferred to a candidate of no less merit.
+    """Rounds in which a candidate is preferred to another of equal or greater merit.
 
     The value of a round is 1 if it has two candidates i and j with π_i > π_j although the true
-    merit of i is not above that of j, and 0 otherwise; π are the probabilities with which the
-    policy picks, one or several. So equal merit demands equal probability. A uniform pick violates
-    no preference. A pick of the best by an estimate does so in almost every round in which the
-    estimate is wrong.
+    merit of i is not greater than the true merit of j, and 0 otherwise; π are the probabilities of
+    the policy's picks. So equal merit demands equal probability. Uniform picks never violate a
+    preference. Greedy picks violate a preference in almost every round with a wrong estimate.
 
-    Probabilities hold given the past. The metric is null for a policy whose estimator draws a
-    reward model for each round, as in posterior sampling, since they then hold given the draw too.
+    Probabilities are given the past. The metric is null for a policy whose estimator draws a
+    reward model for each round, as in posterior sampling: its probabilities depend on the draw.
 
     Args:
-        of: what merit is, `reward` or `rank`.
+        of: the merit, `reward` or `rank`.
     """
 
     reference = (
@@ -98,7 +97,7 @@ class PreferenceViolations(Metric):
     def _values(self, judged: Judged) -> Tensor:
         pools, present = judged.pools, judged.pools.groups >= 0
         merit = self.of.values(pools)
-        # by ascending merit, those of equal merit by descending probability, empty places last
+        # by ascending merit, then by descending probability; empty places last
         probability = judged.probabilities.where(present, torch.inf)
         probability, order = probability.sort(2, descending=True)
         merit = merit.where(present, torch.inf).gather(2, order)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 Reduce = Literal["sum", "mean", "last", "max"]
-"""How the values of a metric in rounds 1 … t become its value after round t."""
+"""The reduction of a metric's values in rounds 1 … t to its value after round t."""
 
 REDUCTIONS: tuple[Reduce, ...] = get_args(Reduce)
 """The names of the reductions."""
@@ -34,13 +34,13 @@ class RunningReduction:
         self._carried = torch.full((replicas,), start, dtype=torch.float64)
 
     def add(self, values: Tensor) -> Tensor:
-        """Takes in the values of the next N rounds.
+        """Adds the values of the next N rounds.
 
         Args:
             values: (B, N).
 
         Returns:
-            The reduced value after each of these rounds, (B, N) float64.
+            The reduced value after each round, (B, N) float64.
         """
         values, carried = values.to(self._carried), self._carried[:, None]
         rounds = torch.arange(1, values.shape[1] + 1) + self._rounds
@@ -55,9 +55,9 @@ class RunningReduction:
         return running / rounds if self._reduce == "mean" else running
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on."""
+        """Returns the state, from which `load_state` continues."""
         return {"rounds": self._rounds, "carried": self._carried}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave, of as many replicas."""
+        """Continues from a state that `state` returned for the same number of replicas."""
         self._rounds, self._carried = state["rounds"], state["carried"]

@@ -1,9 +1,9 @@
-"""The one reader of saved runs, which tables, figures, audits and the dashboard share.
+"""The reader of saved runs for tables, figures, audits and the dashboard.
 
-`read_runs` finds the finished runs below some folders, `pool` takes together those that differ only
-in their seeds, `read_scenes` groups and labels them by environment, and `table.tidy` makes one
-table of them. `load` gives all of this to notebooks, as tables of pandas. A run's files are
-verified when they are read; nothing here plays.
+`read_runs` finds the finished runs below some folders, `pool` pools runs that differ only in their
+seeds, `read_scenes` groups and labels runs by environment, and `table.tidy` puts them in one table.
+`load` returns the same data to notebooks as pandas tables. A run's files are verified when they
+are read; this package never plays a run.
 """
 
 from fairbandit.results.differences import differing

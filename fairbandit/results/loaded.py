@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LABEL = "label"
-"""The column that names a setting by what distinguishes it from others of its environment."""
+"""The column with a setting's label, which is unique within its environment."""
 
 
 def load(*folders: str | PathLike[str]) -> Runs:
     """Loads every finished run below some folders.
 
-    Files that a run left are read only if they are, byte for byte, what it wrote.
+    The files of a run are checked against their hashes when they are read.
 
     Args:
-        folders: where to look, at any depth.
+        folders: the folders to search, at any depth.
 
     Returns:
-        The runs, whose methods return tables of pandas.
+        The runs, whose methods return pandas tables.
 
     Raises:
-        FairbanditError: a folder does not exist, a file is no summary, or there is no run.
+        FairbanditError: a folder does not exist, a summary is not valid, or no run was found.
 
     Example:
         runs = fairbandit.load("outputs/sweeps/ranks")
@@ -51,12 +51,12 @@ def load(*folders: str | PathLike[str]) -> Runs:
 
 
 class Runs(UserList[SavedRun]):
-    """Finished runs, as `load` finds them: a list, and tables of what they came to.
+    """A list of finished runs, with tables of their results; `load` returns it.
 
-    Every method pools runs that differ only in their seeds into one with all their replicas. Means,
-    standard deviations (ddof 1) and intervals are over replicas; an interval is Student's, at 95 %.
-    A `metric` is a column of the round log, such as `fair_regret`. A metric or setting that no run
-    has, and a damaged file, raise `FairbanditError`.
+    `pooled`, `curves` and `compare` pool the replicas of runs that differ only in their seeds.
+    Means, standard deviations (ddof 1) and intervals are over replicas; intervals are Student's,
+    at 95 %. A `metric` is a column of the round log, such as `fair_regret`. A metric or setting
+    that all runs lack, and a damaged file, raise `FairbanditError`.
     """
 
     def __repr__(self) -> str:
@@ -67,21 +67,21 @@ class Runs(UserList[SavedRun]):
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row a run: policy, environment, rounds, replicas, seed, what else differs, results.
+        """One row per run: policy, environment, rounds, replicas, seed, other differences, results.
 
-        The results are the mean and standard deviation of each metric over the run's replicas, and
-        of each group's selection rate; `folder` says where the run is.
+        The results are the mean and standard deviation over the run's replicas of each metric and
+        of each group's selection rate; `folder` is the folder of the run.
         """
         return tidy(pool(self, each=True)).to_pandas()
 
     def pooled(self) -> pd.DataFrame:
-        """Returns a row a setting, with all replicas of its runs together.
+        """Returns one row per setting, which pools the replicas of its runs.
 
         Returns:
-            `label`; the settings in which the rows differ; `runs`, how many were pooled; and of
-            each metric and each group's selection rate the mean, the standard deviation, the number
-            n of replicas and the interval of the mean: `fair_regret_mean`, `_std`, `_n`, `_low` and
-            `_high`.
+            `label`; the settings in which the rows differ; `runs`, the number of pooled runs; and
+            for each metric and each group's selection rate the mean, the standard deviation, the
+            number n of replicas and the interval of the mean: `fair_regret_mean`, `_std`, `_n`,
+            `_low` and `_high`.
         """
         rows = [run for scene in scenes_of(self) for run in scene.runs]
         table = tidy(rows).to_pandas()
@@ -89,20 +89,20 @@ class Runs(UserList[SavedRun]):
         return table
 
     def curves(self, metric: str) -> pd.DataFrame:
-        """Returns a metric after rounds 1 … t, in long form: a row a setting and round t.
+        """Returns a metric over rounds 1 … t in long form, with one row per setting and round t.
 
         Returns:
-            `label`; the settings in which the rows differ; `round`, evenly spaced and, at the
-            beginning, log-spaced ones; and `mean`, `std`, `n`, `low`, `high`. Settings without the
-            metric have no rows.
+            `label`; the settings in which the rows differ; `round`, log-spaced at the beginning
+            and then evenly spaced; and `mean`, `std`, `n`, `low`, `high`. Settings without the
+            metric are left out.
         """
         column = self._column(metric)
         rows = [run for scene in scenes_of(self) for run in scene.runs if column in run.metrics]
-        found = [run.curves[column] for run in rows]
-        lengths = [len(curve.rounds) for curve in found]
+        curves = [run.curves[column] for run in rows]
+        lengths = [len(curve.rounds) for curve in curves]
         table = self._settings(rows).loc[np.repeat(np.arange(len(rows)), lengths)]
         rounds, count, mean, std = (
-            np.concatenate([getattr(curve, part) for curve in found])
+            np.concatenate([getattr(curve, part) for curve in curves])
             for part in ("rounds", "count", "mean", "std")
         )
         low, high = interval(count, mean, std)
@@ -110,13 +110,13 @@ class Runs(UserList[SavedRun]):
         return table.reset_index(drop=True).assign(round=rounds, **numbers)
 
     def rounds(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Returns the single rounds of all runs, a row for each round and replica.
+        """Returns the round logs of all runs, with one row per round and replica.
 
         Args:
-            columns: the columns of the round log to read; None for all.
+            columns: the columns of the round log to read; None reads all.
 
         Returns:
-            These columns, where `group` is the group's label, and `folder`, that of `table`.
+            These columns, with the group's label in `group`, and the column `folder` of `table`.
         """
         import pandas as pd
 
@@ -132,27 +132,27 @@ class Runs(UserList[SavedRun]):
     def compare(
         self, baseline: str | Mapping[str, Any], metric: str = "fair_regret"
     ) -> pd.DataFrame:
-        """Returns how far each setting is from a baseline, by paired differences.
+        """Compares each setting with a baseline by paired differences.
 
-        Policies under one seed meet the same pools and the same noise in each replica. The
-        difference between two of them, replica by replica, is therefore free of what the pools
-        contribute to both, and its interval is narrower than that of the difference of two means.
+        Policies with the same seed meet the same pools and the same noise in each replica. Paired
+        differences, replica by replica, remove this shared variation, so their interval is
+        narrower than the interval of a difference of two means.
 
         Args:
-            baseline: the label or the policy of the setting to compare with, or values of its
-                settings by their keys or the ends of these, as `{"policy": "greedy", "noise": 0}`.
-                There must be one such setting in each environment.
-            metric: what is compared, after the last round.
+            baseline: the label or the policy of the baseline, or values of its settings by their
+                keys or ends of keys, such as `{"policy": "greedy", "noise": 0}`. Exactly one
+                setting of each environment must match.
+            metric: the metric to compare, after the last round.
 
         Returns:
-            A row for each other setting of the same environment and number of rounds: `label`; the
-            settings as in `curves`; `baseline`, the label of what it is compared with; `mean`,
-            `std` and `n` of the differences (setting less baseline) over the replicas that both
-            have, known in both; and the interval of the mean, `low` to `high`.
+            One row for each other setting with the same environment and number of rounds: `label`;
+            the settings as in `curves`; `baseline`, the label of the baseline; `mean`, `std` and
+            `n` of the differences (setting minus baseline) over the shared replicas where both
+            values are known; and the interval of the mean, `low` to `high`.
 
         Raises:
-            FairbanditError: the baseline names no setting or several, or two settings have no seed
-                and replica together.
+            FairbanditError: the baseline does not match exactly one setting, or shares no seed and
+                replica with another setting.
         """
         import pandas as pd
 
@@ -167,14 +167,14 @@ class Runs(UserList[SavedRun]):
             if run is not base and column in run.metrics
         ]
         if not pairs:
-            raise FairbanditError(f"there is no run beside {baseline!r} to compare with it")
-        found = [_compared(run, base, column) for run, base in pairs]
-        return self._settings([run for run, _ in pairs]).join(pd.DataFrame(found))
+            raise FairbanditError(f"there is no run to compare with the baseline {baseline!r}")
+        compared = [_compared(run, base, column) for run, base in pairs]
+        return self._settings([run for run, _ in pairs]).join(pd.DataFrame(compared))
 
     def _column(self, metric: str) -> str:
         known = union(run.summary["metrics"] for run in self)
         if metric not in known:
-            raise FairbanditError(f"no run has a metric {metric!r}; there are {', '.join(known)}")
+            raise FairbanditError(f"unknown metric {metric!r}; the runs have {', '.join(known)}")
         return metric
 
     def _settings(self, rows: Sequence[PooledRuns]) -> pd.DataFrame:
@@ -187,30 +187,30 @@ class Runs(UserList[SavedRun]):
 
 
 def _compared(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
-    found = paired_difference(run, base, column)
-    if found is None:
-        ours, theirs = (sorted({one.summary["seed"] for one in each.runs}) for each in (run, base))
+    difference = paired_difference(run, base, column)
+    if difference is None:
+        seeds = [sorted({r.summary["seed"] for r in pooled.runs}) for pooled in (run, base)]
         raise FairbanditError(
-            f"{run.label!r} and {base.label!r} have no pools together: the seeds of one are "
-            f"{ours}, of the other {theirs}"
+            f"{run.label!r} and {base.label!r} share no pools: their seeds are {seeds[0]} and "
+            f"{seeds[1]}"
         )
-    return {"baseline": base.label} | found
+    return {"baseline": base.label} | difference
 
 
 def _baseline(
     asked: str | Mapping[str, Any], environment: str, runs: Sequence[PooledRuns]
 ) -> PooledRuns:
     if isinstance(asked, str):
-        found = [run for run in runs if run.label == asked]
-        found = found or [run for run in runs if run.policy == asked]
+        matches = [run for run in runs if run.label == asked]
+        matches = matches or [run for run in runs if run.policy == asked]
     else:
         wanted = {key: [value] for key, value in asked.items()}
-        found = [runs[at] for at in chosen([run.settings for run in runs], wanted)]
-    if len(found) != 1:
-        many = "several settings" if found else "no setting"
-        labels = ", ".join(repr(run.label) for run in found or runs)
+        matches = [runs[at] for at in chosen([run.settings for run in runs], wanted)]
+    if len(matches) != 1:
+        count = "several settings" if matches else "no setting"
+        labels = ", ".join(repr(run.label) for run in matches or runs)
         raise FairbanditError(
-            f"the baseline {asked!r} names {many} of {environment} with {runs[0].rounds:,} rounds; "
-            f"choose one of {labels}"
+            f"the baseline {asked!r} names {count} of {environment} with {runs[0].rounds:,} "
+            f"rounds; choose one of {labels}"
         )
-    return found[0]
+    return matches[0]

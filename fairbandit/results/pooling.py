@@ -17,21 +17,21 @@ from fairbandit.results.differences import differing
 from fairbandit.results.runs import FOLDER, PLACES, SavedRun
 from fairbandit.run.curves import Curve
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 LEVEL = 0.95
 """The confidence level of all intervals."""
 
 NO_DIFFERENCE = ("threads", "device", "versions.", *PLACES)
-"""Settings that only say how or from where a run was played, by the beginnings of their keys."""
+"""Prefixes of the keys that do not affect results, such as the device or the folder of the data."""
 
 
 def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
     """Returns Student's confidence interval of the mean, at `LEVEL`.
 
-    mean ± q·std/√n, where q is the (1 + LEVEL)/2 quantile of Student's t distribution with n − 1
-    degrees of freedom; NaN for fewer than two values. It is exact for values that are independent
-    and normal, as the means over many rounds of independent replicas nearly are.
+    The interval is mean ± q·std/√n, where q is the (1 + LEVEL)/2 quantile of Student's t
+    distribution with n − 1 degrees of freedom, and NaN for fewer than two values. It is exact for
+    independent normal values; means over many rounds of independent replicas are nearly normal.
 
     >>> low, high = interval(3, 3.0, 7.0**0.5)
     >>> round(float(low), 2), round(float(high), 2)
@@ -48,12 +48,12 @@ def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats,
 
 @dataclass(frozen=True)
 class PooledRuns:
-    """Runs that are compared with others as one, since they differ only in their seeds.
+    """One setting: runs that differ only in their seeds, with all their replicas pooled.
 
     Attributes:
         runs: the runs, at least one.
         each: whether this is a single run that keeps its seed.
-        label: what they are called among those that they are compared with.
+        label: the name of the setting, unique among the settings that it is compared with.
     """
 
     runs: tuple[SavedRun, ...]
@@ -62,7 +62,7 @@ class PooledRuns:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings in which the runs agree; of a single run, all."""
+        """The settings in which the runs agree, without the seed unless `each`."""
         apart = set() if self.each else {"seed", *differing([run.settings for run in self.runs])}
         return {key: value for key, value in self.runs[0].settings.items() if key not in apart}
 
@@ -73,7 +73,7 @@ class PooledRuns:
 
     @property
     def knows_truth(self) -> bool:
-        """Whether a part of the policy reads what only the environment knows."""
+        """Whether a part of the policy reads the ground truth."""
         return bool(self.runs[0].summary.get("knows_truth"))
 
     @property
@@ -93,10 +93,10 @@ class PooledRuns:
 
     @cached_property
     def spreads(self) -> dict[str, dict[str, Any]]:
-        """Every metric and every group's quantities, such as selection_rate_GROUP, by column.
+        """Every metric and every group's statistics, such as selection_rate_GROUP, by column.
 
         Each has `mean`, `std` and `n` over the replicas of all runs, and the interval of the mean
-        from `low` to `high`, None where unknown; a metric has the first run's `reduce` and
+        from `low` to `high`, None where unknown; a metric also has the first run's `reduce` and
         `lower_is_better`.
         """
         return {
@@ -107,83 +107,83 @@ class PooledRuns:
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
         """The metrics among the `spreads`."""
-        own = self.runs[0].summary["metrics"]
-        return {column: one for column, one in self.spreads.items() if column in own}
+        columns = self.runs[0].summary["metrics"]
+        return {column: spread for column, spread in self.spreads.items() if column in columns}
 
     def results(self) -> dict[str, Any]:
         """Returns every number by its column in tables, such as fair_regret_mean.
 
-        A single run has no intervals, and its `folder`.
+        With `each`, the `folder` of the run replaces the intervals.
         """
         parts = ("mean", "std") if self.each else ("mean", "std", "n", "low", "high")
         spreads = self.spreads.items()
-        found = {f"{name}_{part}": one[part] for name, one in spreads for part in parts}
-        found["seconds"] = self.seconds
+        numbers = {f"{name}_{part}": spread[part] for name, spread in spreads for part in parts}
+        numbers["seconds"] = self.seconds
         if self.each:
-            return found | {FOLDER: self.runs[0].place}
-        return {"runs": len(self.runs), **found}
+            return numbers | {FOLDER: self.runs[0].place}
+        return {"runs": len(self.runs), **numbers}
 
     @property
     def seconds(self) -> float:
-        """The time that all runs took together."""
+        """The total running time of the runs."""
         return float(sum(run.summary["seconds"] for run in self.runs))
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric by its column, and `selection_rate/GROUP` where groups are few.
+        """The curve of every metric by its column, and `selection_rate/GROUP` for few groups.
 
         Raises:
             FairbanditError: a file is damaged.
         """
-        found = {}
+        pooled = {}
         for name, curves in _in_all([run.curves for run in self.runs]).items():
-            parts = ([getattr(one, part) for one in curves] for part in ("count", "mean", "std"))
-            finals = np.concatenate([one.final for one in curves])
-            count, mean, std = _together(*parts)
-            found[name] = Curve(curves[0].rounds, count, mean, std, finals)
-        return found
+            parts = ([getattr(c, part) for c in curves] for part in ("count", "mean", "std"))
+            finals = np.concatenate([curve.final for curve in curves])
+            count, mean, std = _pool_moments(*parts)
+            pooled[name] = Curve(curves[0].rounds, count, mean, std, finals)
+        return pooled
 
     def by_group(self, quantity: str) -> tuple[Floats, Floats]:
         """Returns mean and std of `selection_rate`, `selected` or `received`, (G,) each.
 
-        NaN stands for what is not known, as the rate of a group that was never received.
+        Unknown values are NaN, such as the rate of a group that was never received.
         """
-        found = [self.spreads[f"{quantity}_{group}"] for group in self.groups]
+        spreads = [self.spreads[f"{quantity}_{group}"] for group in self.groups]
         # None becomes NaN
-        mean, std = np.array([[one["mean"], one["std"]] for one in found], dtype=np.float64).T
+        mean, std = np.array([[s["mean"], s["std"]] for s in spreads], dtype=np.float64).T
         return mean, std
 
     def picks(self) -> NDArray[np.int64]:
-        """Counts in how many replicas each group was picked in each round, (T, G)."""
+        """Returns the number of replicas that picked each group in each round, (T, G)."""
         return np.sum([run.picks() for run in self.runs], axis=0)
 
     def _pooled(self, spreads: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
         counts = [
-            one.get("n", 0 if one["mean"] is None else run.summary["replicas"])
-            for one, run in zip(spreads, self.runs, strict=True)
+            spread.get("n", 0 if spread["mean"] is None else run.summary["replicas"])
+            for spread, run in zip(spreads, self.runs, strict=True)
         ]
-        means, stds = np.array([[one["mean"], one["std"]] for one in spreads], np.float64).T
-        numbers = _numbers(*_together(counts, means, stds))
+        means, stds = np.array([[s["mean"], s["std"]] for s in spreads], np.float64).T
+        numbers = _numbers(*_pool_moments(counts, means, stds))
         return {key: None if np.isnan(value) else value for key, value in numbers.items()}
 
 
-def _in_all(runs: Sequence[Mapping[str, Found]]) -> dict[str, list[Found]]:
-    """What all runs have, by name, with one entry for each run."""
+def _in_all(runs: Sequence[Mapping[str, Value]]) -> dict[str, list[Value]]:
+    """Returns the names that all runs have, each with the list of its values by run."""
     first, *others = runs
-    return {key: [one[key] for one in runs] for key in first if all(key in one for one in others)}
+    return {key: [run[key] for run in runs] for key in first if all(key in run for run in others)}
 
 
-def _together(*moments: Sequence[Any]) -> Sequence[Any]:
-    """Count, mean and std of several samples; those of a single one stay digit by digit."""
+def _pool_moments(*moments: Sequence[Any]) -> Sequence[Any]:
+    """Pools the count, mean and std of several samples; a single sample is returned unchanged."""
     return merged(*moments) if len(moments[0]) > 1 else [part[0] for part in moments]
 
 
 def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
-    """Pools runs that differ only in their seeds, in the order of the first of each.
+    """Pools runs that differ only in their seeds; settings are in the order of their first run.
 
-    How and from where a run was played, such as its device, makes no difference. Runs of one seed,
-    as of a command that was given twice, are never pooled, since their replicas are the same. With
-    `each`, every run stands alone.
+    Settings that do not affect results, such as the device, may differ too. Runs with the same
+    seed, as after a repeated command, are never pooled, since their replicas are the same. With
+    `each`, every run is on its own.
     """
     if each:
         return [PooledRuns((run,), each=True) for run in runs]
@@ -197,17 +197,17 @@ def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
 
 
 def _key(settings: Mapping[str, Any]) -> str:
-    """A text that is the same for runs that differ in seeds and keys of `NO_DIFFERENCE` alone."""
+    """Returns a text that runs share if they differ only in seeds and keys of `NO_DIFFERENCE`."""
     apart = ("seed", *NO_DIFFERENCE)
     return json.dumps({k: v for k, v in settings.items() if not k.startswith(apart)})
 
 
 def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
-    """Returns how far a metric after the last round is from that of a baseline, by replicas.
+    """Compares a metric after the last round with its value in a baseline, replica by replica.
 
     Returns:
-        `mean`, `std` and `n` of the differences over the replicas that both have, and the interval
-        of the mean, `low` to `high`; None if they have no replica together.
+        `mean`, `std` and `n` of the differences over the replicas that both settings have, and the
+        interval of the mean, `low` to `high`; None if they share no replica.
     """
     ours, theirs = _by_replica(run, column), _by_replica(base, column)
     pairs = sorted(ours.keys() & theirs.keys())
@@ -224,7 +224,7 @@ def _numbers(count: Any, mean: Any, std: Any) -> dict[str, Any]:
 def _by_replica(run: PooledRuns, column: str) -> dict[tuple[int, int], float]:
     """Returns a metric after the last round, by seed and replica."""
     return {
-        (one.summary["seed"], replica): value
-        for one in run.runs
-        for replica, value in enumerate(one.curves[column].final.tolist())
+        (saved.summary["seed"], replica): value
+        for saved in run.runs
+        for replica, value in enumerate(saved.curves[column].final.tolist())
     }

@@ -1,4 +1,4 @@
-"""Finished runs: where they are, what they were asked for, and what they came to."""
+"""Reads finished runs: their folders, settings and results."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ KEYS = summaries.KEYS
 """The settings that every table shows, whether or not the runs differ in them."""
 
 FOLDER = "folder"
-"""The column of tables that says where a run's files are."""
+"""The column of tables with the folder of a run."""
 
 PLACES = ("environment.root", "environment.cache", "environment.download")
-"""Settings that say where an environment's data lie."""
+"""The settings that locate the data of an environment."""
 
 _SCHEMAS = {CURVES: curves.SCHEMA, REWARDS: REWARDS_SCHEMA}
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
@@ -44,13 +44,13 @@ _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` 
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A finished run; its other files are read when they are first needed, or refused if damaged.
+    """A finished run; its other files are read and verified when they are first needed.
 
     Attributes:
         folder: the run's folder.
         summary: the contents of its `summary.json`.
-        place: the folder's name in tables: its path below the folder that was searched, preceded
-            by that folder's own path where several were searched.
+        place: the folder's name in tables: its path relative to the searched folder, or including
+            the searched folder if there are several.
     """
 
     folder: Path
@@ -75,38 +75,38 @@ class SavedRun:
 
     @cached_property
     def spreads(self) -> dict[str, Mapping[str, Any]]:
-        """`mean` and `std` of every metric, and of every group's quantities, by column."""
-        found = dict(self.summary["metrics"])
-        for quantity in BY_GROUP:
-            found |= {f"{quantity}_{name}": one for name, one in self.summary[quantity].items()}
-        return found
+        """`mean` and `std` of every metric, and of every group's statistics, by column."""
+        spreads = dict(self.summary["metrics"])
+        for statistic in BY_GROUP:
+            by_group = self.summary[statistic].items()
+            spreads |= {f"{statistic}_{group}": spread for group, spread in by_group}
+        return spreads
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """Every metric by its column, and `selection_rate/GROUP` where groups are few."""
-        found = curves.of_table(read(self.folder, CURVES, self.summary))
+        """The curve of every metric by its column, and `selection_rate/GROUP` for few groups."""
+        loaded = curves.from_table(read(self.folder, CURVES, self.summary))
         rounds, replicas = self.summary["rounds"], self.summary["replicas"]
-        right = curves.sampled(rounds, self.summary["metrics"], self.groups)
-        if found.keys() != right.keys() or not all(
-            np.array_equal(curve.rounds, right[name])
+        expected = curves.sampled(rounds, self.summary["metrics"], self.groups)
+        if loaded.keys() != expected.keys() or not all(
+            np.array_equal(curve.rounds, expected[name])
             and np.shape(curve.final) == (replicas,)
             and ((curve.count >= 0) & (curve.count <= replicas)).all()
-            for name, curve in found.items()
+            for name, curve in loaded.items()
         ):
             raise FairbanditError(f"{self.folder / CURVES} does not hold the curves of its run")
-        return found
+        return loaded
 
     @cached_property
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The columns value, density and cdf of each group's true rewards; None if not known."""
         if not (self.folder / REWARDS).exists():
             return (None,) * len(self.groups)
-        found = read(self.folder, REWARDS, self.summary).to_pandas().groupby("group")
-        known = dict(iter(found))
+        known = dict(iter(read(self.folder, REWARDS, self.summary).to_pandas().groupby("group")))
         return tuple(known.get(code) for code in range(len(self.groups)))
 
     def picks(self) -> NDArray[np.int64]:
-        """Counts in how many replicas each group was picked in each round, (T, G)."""
+        """Returns the number of replicas that picked each group in each round, (T, G)."""
         tables = logs(self.folder, self.summary, ["round", "group"])
         counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
         for table in tables:
@@ -120,38 +120,38 @@ class SavedRun:
 def read(
     folder: Path, name: str, summary: Mapping[str, Any], columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Reads a Parquet file of a finished run, if it is byte for byte what the run wrote.
+    """Reads a Parquet file of a finished run, and verifies its hash.
 
     Args:
         folder: the run's folder.
         name: the path of the file in this folder.
         summary: the run's summary, which has the file's hash.
-        columns: the columns to read; None for all.
+        columns: the columns to read; None reads all.
 
     Raises:
-        FairbanditError: the file or a column is not there, or the file is not as the run left it.
+        FairbanditError: the file or a column is missing, or the file has changed.
     """
     with _opened(folder / name) as file:
         data = file.read()
         if hashlib.sha256(data).hexdigest() != summary["files"].get(name):
-            raise ValueError("its contents are not those that its run wrote")
+            raise ValueError("its contents have changed since its run wrote it")
         with pq.ParquetFile(pa.BufferReader(data)) as parquet:
-            found = parquet.schema_arrow
-            missing = sorted(set(columns or ()) - set(found.names))
+            present = parquet.schema_arrow
+            missing = sorted(set(columns or ()) - set(present.names))
             if missing:
-                raise ValueError(f"it has no column {', '.join(map(repr, missing))}")
+                raise ValueError(f"it lacks the column {', '.join(map(repr, missing))}")
             log = schema(summary["metrics"], summary["config"]["picks"])
-            if not found.equals(_SCHEMAS.get(name, log)):
-                raise ValueError("its columns are not those of a run")
+            if not present.equals(_SCHEMAS.get(name, log)):
+                raise ValueError("its columns differ from the columns of a run")
             table = parquet.read(columns)
-        floats = [one.to_numpy() for one in table.columns if pa.types.is_floating(one.type)]
-        if any(np.fmax.reduce(np.abs(one), initial=0.0) > 1e100 for one in floats):
+        floats = [c.to_numpy() for c in table.columns if pa.types.is_floating(c.type)]
+        if any(np.fmax.reduce(np.abs(values), initial=0.0) > 1e100 for values in floats):
             raise ValueError("it holds numbers above 1e100, which overflow in figures")
         ends = {"replica": summary["replicas"] - 1, "group": len(summary["groups"]) - 1}
         for key, last in ({"round": summary["rounds"], **ends}).items():
             numbers = table[key].to_numpy() if key in table.column_names else np.array([last])
             if not (numbers.min() >= (key == "round") and numbers.max() <= last):  # or NaN
-                raise ValueError(f"a number of a {key} is not one of its run")
+                raise ValueError(f"a number of a {key} is out of range for its run")
     return table
 
 
@@ -162,8 +162,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             yield file
         except (OSError, ValueError, pa.ArrowException) as error:
             raise FairbanditError(
-                f"{path} cannot be read: {error}. Put it back as it was, or remove the run's "
-                "folder and play it again"
+                f"{path} cannot be read: {error}. Restore the file, or remove the run's folder and "
+                "play the run again"
             ) from error
 
 
@@ -176,32 +176,32 @@ def logs(
         with _opened(folder / name) as file:
             rows += pq.read_metadata(file).num_rows
     if rows < summary["rounds"] * summary["replicas"]:  # an array of all rounds may be too large
-        raise FairbanditError(f"{folder}: {rows:,} rows are not those of all rounds and replicas")
+        raise FairbanditError(f"{folder}: {rows:,} rows are too few for all rounds and replicas")
     return (read(folder, name, summary, columns) for name in names)
 
 
 def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
-    """Reads every finished run below some folders, once, in the order of the places.
+    """Reads every finished run below some folders once, sorted by path.
 
-    Numbers in the names of places count by value.
+    Numbers in paths are sorted by value.
 
     Raises:
-        FairbanditError: a folder does not exist, a file is no summary, or there is no run.
+        FairbanditError: a folder does not exist, a summary is not valid, or no run was found.
     """
-    found: dict[str, tuple[str, str]] = {}
+    places: dict[str, tuple[str, str]] = {}
     for folder in folders:
         if not folder.is_dir():
             raise FairbanditError(f"{folder} is not a folder")
         for path in finished_below(folder):
             place = os.path.relpath(path, folder)
             shown = str(folder / place) if len(folders) > 1 else place
-            found.setdefault(os.path.realpath(path), (shown, path))
-    if not found:
+            places.setdefault(os.path.realpath(path), (shown, path))
+    if not places:
         raise FairbanditError(
             f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
         )
-    ordered = sorted(found.values(), key=lambda pair: natural_order(pair[0], True))
+    ordered = sorted(places.values(), key=lambda pair: natural_order(pair[0], True))
     runs = [SavedRun(Path(path), summaries.read(path), place) for place, path in ordered]
     for run in runs:
-        run.summary.pop("identity")  # repeats the config, and compares no runs
+        run.summary.pop("identity")  # repeats the config; comparisons do not use it
     return runs

@@ -1,4 +1,4 @@
-"""Runs that are compared with each other: those in one environment, pooled and labelled."""
+"""Scenes: the runs in one environment, pooled and labelled, which are compared with each other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Scene:
     """The runs in one environment, in the order in which figures and reports list them.
 
     Attributes:
-        name: the environment's name, with what sets it apart from others of this name.
+        name: the environment's name, with the settings that distinguish it from others.
         runs: the runs, labelled.
     """
 
@@ -46,34 +46,34 @@ class Scene:
 
     @cached_property
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
-        """The distribution of the true (noise-free) rewards of each group; None without a truth.
+        """The distribution of the true (noise-free) rewards of each group; None where not known.
 
-        It has the columns value, density and cdf, and is that of the first run that stored any,
+        It has the columns value, density and cdf, and comes from the first run that stored it,
         since all runs have the same environment.
         """
         stored = (run.rewards for pooled in self.runs for run in pooled.runs)
-        known = (rewards for rewards in stored if any(one is not None for one in rewards))
+        known = (rewards for rewards in stored if any(group is not None for group in rewards))
         return next(known, (None,) * len(self.groups))
 
     @property
     def metrics(self) -> list[str]:
-        """The columns of all metrics of any run, the regrets first."""
+        """The columns of the metrics of all runs, the regrets first."""
         return union(run.metrics for run in self.runs)
 
     @property
     def differences(self) -> list[str]:
-        """The keys of the settings in which the runs differ, other than in how they were played."""
+        """The keys in which the runs differ, except keys that do not affect results."""
         return _differences([run.settings for run in self.runs], "policy")
 
     def among(self, runs: Sequence[PooledRuns]) -> Scene:
-        """Returns the same scene with some of its runs, labelled by what sets these apart."""
+        """Returns the scene with only some of its runs, labelled by their differences."""
         return Scene(self.name, _labelled(runs))
 
     def only(self, policies: Sequence[str] | None) -> Scene:
-        """Returns the same scene with the runs of some policies; None stands for all.
+        """Returns the scene with only the runs of some policies; None selects all.
 
         Raises:
-            FairbanditError: there is no run of any of them.
+            FairbanditError: none of the policies has a run.
         """
         if policies is None:
             return self
@@ -86,80 +86,80 @@ class Scene:
 
 
 def read_scenes(folders: Sequence[Path]) -> list[Scene]:
-    """Reads the runs below some folders as `read_runs` does, one scene for each environment."""
+    """Reads the runs below some folders, and returns one scene for each environment."""
     return scenes_of(read_runs(folders))
 
 
 def scenes_of(runs: Sequence[SavedRun]) -> list[Scene]:
-    """Pools runs, and arranges them in scenes, one for each environment."""
-    found: dict[str, list[PooledRuns]] = {}
+    """Pools runs, and returns one scene for each environment."""
+    by_environment: dict[str, list[PooledRuns]] = {}
     for run in pool(runs):
-        found.setdefault(_environment(run.settings), []).append(run)
-    firsts = [alike[0].settings for alike in found.values()]
-    names = labels(firsts, "environment")
-    scenes = [Scene(n, _labelled(alike)) for n, alike in zip(names, found.values(), strict=True)]
+        by_environment.setdefault(_environment(run.settings), []).append(run)
+    groups = list(by_environment.values())
+    names = labels([group[0].settings for group in groups], "environment")
+    scenes = [Scene(n, _labelled(group)) for n, group in zip(names, groups, strict=True)]
     return sorted(scenes, key=lambda scene: scene.name)
 
 
 def labels(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
-    """Names each of some policies or environments by the settings that distinguish it.
+    """Labels policies or environments by the settings that distinguish them.
 
     Args:
-        settings: the settings of each.
-        kind: `policy`, or `environment`, which only its own parameters distinguish.
+        settings: the settings of each run.
+        kind: `policy`, or `environment`, which is distinguished by its own parameters only.
 
     Returns:
-        The name of each, with the settings in which those of that name differ, but for how or from
-        where a run was played. A key with one value wherever it is found, such as a parameter of a
-        part that only some policies have, is left out if the other settings distinguish as many.
+        For each, its name and the settings in which runs of that name differ, except settings that
+        do not affect results. A key with the same value in all runs that have it, such as a
+        parameter of a part of some policies, is left out if the other keys distinguish as many.
 
     >>> labels([{"policy": "oful", "seed": 0}, {"policy": "oful", "seed": 1},
     ...         {"policy": "gmf", "seed": 0}], "policy")
     ['oful, seed=0', 'oful, seed=1', 'gmf']
     """
     shown: dict[str, dict[str, str]] = {}
-    for name in dict.fromkeys(one[kind] for one in settings):
-        alike = [one for one in settings if one[kind] == name]
+    for name in dict.fromkeys(run[kind] for run in settings):
+        alike = [run for run in settings if run[kind] == name]
         keys = _differences(alike, kind)
-        several = [key for key in keys if len({one[key] for one in alike if key in one}) > 1]
-        by_several, by_all = ({tuple(map(one.get, ks)) for one in alike} for ks in (several, keys))
+        several = [key for key in keys if len({run[key] for run in alike if key in run}) > 1]
+        by_several, by_all = ({tuple(map(run.get, ks)) for run in alike} for ks in (several, keys))
         shown[name] = short_names(several if len(by_several) == len(by_all) else keys)
     return [
-        ", ".join([one[kind], *(f"{shown[one[kind]][key]}={_text(one[key])}" for key in keys)])
-        for one in settings
-        for keys in [[key for key in shown[one[kind]] if key in one]]
+        ", ".join([run[kind], *(f"{shown[run[kind]][k]}={_value_text(run[k])}" for k in keys)])
+        for run in settings
+        for keys in [[key for key in shown[run[kind]] if key in run]]
     ]
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
 def _differences(settings: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
-    """The keys that may set two policies or environments apart, and do."""
-    own = "environment." if kind == "environment" else ""
+    """Returns the differing keys that affect results, for environments only their parameters."""
+    prefix = "environment." if kind == "environment" else ""
     keys = differing(settings)
-    return [key for key in keys if key.startswith(own) and not key.startswith(NO_DIFFERENCE)]
+    return [key for key in keys if key.startswith(prefix) and not key.startswith(NO_DIFFERENCE)]
 
 
 def _labelled(runs: Sequence[PooledRuns]) -> tuple[PooledRuns, ...]:
-    """The runs of one environment with labels of their own.
+    """Returns the runs of one environment, sorted, each with a unique label.
 
-    The policies of `conf/policy/` come first, in their order; those of one policy are in the order
-    of their settings: nothing, numbers, then texts.
+    The policies of `conf/policy/` come first, in their order. Runs of one policy are sorted by
+    their settings: missing values, numbers, then texts.
     """
-    made: dict[str, PooledRuns] = {}
+    labelled: dict[str, PooledRuns] = {}
     for run, label in zip(runs, labels([run.settings for run in runs], "policy"), strict=True):
-        # the same command, twice
-        own = f"{label}, {run.runs[0].folder}" if label in made else label
-        made[own] = replace(run, label=own)
+        # a repeated command makes runs with the same label
+        unique = f"{label}, {run.runs[0].folder}" if label in labelled else label
+        labelled[unique] = replace(run, label=unique)
     named, keys = list(policy_labels()), _differences([run.settings for run in runs], "policy")
 
     def order(run: PooledRuns) -> tuple[Any, ...]:
         place = named.index(run.policy) if run.policy in named else len(named)
         return place, run.policy, [_order(run.settings.get(key)) for key in keys]
 
-    return tuple(sorted(made.values(), key=order))
+    return tuple(sorted(labelled.values(), key=order))
 
 
 def _order(value: Any) -> tuple[int, float, str]:
@@ -169,6 +169,6 @@ def _order(value: Any) -> tuple[int, float, str]:
 
 
 def _environment(settings: Mapping[str, Any]) -> str:
-    """All settings that distinguish environments, but for the places of their data."""
-    own = {k: v for k, v in settings.items() if k.startswith("environment") and k not in PLACES}
-    return json.dumps(own, sort_keys=True)
+    """Returns all settings of an environment as one text, except the places of its data."""
+    kept = {k: v for k, v in settings.items() if k.startswith("environment") and k not in PLACES}
+    return json.dumps(kept, sort_keys=True)

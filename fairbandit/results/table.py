@@ -1,4 +1,4 @@
-"""Pooled runs as one table: for files, all of it; to read, the most useful columns."""
+"""Tables of pooled runs: the complete table for files, and an overview for the screen."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ from fairbandit.results.runs import FOLDER, KEYS
 from fairbandit.run.table import Sheet, meanings, metric_header, spread
 
 ENDINGS = (".parquet", ".csv")
-"""The endings of the files that a table can be written to."""
+"""The suffixes of the files that a table can be written to."""
 
-_FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")  # where a spreadsheet runs a text
+# matches texts that a spreadsheet would run as formulas
+_FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
 
 
 def tidy(rows: Sequence[PooledRuns]) -> pa.Table:
-    """Makes one table of pooled runs, a row each.
+    """Makes one table of pooled runs, with one row for each.
 
-    Its columns are `KEYS` but for a seed over which all rows are pooled, the settings in which the
-    rows differ, and the results; what a row does not have is null.
+    The columns are `KEYS`, without the seed if all rows pool seeds; the other settings in which
+    the rows differ; and the results. Missing values are null.
     """
     settings, results = [row.settings for row in rows], [row.results() for row in rows]
-    shown = [key for key in KEYS if any(key in one for one in settings)]
+    shown = [key for key in KEYS if any(key in row for row in settings)]
     shown += [key for key in differing(settings) if key not in KEYS]
-    columns = {key: _column([one.get(key) for one in settings]) for key in shown}
-    columns |= {name: _column([one.get(name) for one in results]) for name in union(results)}
+    columns = {key: _column([row.get(key) for row in settings]) for key in shown}
+    columns |= {name: _column([row.get(name) for row in results]) for name in union(results)}
     return pa.table(columns)
 
 
 def overview(rows: Sequence[PooledRuns]) -> Sheet:
-    """Returns a table with a row for each setting; single runs have their folders.
+    """Returns a table with one row for each setting; single runs also show their folders.
 
-    Policies have a mark if they know the truth. Metrics are mean ± standard deviation over all
-    replicas. What is the same in several rows, policies and results aside, stands above.
+    A star marks policies that know the truth. Metrics are mean ± standard deviation over all
+    replicas. Values that all rows share, except policies and results, are written above the table.
     """
     always = ("policy", "environment", "rounds", "replicas")
     apart = [key for key in distinguishing([row.settings for row in rows]) if key not in always]
@@ -53,7 +54,7 @@ def overview(rows: Sequence[PooledRuns]) -> Sheet:
         "policy": [f"{row.policy}{' *' * row.knows_truth}" for row in rows],
         "environment": [row.runs[0].summary["environment"] for row in rows],
         **{
-            name: [_shown(row.settings.get(key)) for row in rows]
+            name: [_cell(row.settings.get(key)) for row in rows]
             for key, name in short_names(apart).items()
         },
         "rounds": [f"{row.rounds:,}" for row in rows],
@@ -79,22 +80,22 @@ def overview(rows: Sequence[PooledRuns]) -> Sheet:
     return Sheet([*named, *results], cells, len(named), above, below)
 
 
-def _shown(value: Any) -> str:
+def _cell(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Writes a table as Parquet or CSV, as the file's suffix says, whole or not at all.
+    """Writes a table atomically as Parquet or CSV, according to the file's suffix.
 
-    In CSV, a text that a spreadsheet would run as a formula begins with an apostrophe.
+    In CSV, an apostrophe is put before a text that a spreadsheet would run as a formula.
 
     Raises:
-        FairbanditError: the ending is unknown.
+        FairbanditError: the suffix is unknown.
         OSError: the file cannot be written.
     """
     if path.suffix not in ENDINGS:
         raise FairbanditError(
-            f"{path} must end in {' or '.join(ENDINGS)}, which says how the table is written"
+            f"{path} must end in {' or '.join(ENDINGS)}, which sets the format of the table"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_aside(path) as file:
@@ -115,7 +116,7 @@ def _inert(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _column(values: Sequence[Any]) -> pa.Array:
     types = {type(value) for value in values if value is not None}
-    with suppress(pa.ArrowException, OverflowError):  # of an integer of more than 64 bits
+    with suppress(pa.ArrowException, OverflowError):  # integers beyond 64 bits become texts
         if len(types) == 1 or types <= {int, float}:
             return pa.array(values, None if types else pa.float64())
     return pa.array([v if v is None or isinstance(v, str) else json.dumps(v) for v in values])

@@ -1,1 +1,1 @@
-"""Plays one run by `execute.execute`. Nothing is imported here, so that readers load no writers."""
+"""Plays one run, by `execute.execute`. This file imports nothing, to keep readers of runs light."""

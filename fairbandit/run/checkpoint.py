@@ -1,8 +1,8 @@
 """Checkpoints, from which an interrupted run continues as if it had never stopped.
 
-A checkpoint is one file in the run's folder, replaced by the next and removed when the run is
-finished. It is written at the end of a piece of rounds when `SECONDS` have gone by, or as many as
-the environment variable FAIRBANDIT_CHECKPOINT_SECONDS says; 0 writes one after every piece.
+A checkpoint is one file in the run's folder. The next checkpoint replaces it, and it is removed
+when the run finishes. It is written at the end of a piece of rounds once `SECONDS` have passed; the
+environment variable FAIRBANDIT_CHECKPOINT_SECONDS changes this time, and 0 writes after each piece.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SAVED: Any = mapping(identity=Plain, parts=_PARTS, contents=_CONTENTS)
 class Checkpoints:
     """Writes and reads the checkpoint of one run.
 
-    A run continues from a checkpoint of the same `identity.continued` only.
+    A run continues only from a checkpoint with the same `identity.continued`.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
@@ -48,39 +48,39 @@ class Checkpoints:
         self._last = time.perf_counter()
 
     def load(self) -> dict[str, Any] | None:
-        """Returns what was last saved, with `parts`, or None.
+        """Returns the contents of the last checkpoint, with `parts`; None if there is none.
 
         Raises:
-            FairbanditError: the checkpoint cannot be read or belongs to another run, or a Parquet
-                file that was finished before it is missing or has changed.
+            FairbanditError: the checkpoint cannot be read or belongs to another run, or one of
+                the Parquet files that it refers to is missing or has changed.
         """
         if not self._path.exists():
             return None
-        with self.restoring("is no whole checkpoint"):
+        with self.restoring("is not a complete checkpoint"):
             saved = state.read(self._path)
             msgspec.convert(saved, _SAVED)
             different = differences(saved["identity"], self._identity)
         if different:
-            raise self._refused(f"is of a run that differs from this one: {'; '.join(different)}")
+            raise self._refused(f"belongs to a different run: {'; '.join(different)}")
         for name, digest in saved["parts"].items():
             part = self._folder / ROUNDS / name
             if not part.is_file() or sha256(part) != digest:
-                raise self._refused(f"builds upon {part}, which is not as it was")
+                raise self._refused(f"refers to {part}, which is missing or has changed")
         return {**saved["contents"], "parts": saved["parts"]}
 
     @contextmanager
     def restoring(self, why: str = "does not fit the run") -> Iterator[None]:
-        """Refuses the checkpoint if what is restored from it in the block raises an error."""
+        """Refuses the checkpoint if restoring its contents in the block raises an error."""
         try:
             yield
-        except Exception as error:  # a file from an untrusted source may cause any
+        except Exception as error:  # an untrusted file may cause any error
             raise self._refused(f"{why} ({error})") from error
 
     def _refused(self, why: str) -> FairbanditError:
         return FairbanditError(
-            f"{self._path} {why}. Put things back as they were to go on with it, or remove it to "
-            "start this run over in its folder; resume=false starts from round 1 in a new folder "
-            "and leaves this one as it is"
+            f"{self._path} {why}. Restore the earlier state to continue from the checkpoint, or "
+            "remove it to start this run over in its folder; resume=false starts from round 1 in "
+            "a new folder and leaves this folder unchanged"
         )
 
     @property
@@ -89,11 +89,11 @@ class Checkpoints:
         return time.perf_counter() - self._last >= self._seconds
 
     def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
-        """Replaces the checkpoint; if it cannot be written, the last one stays.
+        """Replaces the checkpoint; if writing fails, the previous checkpoint stays.
 
         Args:
             contents: nested plain data and tensors.
-            parts: the hash of each Parquet file that is finished, by its name.
+            parts: the hashes of the finished Parquet files, by name.
         """
         whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}
         state.write(state.packed(whole), self._path)

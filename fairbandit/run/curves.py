@@ -2,8 +2,8 @@
 
 A run writes them to one small file, `curves.parquet`, which tables, figures, the dashboard and
 `fairbandit.load` read. It is a long table with a row for each curve and round: `metric` (its
-column, or `selection_rate/GROUP`), `round`, `count`, `mean` and `std` over the replicas that know
-the metric, and in the last row of each curve `final`, the value in each replica.
+column, or `selection_rate/GROUP`), `round`, `count`, `mean` and `std` over the replicas where the
+metric is known, and in the last row of each curve `final`, the value in each replica.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairbandit.maths.moments import Floats
 from fairbandit.streams import CHUNK_ROUNDS
 
 RATE = "selection_rate"
-"""How the names of the curves of selection rates begin, before `/` and the group."""
+"""The curve of a group's selection rate has this name, followed by `/` and the group."""
 
 EVEN, LOG = 300, 600
 """The largest numbers of evenly spaced and of log-spaced rounds of a curve; TensorBoard keeps at
@@ -44,8 +44,8 @@ class Curve:
     """A metric, reduced over rounds 1 … t, for some rounds t.
 
     Attributes:
-        rounds: the rounds t, ascending, with T.
-        count: how many replicas the metric is known of.
+        rounds: the rounds t, ascending; T is the last.
+        count: the number of replicas where the metric is known.
         mean: the mean over replicas; NaN where the metric is not known.
         std: the standard deviation over replicas (ddof 1); NaN with one replica.
         final: the metric after round T in each replica, (B,).
@@ -59,7 +59,7 @@ class Curve:
 
 
 def log_spaced(rounds: int, points: int) -> NDArray[np.int64]:
-    """Returns rounds from 1 to T: all if few, else log-spaced ones.
+    """Returns up to `points` log-spaced rounds from 1 to T, or all rounds if T is smaller.
 
     >>> log_spaced(5, 10).tolist(), log_spaced(1000, points=4).tolist()
     ([1, 2, 3, 4, 5], [1, 10, 100, 1000])
@@ -70,7 +70,7 @@ def log_spaced(rounds: int, points: int) -> NDArray[np.int64]:
 
 
 def sampled_rounds(rounds: int) -> NDArray[np.int64]:
-    """Returns the rounds at which curves are sampled: evenly and log-spaced ones from 1 to T."""
+    """Returns the rounds at which curves are sampled, evenly spaced and log-spaced from 1 to T."""
     even = np.linspace(1, rounds, min(EVEN, rounds)).round().astype(np.int64)
     return np.union1d(even, log_spaced(rounds, LOG))
 
@@ -78,10 +78,10 @@ def sampled_rounds(rounds: int) -> NDArray[np.int64]:
 def sampled(
     rounds: int, metrics: Iterable[str], groups: Sequence[str]
 ) -> dict[str, NDArray[np.int64]]:
-    """Returns the rounds of every curve of a run, by its name; many groups have no curves.
+    """Returns the rounds of every curve of a run, by name; groups only up to `MAX_GROUPS`.
 
-    Candidates received are known at the ends of pieces of `CHUNK_ROUNDS` rounds, so selection rates
-    are sampled at the first such end from each sampled round on.
+    The numbers of received candidates are known only at the ends of pieces of `CHUNK_ROUNDS`
+    rounds, so selection rates are sampled at the first such end at or after each sampled round.
     """
     steps = sampled_rounds(rounds)
     ends = np.unique(np.minimum(-(-steps // CHUNK_ROUNDS) * CHUNK_ROUNDS, rounds))
@@ -89,8 +89,8 @@ def sampled(
     return dict.fromkeys(metrics, steps) | {f"{RATE}/{name}": ends for name in drawn}
 
 
-def table(curves: Mapping[str, Curve]) -> pa.Table:
-    """Returns curves by their names as a table of `SCHEMA`."""
+def to_table(curves: Mapping[str, Curve]) -> pa.Table:
+    """Converts curves by name to a table of `SCHEMA`."""
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     for name, curve in curves.items():
         columns["metric"] += [name] * len(curve.rounds)
@@ -101,10 +101,10 @@ def table(curves: Mapping[str, Curve]) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def of_table(read: pa.Table) -> dict[str, Curve]:
-    """Returns the curves in a table of `SCHEMA` by their names."""
-    found = {}
-    for name, rows in read.to_pandas().groupby("metric", sort=False):
+def from_table(table: pa.Table) -> dict[str, Curve]:
+    """Returns the curves in a table of `SCHEMA`, by name."""
+    curves = {}
+    for name, rows in table.to_pandas().groupby("metric", sort=False):
         rounds, count, mean, std = (rows[key].to_numpy() for key in SCHEMA.names[1:5])
-        found[name] = Curve(rounds, count, mean, std, rows["final"].iloc[-1])
-    return found
+        curves[name] = Curve(rounds, count, mean, std, rows["final"].iloc[-1])
+    return curves

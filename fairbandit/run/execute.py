@@ -1,4 +1,4 @@
-"""Plays one run and writes its files: batches of replicas are played one after the other."""
+"""Plays one run, batch by batch of replicas, and writes its files."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from fairbandit.run.tensorboard import EventWriter, config_text, layout, scalars
 from fairbandit.streams import CHUNK_ROUNDS
 
 THREADS = 1
-"""Torch's threads where a run leaves them unset.
+"""The number of torch threads of a run that does not set it.
 
-Tensors are small: on two quiet cores a second thread saves at most a quarter of the time, and
-beside another busy process it costs twenty times as much. A sweep uses cores by running jobs.
+Tensors are small: a second thread saves at most a quarter of the time on two idle cores, and makes
+a run twenty times slower beside another busy process. A sweep uses cores by running jobs.
 """
 
 BUDGET = 2**30
-"""About how many bytes the pasts of all replicas in one batch may take."""
+"""The approximate limit, in bytes, on the pasts of all replicas in one batch."""
 
-_BESIDE = 8  # numbers kept for a candidate beside its features: group, score, rewards, rank, …
+_EXTRA = 8  # numbers kept per candidate in addition to its features: group, score, rank, …
 
 Watch = Callable[[int, Mapping[str, float]], None]
-"""Called during a run with a round t, and the mean over replicas of each metric after round t."""
+"""Called during a run with a round t and the mean over replicas of each metric after round t."""
 
 
 def execute(
@@ -59,23 +59,23 @@ def execute(
     progress: bool = True,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """Plays a policy in an environment and writes what came of it; returns the summary.
+    """Plays a policy in an environment, writes the results, and returns the summary.
 
-    A finished run is left as it is while nothing that decides its results has changed. If
-    something has, its files move to the sibling `NAME.old-HASH`, and the run is played again. A
-    run that was cut off continues from its last checkpoint.
+    A finished run is kept while its identity, which determines its results, is the same. If the
+    identity has changed, the files move to the sibling `NAME.old-HASH`, and the run is played
+    again. An interrupted run continues from its last checkpoint.
 
     Args:
-        config: plain data: `policy` and `environment` as `fairbandit.build` takes them, and any
-            of the keys of `Settings`.
-        folder: where its files go, the summary last of all.
-        wait: if another process writes to the folder, waits until it is done.
-        started: is called when a run begins, once its folder is locked: with an empty text, or
-            with the round at which an interrupted run continues.
-        replaced: is called with one line when results were set aside: the reason and their folder.
-        progress: shows a progress bar where there is a terminal.
-        watch: is called after each piece of rounds while the first batch of replicas is played. An
-            exception that it raises leaves the run unfinished.
+        config: plain data: `policy` and `environment` as for `fairbandit.build`, and any keys of
+            `Settings`.
+        folder: the folder of the run; the summary is written there last.
+        wait: waits while another process writes to the folder, instead of raising an error.
+        started: called when a run begins and its folder is locked: with an empty text, or with
+            the round at which an interrupted run continues.
+        replaced: called when old results were set aside, with the reason and their folder.
+        progress: shows a progress bar on a terminal.
+        watch: called after each piece of rounds of the first batch of replicas. An exception that
+            it raises leaves the run unfinished.
 
     Raises:
         FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
@@ -92,7 +92,7 @@ def execute(
             environment: Environment = registry.create("environment", world)
             now = identity(policy, world, checked)  # missing data may have been downloaded
             run = _Run(policy, environment, checked, folder, now, watch)
-            run.engine([0])  # raises before anything is written if it cannot be played
+            run.engine([0])  # raises an error before anything is written if it cannot be played
             with writing(folder):
                 if summary is not None:
                     aside = set_aside(folder)
@@ -103,7 +103,7 @@ def execute(
         summary, changed = finished(folder, now, resume=checked.resume)
         if summary is None or changed:
             raise
-        return summary  # which takes no writing
+        return summary  # a finished run in a read-only folder
 
 
 class _Run:
@@ -160,12 +160,12 @@ class _Run:
             for index in range(first, len(self.batches)):
                 self._play(index, saved, events, advance)
                 saved = None
-        found = self.statistics.curves()
-        if len(self.batches) > 1:  # what was shown so far are the curves of the first batch
+        results = self.statistics.curves()
+        if len(self.batches) > 1:  # TensorBoard has shown only the curves of the first batch
             clear(self.folder, keep=self.parts)
             with closing(self._events()) as events:
-                events.add(scalars(found, 1, self.rounds))
-        files[CURVES] = write_table(self.folder / CURVES, curves.table(found))
+                events.add(scalars(results, 1, self.rounds))
+        files[CURVES] = write_table(self.folder / CURVES, curves.to_table(results))
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         summary = summaries.summarise(
             *(self.config, self.statistics),
@@ -217,7 +217,7 @@ class _Run:
                 self.statistics.load_state(saved["statistics"], replicas)
                 log.load_state(saved["log"])
                 if not 0 < engine.played == saved["round"] <= self.rounds:
-                    raise ValueError("it is of another round")
+                    raise ValueError("it belongs to another round")
             advance(engine.played * len(replicas))
             events.add(scalars(self.statistics.curves(), 1, self.rounds))
         for piece in engine.play():
@@ -244,18 +244,18 @@ class _Run:
 
 
 def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -> list[range]:
-    """Divides replicas into batches of nearly equal size, and returns the numbers in each.
+    """Divides replicas into batches of nearly equal size; returns the replica numbers of each.
 
-    The rule assumes that a replica keeps every candidate it has seen, and one piece of pools of
+    The rule assumes that a replica keeps every candidate it has seen, and the pools of one piece of
     `CHUNK_ROUNDS` rounds: (T + CHUNK_ROUNDS)·K·(d + 8) numbers of 8 bytes. It does not depend on
-    the machine, so that a config always gives the same batches and therefore the same files.
+    the machine, so a config always gives the same batches and therefore the same files.
 
     >>> replica_batches(10, rounds=5000, places=4, features=17)
     [range(0, 10)]
     >>> replica_batches(5, rounds=200_000, places=10, features=40)
     [range(0, 1), range(1, 2), range(2, 3), range(3, 4), range(4, 5)]
     """
-    each = (rounds + CHUNK_ROUNDS) * places * (features + _BESIDE) * 8
+    each = (rounds + CHUNK_ROUNDS) * places * (features + _EXTRA) * 8
     most = max(1, BUDGET // each)
     count = -(-replicas // most)
     ends = [replicas * index // count for index in range(count + 1)]

@@ -1,4 +1,4 @@
-"""The folder of a run, which one process at a time may write to."""
+"""The folder of a run. Only one process at a time writes to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files import UNFINISHED, fresh
 
 SUMMARY = "summary.json"
-"""The summary. It is written last, so that a folder with this file holds a finished run."""
+"""The summary. It is written last, so a folder with this file holds a finished run."""
 
 EVENTS = "events.out.tfevents.*.fairbandit"
 """The TensorBoard event files that a run writes."""
@@ -43,24 +43,24 @@ LOCK = ".lock"
 """The file that a process locks with `flock` while it writes to the folder, and then removes."""
 
 ERROR = "error.txt"
-"""Why a job of a sweep failed, in the folder of the job; the last line is the error in short."""
+"""The error of a failed job of a sweep, in the folder of the job; the last line is a short form."""
 
-_REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # how the name of a folder set aside ends
+_REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # the end of the name of a folder set aside
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
 
 class StorageError(FairbanditError):
-    """A folder cannot be written to: the disk is full or read-only, or it is forbidden."""
+    """A folder cannot be written to: the disk is full or read-only, or permission is denied."""
 
 
 @contextmanager
 def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None]:
-    """Makes a folder and locks it; the lock of a killed process is free.
+    """Creates a folder and locks it; the lock of a killed process is released.
 
     Raises:
         StorageError: the folder cannot be written to.
-        FairbanditError: another process holds it, with the message `taken`; with `wait`, this
+        FairbanditError: another process holds the lock; the message is `taken`. With `wait`, this
             process waits instead.
     """
     lock = FileLock(folder / LOCK)
@@ -73,7 +73,7 @@ def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None
     try:
         yield
     finally:
-        with suppress(OSError):  # as when the folder has become read-only
+        with suppress(OSError):  # for example, the folder has become read-only
             (folder / LOCK).unlink(missing_ok=True)
         lock.release()
 
@@ -81,8 +81,8 @@ def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None
 def set_aside(folder: Path) -> Path:
     """Moves the files of a finished run to the sibling `NAME.old-HASH`, which readers ignore.
 
-    HASH is of the summary, which goes first: if the process is killed midway, the folder holds an
-    unfinished run.
+    HASH is a hash of the summary, which is moved first: if the process is killed midway, the folder
+    holds an unfinished run.
     """
     digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()[:12]
     aside = fresh(folder.absolute().with_name(f"{folder.absolute().name}.old-{digest}"))
@@ -94,16 +94,16 @@ def set_aside(folder: Path) -> Path:
 
 
 def clear(folder: Path, keep: Collection[str] = ()) -> None:
-    """Removes what an interrupted run left in a folder, except for Parquet files to keep."""
-    left = [path for path in folder.glob(f"{ROUNDS}/part-*") if path.name not in keep]
-    left += folder.glob(EVENTS)
-    left += folder.glob(f"*{UNFINISHED}")
-    for path in left:
+    """Removes the files of an interrupted run from a folder, except for Parquet files to keep."""
+    leftover = [path for path in folder.glob(f"{ROUNDS}/part-*") if path.name not in keep]
+    leftover += folder.glob(EVENTS)
+    leftover += folder.glob(f"*{UNFINISHED}")
+    for path in leftover:
         path.unlink(missing_ok=True)
 
 
 def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks through a folder and all folders below it, as `os.walk`, but for replaced results.
+    """Walks through a folder and its subfolders like `os.walk`, but skips replaced results.
 
     Raises:
         FairbanditError: a folder cannot be read.
@@ -118,10 +118,10 @@ def _refuse(error: OSError) -> None:
 
 
 def finished_below(folder: Path) -> Iterator[str]:
-    """Yields the folders of the finished runs below a folder, but for replaced results.
+    """Yields the folders of the finished runs below a folder, except for replaced results.
 
-    A job whose last attempt failed does not count as finished, whatever an earlier attempt left
-    in its folder.
+    A job whose last attempt failed does not count as finished, even if an earlier attempt left a
+    summary in its folder.
     """
     for place, folders, files in walk(folder):
         if SUMMARY in {*files, *folders} and ERROR not in files:
@@ -130,7 +130,7 @@ def finished_below(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turns the errors of a folder that cannot be written to into one message.
+    """Re-raises an OSError that prevents writing to a folder, with a message for the user.
 
     Raises:
         StorageError: the disk is full or read-only, or the folder may not be written to.
@@ -141,6 +141,6 @@ def writing(folder: Path) -> Iterator[None]:
         if error.errno not in _FULL | _FORBIDDEN:
             raise
         raise StorageError(
-            f"cannot write to {folder}: {os.strerror(error.errno or 0)}. What is finished is "
-            "kept; once the folder can be written to again, the same command goes on from there"
+            f"cannot write to {folder}: {os.strerror(error.errno or 0)}. Finished work is kept; "
+            "once the folder can be written to again, the same command continues from there"
         ) from error

@@ -1,4 +1,4 @@
-"""The identity of a run: all that decides its results, by which a finished run is recognised."""
+"""The identity of a run: all data that determine its results, to recognise finished runs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _HASHES = ("plugins", "data")
 
 
 def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Returns all that decides the results of a run, as plain data, without loading its data.
+    """Returns everything that determines the results of a run, as plain data, without loading data.
 
-    The package counts by its version alone, so whoever edits it plays anew with `resume=false`.
+    Of fairbandit, only the version counts. After editing the package itself, use `resume=false`.
 
     Args:
         policy: the policy.
@@ -38,10 +38,10 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         settings: all other keys of the config.
 
     Returns:
-        `config`, without what changes no result; `version` of fairbandit; `plugins`, one hash of
-        the files of all plugin folders from which the parts, the environment and the metrics come,
-        empty if there are none; and `data`, the fingerprint of the environment. A hash is null
-        where a file is missing.
+        `config`, without the keys that do not affect results; `version` of fairbandit; `plugins`,
+        one hash of the files of all plugins that define the parts, the environment and the
+        metrics, empty without plugins; and `data`, the fingerprint of the environment. A hash is
+        null if a file is missing.
     """
     known = registry.lookup("environment", str(world.get("name")))
     described = registry.completed("environment", world)
@@ -54,7 +54,7 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         chosen["rounds"] = known.rounds
     config = {"policy": parts, "environment": described, **chosen}
     try:
-        found = {
+        result = {
             "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
             "version": version.VERSION,
             "plugins": _sources([*map(type, policy.parts.values()), known, *metrics]),
@@ -62,49 +62,49 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         }
     except OSError as error:
         raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-    return dict(json.loads(json.dumps(summaries.finite(found))))
+    return dict(json.loads(json.dumps(summaries.finite(result))))
 
 
 def continued(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns all that must be the same for a run to continue from a checkpoint."""
+    """Returns the data that must be equal for a run to continue from a checkpoint."""
     versions = {name: metadata.version(name) for name in ("torch", "numpy")}
     return {**identity, **versions, "grid": CHUNK_ROUNDS}
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Lists in words how two identities differ, the keys of their configs first.
+    """Describes the differences between two identities, the keys of their configs first.
 
-    Hashes are listed without their values. An unknown hash, as of a missing file, counts as
+    Hashes are listed without their values. An unknown hash, as with a missing file, counts as
     changed.
 
     >>> differences({"config": {"seed": 0}, "version": "0.1", "plugins": "a", "data": None},
     ...             {"config": {"seed": 1}, "version": "0.2", "plugins": "b", "data": None})
     ['seed: 0 there, 1 here', 'version: "0.1" there, "0.2" here', 'plugins changed', 'data changed']
     """
-    old, new = (_texts(one) for one in (then, now))
-    found = []
+    old, new = _json_texts(then), _json_texts(now)
+    changes = []
     for key in {**old, **new}:
         there, here = old.get(key, "nothing"), new.get(key, "nothing")
         if key in _HASHES and (there != here or here == "null"):
-            found.append(f"{key} changed")
+            changes.append(f"{key} changed")
         elif there != here:
-            found.append(f"{key}: {there} there, {here} here")
-    return found
+            changes.append(f"{key}: {there} there, {here} here")
+    return changes
 
 
-def _texts(identity: Mapping[str, Any]) -> dict[str, str]:
+def _json_texts(identity: Mapping[str, Any]) -> dict[str, str]:
     texts = {key: json.dumps(value, ensure_ascii=False) for key, value in dotted(identity)}
     return {key.removeprefix("config."): text for key, text in texts.items()}
 
 
 def _sources(classes: Iterable[type[Any]]) -> str | None:
-    """Returns one hash of the files of all plugins that define a class or one of its bases."""
+    """Returns one hash of the files of all plugins that define the classes or their bases."""
     places = set()
     for cls in classes:
         for base in cls.__mro__:
             place = plugins.folder_of(base)
-            own = base.__module__.partition(".")[0] == __name__.partition(".")[0]
-            if place is None and base is cls and not own:  # of a script, or made at a prompt
+            ours = base.__module__.partition(".")[0] == __name__.partition(".")[0]
+            if place is None and base is cls and not ours:  # from a script or an interactive prompt
                 file = getattr(sys.modules.get(cls.__module__), "__file__", None)
                 if file is None:
                     return None
@@ -116,7 +116,7 @@ def _sources(classes: Iterable[type[Any]]) -> str | None:
 
 @cache
 def _hash_of_modules(place: Path) -> str:
-    """Returns a hash of a module, or of all modules below a folder, once in a process."""
+    """Returns a hash of a module, or of all modules below a folder, cached for the process."""
     if place.is_file():
         return sha256(place)
     files = sorted(place.rglob("*.py"))
@@ -126,15 +126,15 @@ def _hash_of_modules(place: Path) -> str:
 def finished(
     folder: Path, now: Mapping[str, Any], *, resume: bool
 ) -> tuple[dict[str, Any] | None, str]:
-    """Looks for a finished run in the folder of a run of the identity `now`.
+    """Looks for a finished run in the folder of a run with the identity `now`.
 
     Returns:
-        The summary, None if there is no finished run, and why its results are not those that the
-        run would give, empty if they are.
+        The summary, or None without a finished run; and the reasons why the run would now give
+        other results, or an empty text.
 
     Raises:
-        FairbanditError: the run in the folder was asked for with another config, by the same code:
-            it is another run, and stays; with `resume` false, there is any run.
+        FairbanditError: the same code has played another config in the folder, so that the results
+            of another run would be replaced; or `resume` is false and the folder holds any run.
     """
     if not resume and any((folder / name).exists() for name in (SUMMARY, CHECKPOINT)):
         raise FairbanditError(
@@ -145,15 +145,15 @@ def finished(
     summary = summaries.read(folder)
     then = summary["identity"]
     if all(then.get(key) == now[key] for key in ("version", "plugins")):
-        different = differences(*({"config": one["config"]} for one in (then, now)))
+        different = differences({"config": then["config"]}, {"config": now["config"]})
         if different:
             raise FairbanditError(
-                f"{folder} already holds a finished run ({SUMMARY}) that differs from this one: "
+                f"{folder} already holds a finished run ({SUMMARY}) of a different config: "
                 f"{'; '.join(different)}. Choose another output folder; resume=false makes a new "
-                "one"
+                "folder"
             )
     why = differences(then, now)
     if not why:  # a run may have been killed after its summary was written
-        with suppress(OSError):  # as of a folder that is read-only
+        with suppress(OSError):  # for example, the folder is read-only
             (folder / CHECKPOINT).unlink(missing_ok=True)
     return summary, ", ".join(why)

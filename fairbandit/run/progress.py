@@ -1,4 +1,4 @@
-"""The progress of runs and of sweeps, as bars on a terminal."""
+"""Progress bars of runs and of sweeps on a terminal."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _screen = Console(stderr=True)
 
 @contextmanager
 def progress_bar(title: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Shows how much is done and the time left, on terminals only.
+    """Shows the progress and the remaining time, on terminals only.
 
-    A bar that begins while another is shown, as that of a run in a sweep, is a line below it.
+    A bar that begins while another is shown, such as a run in a sweep, appears on the line below.
 
     Args:
-        title: what is running.
-        total: how many things there are to do, such as jobs or rounds of replicas.
-        shown: whether to show the bar at all; workers that run side by side do not.
+        title: the name of the bar.
+        total: the number of steps, such as jobs or rounds of replicas.
+        shown: whether to show the bar; parallel workers show none.
 
     Yields:
-        A function that counts so many more things as done, by default one.
+        A function that advances the bar by the given number of steps, by default 1.
     """
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
     with Progress(

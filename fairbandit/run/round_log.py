@@ -19,7 +19,7 @@ from fairbandit.run.folder import REWARDS
 from fairbandit.streams import CHUNK_ROUNDS
 
 FILE_ROWS = 2**18
-"""About how many rows a file holds, and how many are kept in memory before it is written."""
+"""The approximate number of rows of a file, which are kept in memory until it is written."""
 
 REWARDS_SCHEMA = pa.schema(
     [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
@@ -27,7 +27,7 @@ REWARDS_SCHEMA = pa.schema(
 
 
 def schema(metrics: Iterable[str], picks: int) -> pa.Schema:
-    """Returns the columns of a round log that records some metrics for `picks` picks of a pool."""
+    """Returns the schema of a round log with some metrics and `picks` picks from a pool."""
     counts = ("replica", "round", *(["slot"] if picks > 1 else []), "action", "group")
     others = (column for column in metrics if column not in REGRETS)
     numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *others)
@@ -35,17 +35,17 @@ def schema(metrics: Iterable[str], picks: int) -> pa.Schema:
 
 
 class RoundLog:
-    """Writes one batch's rounds, in files that end on fixed multiples of `CHUNK_ROUNDS`.
+    """Writes the rounds of one batch, in files that end on fixed multiples of `CHUNK_ROUNDS`.
 
-    Rows are ordered by round, then by replica, and each has one pick. With several picks of a pool
-    there is a further column `slot`, from 0, by which rows are ordered last; empty slots have no
-    row, and what belongs to the round, its metrics, stands in the row of slot 0 alone.
+    Each row is one pick, and rows are ordered by round, then by replica. With several picks from a
+    pool, rows are then ordered by a further column `slot`, which counts from 0. Rows for empty
+    slots are left out, and the metrics of a round are in the row of slot 0 only.
 
-    A file is written at once when its last round is known, so that a run that continues from a
-    checkpoint writes the same bytes as an uninterrupted one. `finish` writes the last file.
+    A file is written as soon as its last round is known, so a run that continues from a checkpoint
+    writes the same bytes as an uninterrupted run. `finish` writes the last file.
 
     Attributes:
-        written: the SHA-256 hash of each file written, by its name.
+        written: the SHA-256 hash of each file written, by name.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RoundLog:
         shape, several = played.actions.shape, played.actions.ndim == 3
         slots = torch.arange(shape[2] if several else 1)
         rounds = torch.arange(played.first, played.first + shape[1])
-        # all by round, replica and slot: (N, B, m)
+        # transposed to (N, B, m): round, replica and slot
         picks, groups, *others = (
             value.transpose(0, 1).reshape(shape[1], shape[0], -1)
             for value in (
@@ -93,12 +93,12 @@ class RoundLog:
         return {"waiting": self._columns()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` gave."""
+        """Continues from a state that `state` returned."""
         self._waiting = [list(state["waiting"])] if state["waiting"] else []
-        types = [pa.types.is_floating(kind) for kind in self._schema.types]
-        none = [torch.zeros(0, dtype=torch.float64 if one else torch.int64) for one in types]
+        floats = [pa.types.is_floating(kind) for kind in self._schema.types]
+        empty = [torch.zeros(0, dtype=torch.float64 if real else torch.int64) for real in floats]
         for columns in self._waiting:
-            _table(fitted(columns, none), self._schema)  # raises if they do not fit
+            _table(fitted(columns, empty), self._schema)  # raises an error if they do not fit
 
     def finish(self) -> None:
         """Writes the rows that are not written yet."""
@@ -119,13 +119,13 @@ class RoundLog:
 
 
 def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
-    """Writes the file `REWARDS`, if the environment knows them; returns its hash, by its name."""
+    """Writes `REWARDS` if the environment knows the distributions; returns its hash by its name."""
     pieces = []
     for code in range(len(environment.group_names)):
-        found = environment.reward_distribution(code)
-        if found is not None:
-            codes = torch.full(found.values.shape, code, dtype=torch.int64)
-            pieces.append((codes, found.values, found.density, found.cdf))
+        known = environment.reward_distribution(code)
+        if known is not None:
+            codes = torch.full(known.values.shape, code, dtype=torch.int64)
+            pieces.append((codes, known.values, known.density, known.cdf))
     if not pieces:
         return {}
     columns = [torch.cat(column) for column in zip(*pieces, strict=True)]
@@ -133,7 +133,7 @@ def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
 
 
 def write_table(path: Path, table: pa.Table, **options: Any) -> str:
-    """Writes a Parquet file whole or not at all, and returns its SHA-256 hash."""
+    """Writes a Parquet file atomically, and returns its SHA-256 hash."""
     with written_aside(path) as file:
         pq.write_table(table, file, compression="zstd", write_page_checksum=True, **options)
     return sha256(path)

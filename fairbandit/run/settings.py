@@ -1,4 +1,4 @@
-"""The settings of a run beside its policy and its environment, and the metrics that it records."""
+"""The keys of a config other than its policy and environment, among them the recorded metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAKEN = frozenset(
 """Columns and curves that every run has."""
 
 BY_GROUP = ("selection_rate", "selected", "received")
-"""What summaries give for each group; columns of tables begin with these names."""
+"""The statistics of each group in summaries; columns of tables begin with these names."""
 
 
 @dataclass
@@ -33,18 +33,18 @@ class Settings:
     """The top-level keys of a config.
 
     Attributes:
-        rounds: T; None takes the environment's own.
-        replicas: how many independent runs of the setting are played side by side.
+        rounds: the number of rounds T; None takes the environment's default.
+        replicas: the number of independent runs of the setting, played side by side.
         seed: the seed from which every random stream derives.
-        picks: m, how many candidates are picked of each pool; a smaller pool is taken whole.
-        delay: after how many further rounds rewards come, on average; 0 gives them at once.
-        delay_law: how delays are distributed: `fixed`, or `geometric`, drawn from the seed.
-        device: where tensors live: cpu, cuda, cuda:1, …
-        threads: torch's threads; None takes one, since a sweep uses cores by running jobs.
-        resume: whether an unfinished run is continued, and a finished one left as it is; if not,
-            the run starts over in a new folder.
+        picks: m, the number of candidates picked from each pool; all, if a pool is smaller.
+        delay: the mean number of further rounds after which rewards arrive; 0 means at once.
+        delay_law: the distribution of delays: `fixed`, or `geometric`, drawn from the seed.
+        device: the device of tensors: cpu, cuda, cuda:1, …
+        threads: the number of torch threads; None takes one, since sweeps run jobs in parallel.
+        resume: whether to continue an unfinished run and keep a finished run; if false, the run
+            starts over in a new folder.
         metrics: for each column of the round log, the name of a registered metric, or a mapping
-            with `name` and parameters. Both regrets are always recorded, before these.
+            with `name` and parameters. Both regrets are always recorded first.
     """
 
     rounds: int | None = None
@@ -60,9 +60,9 @@ class Settings:
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the values of nested mappings with dotted keys, each after the prefix.
+    """Yields the values of nested mappings with dotted keys, each key after the prefix.
 
-    A list and an empty mapping are values.
+    Lists and empty mappings count as values.
 
     >>> dict(dotted({"a": {"b": 1, "c": [2]}, "d": {}}))
     {'a.b': 1, 'a.c': [2], 'd': {}}
@@ -79,11 +79,11 @@ MOST = 2**31 - 1
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
-    """Reads and checks the keys of `Settings` in a config; keys left out have their defaults.
+    """Reads and checks the keys of `Settings` in a config; missing keys take their defaults.
 
     Raises:
-        FairbanditError: an unknown or missing key, a wrong type, a value out of range, a metric
-            that cannot be recorded, or a device that cannot be used here.
+        FairbanditError: a key is unknown, `policy` or `environment` is missing, a value has the
+            wrong type or is out of range, a metric cannot be recorded, or the device is not usable.
     """
     given = dict(config)
     for key in ("policy", "environment"):
@@ -91,29 +91,29 @@ def settings(config: Mapping[str, Any]) -> Settings:
         if not isinstance(described, Mapping):
             raise FairbanditError(f"{key} must be a mapping that describes it, got {described!r}")
     try:
-        merged = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
+        checked = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
     except OmegaConfBaseException as error:
         raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
-    assert isinstance(merged, Settings)
+    assert isinstance(checked, Settings)
     for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "picks": 1, "threads": 1}.items():
-        value = getattr(merged, key)
+        value = getattr(checked, key)
         if value is not None and value < least:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")
         if value is not None and value > MOST and key != "seed":
             raise FairbanditError(f"{key} must be at most {MOST:,}, got {value}")
-    Delays(merged.delay, merged.delay_law, merged.seed)
-    merged.metrics = check_metrics(merged.metrics)
-    _check_device(merged.device)
-    return merged
+    Delays(checked.delay, checked.delay_law, checked.seed)
+    checked.metrics = check_metrics(checked.metrics)
+    _check_device(checked.device)
+    return checked
 
 
 def _check_device(device: str) -> None:
-    try:  # to move a number there, and to read it back
+    try:  # to move a number to the device, and to read it back
         torch.ones(1, dtype=torch.float64, device=device).item()
     except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:
         usable = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
         raise FairbanditError(
-            f"device {device!r} cannot be used here: {str(error).splitlines()[0]}; usable ones: "
+            f"device {device!r} cannot be used here: {str(error).splitlines()[0]}; usable devices: "
             f"{', '.join(usable)}"
         ) from error
 
@@ -122,7 +122,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
     """Returns both regrets, and then the metrics of a config, with all their parameters.
 
     Raises:
-        FairbanditError: the value is not one of `Settings.metrics`.
+        FairbanditError: the value is not valid for `Settings.metrics`.
     """
     if not isinstance(given, Mapping | None):
         raise FairbanditError(

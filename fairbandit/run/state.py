@@ -1,7 +1,7 @@
-"""Files of nested plain data with tensors: torch's format, read without pickle, under one digest.
+"""Files of nested plain data with tensors, in torch's format with a digest, read without code.
 
-A file begins with the SHA-256 hash of all that follows, which `torch.save` wrote. It is read with
-`weights_only=True`, so that it can hold tensors and plain data, and no code.
+A file begins with the SHA-256 hash of its other bytes, which `torch.save` wrote. It is read with
+`weights_only=True`, so it can hold tensors and plain data but no code.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _DIGEST = 64  # hexadecimal digits
 
 
 def packed(value: Any) -> bytes:
-    """Returns the contents of a file for nested data.
+    """Serialises nested data to the bytes of a file.
 
     Raises:
-        FairbanditError: the value is, or holds, anything but tensors, numbers, texts, booleans and
+        FairbanditError: the value contains anything except tensors, numbers, texts, booleans and
             None, in mappings with text keys and in lists.
     """
     stream = io.BytesIO()
@@ -36,46 +36,46 @@ def packed(value: Any) -> bytes:
 
 
 def write(contents: bytes, path: Path) -> None:
-    """Writes what `packed` returned, to a file that appears under its name only when complete."""
+    """Writes the bytes that `packed` returned to a file, atomically."""
     with written_aside(path) as file:
         file.write(contents)
 
 
 def unpacked(whole: bytes) -> Any:
-    """The nested data that `packed` made bytes of; tensors return to their devices.
+    """Restores nested data from the bytes that `packed` returned; tensors keep their devices.
 
     Raises:
-        ValueError: the bytes are cut short, damaged, of another kind, or of a device that is not
-            here.
+        ValueError: the bytes are truncated, damaged or of another format, or a tensor's device is
+            not available.
     """
     digest, contents = whole[:_DIGEST], whole[_DIGEST:]
     if digest != hashlib.sha256(contents).hexdigest().encode():
-        raise ValueError("its contents do not have the digest that it begins with")
+        raise ValueError("its contents do not match the digest at its beginning")
     try:
         return torch.load(io.BytesIO(contents), weights_only=True)
-    except Exception as error:  # whatever the file of a stranger may lead to
+    except Exception as error:  # an untrusted file may cause any error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"torch cannot read it: {reason}") from error
 
 
 def read(path: Path) -> Any:
-    """Reads a file that `write` wrote, as `unpacked` does."""
+    """Reads and unpacks a file that `write` wrote."""
     with open_regular(path) as file:
         return unpacked(file.read())
 
 
 def _checked(value: Any, path: str) -> Any:
-    """Returns plain dictionaries, lists and detached tensors, of which files hold nothing else."""
+    """Converts nested data to dictionaries, lists and detached tensors, or raises an error."""
     if isinstance(value, Tensor):
-        # a view would be saved with the whole memory that it looks upon
+        # a view would be saved with its whole underlying storage
         return value.detach().clone(memory_format=torch.contiguous_format)
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _checked(item, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_checked(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    if type(value) in _PLAIN:  # a NumPy number is a float too, and is not read without pickle
+    if type(value) in _PLAIN:  # exact types: NumPy's float64 is a float too, but needs pickle
         return value
     raise FairbanditError(
         f"the state {path.lstrip('.')} cannot be saved: expected tensors, numbers, texts, or "
-        f"mappings and lists of these, got {type(value).__name__}"
+        f"mappings and lists of them, got {type(value).__name__}"
     )

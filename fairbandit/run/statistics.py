@@ -1,4 +1,4 @@
-"""Run statistics: what summaries, curves and TensorBoard need, updated while a run is played."""
+"""Run statistics for summaries, curves and TensorBoard, updated while a run is played."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOTALS = ("finals", "selected", "received")
 
 
 class Samples:
-    """Count, mean and standard deviation over the replicas so far, at some ascending rounds."""
+    """Count, mean and standard deviation over the replicas so far, at given ascending rounds."""
 
     def __init__(self, rounds: NDArray[np.int64]) -> None:
         self.rounds = rounds
@@ -28,7 +28,7 @@ class Samples:
         self.moments[1:] = np.nan
 
     def add(self, first: int, values: Tensor) -> None:
-        """Adds the values of a batch of replicas in consecutive rounds, (B, N) from round first."""
+        """Adds a batch's values, (B, N), in N consecutive rounds that begin with `first`."""
         low, high = np.searchsorted(self.rounds, [first, first + values.shape[1]])
         if low < high:
             sample = values[:, torch.from_numpy(self.rounds[low:high] - first)]
@@ -37,7 +37,7 @@ class Samples:
 
 
 class RunStatistics:
-    """The totals of every replica so far, R in number, and curves over them.
+    """The totals of the R replicas so far, and curves over these replicas.
 
     Attributes:
         finals: each metric of every replica, reduced over its rounds so far, (R,).
@@ -52,22 +52,22 @@ class RunStatistics:
         self.finals = {column: torch.zeros(0, dtype=torch.float64) for column in metrics}
         self.selected, self.received = torch.zeros(2, 0, len(group_names), dtype=torch.int64)
         steps = sampled(rounds, metrics, group_names)
-        self._samples = {name: Samples(own) for name, own in steps.items()}
+        self._samples = {name: Samples(sampled_at) for name, sampled_at in steps.items()}
         self._running: dict[str, RunningReduction] = {}
 
     @property
     def groups_drawn(self) -> tuple[str, ...]:
-        """The names of the groups whose selection rates have curves: of few groups, all."""
+        """The groups whose selection rates have curves: all groups, up to `MAX_GROUPS` of them."""
         return self.group_names if len(self.group_names) <= MAX_GROUPS else ()
 
     @property
     def selection_rate(self) -> Tensor:
-        """Selected ÷ received, (R, G); NaN where none was received."""
+        """Selected ÷ received, (R, G); NaN where no candidate was received."""
         return self.selected.double() / self.received
 
     def start(self, replicas: int) -> None:
-        """Begins a batch of so many replicas."""
-        rows = (0, 0, 0, replicas)  # below those of earlier batches
+        """Begins a batch with the given number of replicas."""
+        rows = (0, 0, 0, replicas)  # below the rows of earlier batches
         self.selected, self.received = pad(self.selected, rows), pad(self.received, rows)
         for column, metric in self.metrics.items():
             self._running[column] = RunningReduction(metric.reduce, replicas)
@@ -95,23 +95,23 @@ class RunStatistics:
         """Returns the curves so far by their names; rounds not played yet have a count of 0."""
         rates = zip(self.groups_drawn, self.selection_rate.unbind(1), strict=False)
         finals = {**self.finals, **{f"{RATE}/{name}": rate for name, rate in rates}}
-        found = {}
+        curves = {}
         for (name, final), samples in zip(finals.items(), self._samples.values(), strict=True):
             count, mean, std = samples.moments
-            found[name] = Curve(samples.rounds, count, mean, std, final.numpy())
-        return found
+            curves[name] = Curve(samples.rounds, count, mean, std, final.numpy())
+        return curves
 
     def state(self) -> dict[str, Any]:
-        """All sums and curves so far, as plain data and tensors."""
+        """Returns all sums and curves so far, as plain data and tensors."""
         return {
-            "samples": [torch.from_numpy(one.moments) for one in self._samples.values()],
+            "samples": [torch.from_numpy(sample.moments) for sample in self._samples.values()],
             "running": {column: running.state() for column, running in self._running.items()},
             **{name: getattr(self, name) for name in _TOTALS},
         }
 
     def load_state(self, state: Mapping[str, Any], replicas: Sequence[int]) -> None:
-        """Continues from a state that `state` gave, in the batch of some replicas."""
-        for count in (replicas[0], len(replicas)):  # those of earlier batches, and these
+        """Continues from a state that `state` returned, within the batch of `replicas`."""
+        for count in (replicas[0], len(replicas)):  # earlier batches, and this batch
             self.start(count)
         read = fitted(state, self.state())
         for name in _TOTALS:

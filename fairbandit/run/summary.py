@@ -26,10 +26,10 @@ from fairbandit.run.settings import BY_GROUP
 from fairbandit.run.statistics import RunStatistics
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
-"""The keys that every summary begins with."""
+"""The first keys of every summary."""
 
 SECONDS = "seconds"
-"""The key that differs between two runs of one command."""
+"""The key of the running time, the only value that differs between repetitions of a run."""
 
 CHECKSUM = "checksum"
 """The key of a summary's own checksum."""
@@ -75,11 +75,11 @@ def summarise(
 
     Args:
         config: settings, `policy` and `environment`.
-        statistics: those of the whole run.
-        seconds: the time from the first pool drawn to the last file closed, without what an
-            interrupted run played after its last checkpoint.
+        statistics: the statistics of the whole run.
+        seconds: the time from the first pool drawn to the last file closed, without the rounds
+            that an interrupted run played after its last checkpoint.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
-        identity: all that decides the results of the run.
+        identity: the identity of the run.
     """
     names = statistics.group_names
     summary = {
@@ -90,14 +90,14 @@ def summarise(
         "knows_truth": _knows_truth(config["policy"]),
         "metrics": {
             column: {
-                **_spread(statistics.finals[column]),
+                **_statistic(statistics.finals[column]),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
             for column, metric in statistics.metrics.items()
         },
         **{
-            key: dict(zip(names, map(_spread, getattr(statistics, key).unbind(1)), strict=True))
+            key: dict(zip(names, map(_statistic, getattr(statistics, key).unbind(1)), strict=True))
             for key in BY_GROUP
         },
         SECONDS: max(round(seconds, 6), 1e-6),
@@ -114,19 +114,19 @@ def summarise(
 
 
 def _knows_truth(policy: Mapping[str, Any]) -> bool:
-    """Whether a part of a policy, as it describes itself, reads the truth."""
+    """Whether any part of a described policy reads the ground truth."""
     parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]
     return any("truth" in registry.lookup(kind, name).needs for kind, name in parts)
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
     """Returns the SHA-256 hash of a summary without its seconds and its own checksum."""
-    kept = {key: value for key, value in summary.items() if key not in (CHECKSUM, SECONDS)}
-    return hashlib.sha256(json.dumps(kept).encode()).hexdigest()
+    hashed = {key: value for key, value in summary.items() if key not in (CHECKSUM, SECONDS)}
+    return hashlib.sha256(json.dumps(hashed).encode()).hexdigest()
 
 
 def write(summary: Mapping[str, Any], folder: Path) -> None:
-    """Writes `summary.json` whole or not at all; NaN and infinities become null."""
+    """Writes `summary.json` atomically; NaN and infinities become null."""
     text = json.dumps(finite(summary), indent=2, ensure_ascii=False, allow_nan=False)
     with written_aside(folder / SUMMARY) as file:
         file.write(f"{text}\n".encode())
@@ -136,28 +136,26 @@ def read(folder: Path | str) -> dict[str, Any]:
     """Reads the summary of the finished run in a folder.
 
     Raises:
-        FairbanditError: the file cannot be read, its checksum is not that of its contents, or it
-            holds what no run writes.
+        FairbanditError: the file cannot be read, its checksum does not match its contents, or an
+            entry is not valid.
     """
     path = Path(folder, SUMMARY)
     try:
         with open_regular(path) as file:
             summary = msgspec.json.decode(file.read(), type=Plain)
         if summary.get(CHECKSUM) != checksum(summary):
-            raise ValueError(f"its {CHECKSUM} is not that of its contents")
+            raise ValueError(f"its {CHECKSUM} does not match its contents")
         msgspec.convert(summary, _SUMMARY)
-        _check(summary)
+        _check_consistency(summary)
     except (ValueError, RecursionError) as error:
         raise FairbanditError(
-            f"{path} is no summary of a run ({error}); it may be cut short, changed by hand, or of "
-            "another version. Put it back as it was, or remove it: its command then plays the run "
-            "again"
+            f"{path} is not a valid summary of a run ({error}); it may be truncated, edited, or "
+            "from another version. Restore it, or remove it: its command then plays the run again"
         ) from error
     return summary
 
 
-def _check(summary: Mapping[str, Any]) -> None:
-    """Compares the entries of a summary with each other."""
+def _check_consistency(summary: Mapping[str, Any]) -> None:
     config = summary["config"]
     same = all(config.get(key) == summary[key] for key in KEYS[2:])
     same = same and all(list(summary[key]) == summary["groups"] for key in BY_GROUP)
@@ -165,10 +163,10 @@ def _check(summary: Mapping[str, Any]) -> None:
         raise ValueError(f"its {', '.join(KEYS[2:])}, groups or metrics contradict each other")
 
 
-def _spread(values: Tensor) -> dict[str, Any]:
-    """Returns mean and standard deviation (ddof 1) of the known values, null for too few.
+def _statistic(values: Tensor) -> dict[str, Any]:
+    """Returns the mean and standard deviation (ddof 1) of the known values, None for too few.
 
-    Their number `n` is given where some values, but not all, are unknown.
+    The result has their number `n` if some values, but not all, are unknown.
     """
     count, mean, std = (float(part) for part in moments(values.double().numpy()))
     spread = {"mean": mean if count > 0 else None, "std": std if count > 1 else None}
@@ -176,10 +174,10 @@ def _spread(values: Tensor) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Returns plain data with None for NaN and infinities, which JSON does not have."""
+    """Returns plain data with None in place of NaN and infinities, which JSON lacks."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, (str, int)):  # most values, and to ask for a Mapping is slow
+    if isinstance(value, (str, int)):  # most values; the check for a Mapping below is slow
         return value
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}

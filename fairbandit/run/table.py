@@ -18,24 +18,24 @@ from rich.text import Text
 
 from fairbandit.errors import printable
 
-_WIDE = 160  # columns where no terminal gives a width
-_NARROW = 80  # columns of a sheet there
-_WIDEST = 28  # letters of a line of a row's name
-_BETWEEN = 2  # columns between two columns of a sheet
+_WIDE = 160  # width in characters without a terminal
+_NARROW = 80  # width of a sheet without a terminal
+_WIDEST = 28  # width of a column that names the rows
+_BETWEEN = 2  # space between two columns of a sheet
 
 _ROUNDING = 1e-9
 _DECIMALS = 4
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&@]|:(?=//)|(?<=(?i:www))\.)")
-"""The signs that Markdown reads as its own, and those by which it makes links of bare addresses."""
+"""The special characters of Markdown, and the characters that turn bare addresses into links."""
 
 _LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "{}$&#%_"}
-    | {"[": "{[}"}  # after a line's end, it would begin an option
+    | {"[": "{[}"}  # after the end of a row, a bare [ would begin an option
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
 )
-"""What LaTeX needs for the signs that it reads as its own, and for those of tables."""
+"""The LaTeX code of its special characters and of the signs in tables."""
 
 MEANING = {
     "±": "mean ± standard deviation over replicas, after the last round",
@@ -48,24 +48,24 @@ MEANING = {
 
 
 def console() -> Console:
-    """Returns a console on standard output, which is wide where that is a file or a pipe.
+    """Returns a console on standard output, which is wide if the output is a file or a pipe.
 
-    Text is shown as it is: names of groups, of policies and of files are the users', and may look
-    like markup or like emoji. Styles come in as `rich.text.Text`, or of columns and tables.
+    Text is printed literally, since names of groups, policies and files may look like markup or
+    emoji. Styles are set by `rich.text.Text`, columns and tables.
     """
     shown = _Screen(markup=False, emoji=False)
     return shown if shown.is_terminal else _Screen(width=_WIDE, markup=False, emoji=False)
 
 
 class _Screen(Console):
-    def render(self, *given: Any, **options: Any) -> Iterable[Any]:  # names may be from data
-        for part in super().render(*given, **options):
+    def render(self, *given: Any, **options: Any) -> Iterable[Any]:
+        for part in super().render(*given, **options):  # names from data may hold control codes
             yield part if part.control else part._replace(text=printable(part.text))
 
 
-def named(what: str, where: str | Path) -> Text:
-    """Returns a line that names something and says where it is."""
-    return Text.assemble((what, "bold"), "  ", str(where))
+def named(name: str, value: str | Path) -> Text:
+    """Returns a line with a bold name and its value, such as a path."""
+    return Text.assemble((name, "bold"), "  ", str(value))
 
 
 def make_table(
@@ -75,9 +75,9 @@ def make_table(
     right: Collection[str] = (),
     **options: Any,
 ) -> Table:
-    """Returns a table of cells, whose long words are folded; the columns `right` end on the right.
+    """Returns a table of cells that folds long words; the columns in `right` are right-aligned.
 
-    Any `options` are those of `rich.table.Table`.
+    The `options` are passed to `rich.table.Table`.
     """
     table = Table(title_justify="left", **options)
     for header in headers:
@@ -92,15 +92,15 @@ def make_table(
 class Sheet:
     """A table of results with its remarks.
 
-    On the screen, columns that find no room beside the others follow below them, with the names of
-    the rows again; where no terminal gives a width, the table is 80 columns wide.
+    On the screen, columns that do not fit beside the others continue in a block below, where the
+    names of the rows are repeated. Without a terminal, the table is 80 characters wide.
 
     Attributes:
-        headers: the columns.
+        headers: the headers of the columns.
         rows: the cells of each row.
-        names: how many of the first columns name the rows; numbers stand on the right.
-        above: what is the same in all rows.
-        below: what the columns are.
+        names: the number of leading columns that name the rows; the others are right-aligned.
+        above: a remark on values that all rows share.
+        below: a remark that explains the columns.
     """
 
     headers: Sequence[str]
@@ -110,7 +110,7 @@ class Sheet:
     below: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yields what rich prints: table and remarks."""
+        """Yields the table and its remarks to rich."""
         width = options.max_width if console.is_terminal else _NARROW
         columns = enumerate(zip(self.headers, *self.rows, strict=True))
         sizes = [self._size(at, cells, width) for at, cells in columns]
@@ -140,7 +140,7 @@ class Sheet:
         names = list(range(self.names))
         block = names
         for at in range(self.names, len(sizes)):
-            taken = sum(sizes[one] + _BETWEEN for one in block)
+            taken = sum(sizes[column] + _BETWEEN for column in block)
             if taken + sizes[at] > width and len(block) > self.names:
                 yield block
                 block = names
@@ -169,7 +169,7 @@ class Sheet:
 
 
 def metric_header(column: str, metric: Mapping[str, Any]) -> str:
-    """Returns the header of a metric, with an arrow in the better direction.
+    """Returns the header of a metric, with an arrow that points in the better direction.
 
     >>> metric_header("fair_regret", {"lower_is_better": True})
     'fair regret ↓'
@@ -178,7 +178,7 @@ def metric_header(column: str, metric: Mapping[str, Any]) -> str:
 
 
 def meanings(cells: Iterable[str]) -> str:
-    """Explains the signs that occur in some cells.
+    """Explains the signs that occur in the cells.
 
     >>> meanings(["fair regret ↓", "8.1 ± 0.3"])
     'mean ± standard deviation over replicas, after the last round; ↓ lower is better'
@@ -188,13 +188,13 @@ def meanings(cells: Iterable[str]) -> str:
 
 
 def run_table(summary: Mapping[str, Any]) -> Sheet:
-    """Returns a table of one run, with a line for each quantity of its summary."""
+    """Returns a table of one run, with a row for each quantity of its summary."""
     rates = summary["selection_rate"]
     lines = {
         "policy": summary["policy"] + " *" * bool(summary.get("knows_truth")),
         "environment": summary["environment"],
         "rounds": f"{summary['rounds']:,} × {summary['replicas']:,} replicas",
-        **{metric_header(column, one): spread(one) for column, one in summary["metrics"].items()},
+        **{metric_header(name, value): spread(value) for name, value in summary["metrics"].items()},
         **{f"selection rate, group {group}": spread(rate) for group, rate in rates.items()},
         "time": f"{summary['seconds']:.2f} s",
     }
@@ -203,7 +203,7 @@ def run_table(summary: Mapping[str, Any]) -> Sheet:
 
 
 def spread(value: Mapping[str, float | None]) -> str:
-    """Formats mean ± std; a dash stands for an unknown mean.
+    """Formats mean ± std, or a dash if the mean is unknown.
 
     >>> spread({"mean": 1234.56, "std": 7.89}), spread({"mean": 2.0, "std": None})
     ('1,234.6 ± 7.9', '2')
@@ -218,7 +218,7 @@ def spread(value: Mapping[str, float | None]) -> str:
 
 
 def written(value: float, std: float | None = None) -> str:
-    """Writes a number up to the second digit of its standard deviation, or else with four digits.
+    """Formats a number to two digits of its standard deviation, or without it to four digits.
 
     >>> written(1234.56, 7.891), written(7.891, 7.891), written(512.3, 1600.0), written(0.25)
     ('1,234.6', '7.9', '512', '0.25')

@@ -24,8 +24,8 @@ from fairbandit.run.folder import EVENTS
 class EventWriter:
     """Writes summaries to an event file that TensorBoard can follow while it grows.
 
-    Each step is one record, which holds the scalars of all tags. TensorBoard calls the run by the
-    name of its folder.
+    Each step is one record, which holds the scalars of all tags. TensorBoard names the run after
+    its folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,26 +37,26 @@ class EventWriter:
     def add(self, points: Iterable[tuple[int, Mapping[str, float]]]) -> None:
         """Writes the points that `scalars` yields."""
         for step, values in points:
-            found = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-            self.write(Summary(value=found), step)
+            entries = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+            self.write(Summary(value=entries), step)
 
     def write(self, summary: Summary, step: int = 0) -> None:
-        """Writes any summary, for other processes to read at once."""
+        """Writes a summary and flushes it, so that other processes can read it."""
         event = Event(wall_time=time.time(), step=step, summary=summary)
         self._records.write(event.SerializeToString())
         self._records.flush()
 
     def close(self) -> None:
-        """Writes what is left, and closes the file."""
+        """Writes the buffered records, and closes the file."""
         self._records.close()
 
 
 def scalars(
     curves: Mapping[str, Curve], first: int, last: int
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yields each round of first … last with the known values of curves by their tags.
+    """Yields the rounds from `first` to `last` where curves are known, with their values by tag.
 
-    A metric has its mean, and mean ∓ std as lower and upper; a selection rate has its mean.
+    A metric has the tags mean, lower and upper (mean ∓ std); a selection rate is a mean only.
     """
     points: dict[int, dict[str, float]] = {}
     for name, curve in curves.items():
@@ -74,7 +74,7 @@ def scalars(
 
 
 def titled(tag: str) -> str:
-    """Returns a tag in words, as the title of a chart or of a column.
+    """Converts a tag to the title of a chart or of a column.
 
     >>> titled("fair_regret"), titled("selection_rate/0")
     ('fair regret', 'selection rate, 0')
@@ -83,7 +83,7 @@ def titled(tag: str) -> str:
 
 
 def layout(metrics: Sequence[str], groups: Sequence[str] = ()) -> Summary:
-    """Lays out the curves of all metrics and of some groups on the page Custom Scalars."""
+    """Returns the layout of metrics and selection rates on TensorBoard's page Custom Scalars."""
     others = [column for column in metrics if column not in REGRETS]
     rates = [f"{RATE}/{group}" for group in groups]
     categories = {
@@ -103,5 +103,5 @@ def _line(tag: str) -> tuple[str, list[str]]:
 
 
 def config_text(config: Mapping[str, Any]) -> Summary:
-    """Puts the config of a run on TensorBoard's Text page."""
+    """Returns the config of a run for TensorBoard's Text page."""
     return text_pb("config", f"```json\n{json.dumps(config, indent=2, ensure_ascii=False)}\n```")

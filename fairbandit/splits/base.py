@@ -1,4 +1,4 @@
-"""Splits: which past rounds train the estimator and which feed the ranks."""
+"""The contract of a split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairbandit.registry import base
 
 
 class Division(NamedTuple):
-    """How rounds t divide the past, each field (N,) int64.
+    """The division of the past at rounds t; each field is (N,) int64.
 
     Attributes:
         n_train: rounds 1 … n_train train the estimator.
@@ -29,19 +29,19 @@ class Division(NamedTuple):
 
 @base("split")
 class Split(Part):
-    """Divides the past at every round; a subclass writes `_divide`."""
+    """Divides the past at every round; a subclass implements `_divide`."""
 
     def divide(self, t: Tensor) -> Division:
-        """The division of the past at rounds t.
+        """Returns the division of the past at rounds t.
 
         Args:
             t: rounds, (N,) int64, from 1.
 
         Returns:
-            The division, which never reads round t or later, and no field of which ever falls.
+            The division. It never reads round t or later, and its fields never decrease in t.
 
         Raises:
-            FairbanditError: a division that reads the future.
+            FairbanditError: the division reads the future.
         """
         division = Division(*(field.to(torch.int64) for field in self._divide(t.clone())))
         n_train, start, stop = division
@@ -57,4 +57,4 @@ class Split(Part):
 
     @abstractmethod
     def _divide(self, t: Tensor) -> Division:
-        """The division at rounds t, (N,) int64; no field ever falls."""
+        """Returns the division at rounds t, (N,) int64; its fields must never decrease in t."""

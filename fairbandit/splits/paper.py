@@ -1,4 +1,4 @@
-"""The paper's splits: halves of the past, and all of it."""
+"""The paper's splits: halves of the past, and the full past."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Halves(Split):
     """The first half of the past trains, the second half feeds the ranks.
 
     n_train = ⌊(t − 1)/2⌋, and the rank window is rounds n_train + 1 … t − 1 (Algorithm 2, line 4).
-    So the model and the contexts that rank are independent of each other.
+    So the model is independent of the contexts that feed the ranks.
     """
 
     reference = PAPER

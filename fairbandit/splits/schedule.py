@@ -1,4 +1,4 @@
-"""What every round reads of the past."""
+"""The division of the past at every round, with optional rare refreshes of the model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fairbandit.splits.base import Split
 from fairbandit.streams import CHUNK_ROUNDS
 
 PIECE = 8 * CHUNK_ROUNDS
-"""So many rounds are divided at a time, and kept for look-ups of single ones."""
+"""The number of rounds that are divided at a time, and cached for look-ups of single rounds."""
 
 CPU = torch.device("cpu")
-"""Where divisions are computed."""
+"""The device on which divisions are computed."""
 
 MOST = 1e9
-"""The largest `refresh`: with a larger one a number of training rounds would exceed int64."""
+"""The largest `refresh`; a larger factor could make numbers of training rounds exceed int64."""
 
 
 class Plan(NamedTuple):
@@ -43,18 +43,17 @@ class Plan(NamedTuple):
 
 
 class Schedule:
-    """The divisions of a split, whose models may be refreshed rarely.
+    """The divisions of a split, with optional rare refreshes of the reward model.
 
-    With `refresh` f the reward model of round t is not that after n_train rounds but that after
-    n, the largest not above n_train of the numbers 0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, … (each at least one more
-    than the one before). The rank window stays as it is.
+    With `refresh` f, n_train is rounded down to one of the numbers 0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, …, each at
+    least one more than the previous number. The rank window does not change.
 
     Args:
-        split: says what each round reads.
+        split: the split, which divides the past at each round.
         refresh: f, above 1 and at most `MOST`; None trains a model for each n_train.
 
     Raises:
-        FairbanditError: a factor out of range.
+        FairbanditError: the factor is out of range.
     """
 
     def __init__(self, split: Split, refresh: float | None = None) -> None:
@@ -67,7 +66,7 @@ class Schedule:
         self._kept: tuple[int, NDArray[np.int64]] | None = None
 
     def plan(self, first: int, n: int, frozen: bool = False) -> Plan:
-        """What n rounds from a first one on read, or n rounds that all read what the first does."""
+        """Returns the plan of n rounds from a first one on; if frozen, each is planned as the first."""
         number, place = divmod(first - 1, PIECE)
         if frozen:
             division = self._piece(number)[:, place : place + 1].repeat(n, 1)
@@ -79,15 +78,15 @@ class Schedule:
         return Plan(first, range(first, first + n), division[0], division[1:])
 
     def n_train(self, t: int) -> int:
-        """How many first rounds train the estimator at round t."""
+        """Returns the number of first rounds that train the estimator at round t."""
         return self._read(t, 0)
 
     def rank_start(self, t: int) -> int:
-        """The last round before the rank window of round t."""
+        """Returns the last round before the rank window of round t."""
         return self._read(t, 1)
 
     def refreshed(self, t: int) -> int:
-        """The least number of training rounds of any model that includes round t."""
+        """Returns the least number of training rounds of a model that includes round t."""
         if self._refresh is None:
             return t
         if (trained := self._trained)[-1] < t:

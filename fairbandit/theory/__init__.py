@@ -1,4 +1,4 @@
-"""What the paper proves, and what holds where its proof fails, in numbers for a problem."""
+"""The paper's bounds and their repaired versions, with the constants of a given problem."""
 
 from fairbandit.theory.bounds import (
     Bound,

@@ -1,10 +1,10 @@
-"""Bounds on the fair pseudo-regret of Fair-Greedy: the paper's, and with its proof repaired.
+"""Bounds on the fair pseudo-regret of Fair-Greedy: from the paper, and with a repaired proof.
 
 The paper is Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS
-2022; labels such as `th:regret` are those of its source. One step of its proofs is false:
-`lm:eiguen`, and `eq:patboundused` for several candidates a group, take the second moment of a
-*picked* context to be that of any context of its group, although it was picked for its rank.
-`repaired_floor` is what holds in its place, and `repaired=True` gives the regret theorems with it.
+2022; labels such as `th:regret` refer to its source. One step of its proofs is false: `lm:eiguen`,
+and `eq:patboundused` for several candidates per group, assume that *picked* contexts have the same
+second moment as all contexts of their group, although they were picked for their ranks.
+`repaired_floor` is a valid replacement, and `repaired=True` gives the regret theorems with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.theory.constants import Constants
 
 DELTA, REGULARIZATION, ALPHA = 0.05, 0.1, 0.5
-"""δ, λ of the ridge and α where they are not given; `regret` says what they are."""
+"""The defaults of δ, of the ridge's λ and of α; see `regret`."""
 
 LIMIT = 10**30
 """`useful_from` does not search beyond this round."""
@@ -25,11 +25,11 @@ LIMIT = 10**30
 
 @dataclass(frozen=True)
 class Floor:
-    """The repaired lower bounds on what picks teach (in place of `lm:eiguen`, `eq:patboundused`).
+    """Lower bounds on the second moments of picks that replace `lm:eiguen`, `eq:patboundused`.
 
     Attributes:
         moment: q̄λ'/2; for all rounds i > `lost`, E[X_pick X_pickᵀ | past] ⪰ (q̄λ'/2)·UUᵀ.
-        lost: s, the number of first rounds that are not counted.
+        lost: s, the number of first rounds without a guarantee.
         start: s + n; for all t with t̃ ≥ s + n, λ_min(Ŝ_t̃) ≥ (q̄λ'/4)·(t̃ − s).
     """
 
@@ -39,24 +39,24 @@ class Floor:
 
     @property
     def warm_up(self) -> float:
-        """2⌈max(s + n, 2s)⌉ + 1, the rounds whose regret a bound counts as 1."""
+        """2⌈max(s + n, 2s)⌉ + 1, the number of rounds whose regret a bound counts as 1."""
         most = max(self.start, 2 * self.lost)
         return 2.0 * math.ceil(most) + 1 if math.isfinite(most) else math.inf
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on R_F(T), which holds with probability at least 1 − δ, as a sum.
+    """A bound on R_F(T) that holds with probability at least 1 − δ, as a sum of four terms.
 
     Attributes:
         rounds: T.
-        growth: λ⁺_min(Σ)·q̄ in the paper's bound, q̄λ' in the repaired one. The next two terms fall
-            with its square root; with 2λ_κ in its place they are those of an instance
-            (`pick_moments`).
-        confidence: what the confidence set around μ* costs (the term with √(dT·log …)).
-        shrinkage: what regularisation costs (the term with √(λT)·‖μ*‖₂).
-        ranks: what empirical CDFs cost (the term with log(8KT/δ) or log(8GT/δ₁)).
-        warm_up: first rounds, whose regret is counted as 1.
+        growth: λ⁺_min(Σ)·q̄ in the paper's bound, q̄λ' in the repaired bound. `confidence` and
+            `shrinkage` are proportional to 1/√growth; replacing it by 2λ_κ gives the terms of an
+            instance (`pick_moments`).
+        confidence: the term of the confidence set around μ*, with √(dT·log …).
+        shrinkage: the term of regularisation, with √(λT)·‖μ*‖₂.
+        ranks: the term of the empirical CDFs, with log(8KT/δ) or log(8GT/δ₁).
+        warm_up: the term of the first rounds, whose regret is counted as 1.
     """
 
     rounds: float
@@ -68,29 +68,28 @@ class Bound:
 
     @property
     def total(self) -> float:
-        """The bound. Since R_F(T) ≤ T always holds, it is informative only below T."""
+        """The sum of the terms. Since R_F(T) ≤ T always holds, it is informative only below T."""
         return self.confidence + self.shrinkage + self.ranks + self.warm_up
 
 
 def repaired_floor(
     problem: Constants, rounds: float, delta: float = DELTA, alpha: float = ALPHA
 ) -> Floor:
-    """How fast what picks teach grows at least, on any problem with these constants.
+    """Bounds the growth of picks' second moments from below, for all problems with the constants.
 
     With x = x_max, λ' = λ·(λ/x²)^(K−1), L = ln(5Ge/δ) and q̄ = q_K·G/K:
     s = ⌈max(t_N, 3 + 8·L^{3/2}·(x²/λ)³·(1 − 2^{−1/K})⁻³·(αq_K)^{−3/2})⌉ − 1 and
-    n = 27x²/(q̄λ')·ln(4d/(δ·(1 − e^{−q̄λ'/(27x²)}))). The bound on the moment holds with
-    probability at least 1 − δ/4 and that on λ_min(Ŝ) with 1 − δ/2, on the event of `lm:chernoff`.
-    Both also hold with λ̄ (`Constants.place_eigenvalue`) for λ and 1 for q̄; the larger bound counts.
-    Without further assumptions no larger λ' is possible.
+    n = 27x²/(q̄λ')·ln(4d/(δ·(1 − e^{−q̄λ'/(27x²)}))). On the event of `lm:chernoff`, the bound on the
+    moment holds with probability at least 1 − δ/4, and the bound on λ_min(Ŝ) with 1 − δ/2. Both
+    also hold with λ̄ (`Constants.place_eigenvalue`) for λ and 1 for q̄; the larger bound is returned.
+    A larger λ' is impossible without further assumptions.
 
-    The arguments are those of `regret`; T matters for t_N only, which is explained at
-    `_received_round`.
+    For the arguments, see `regret`; T affects only t_N, which `_received_round` defines.
 
     Raises:
-        FairbanditError: a value out of range.
+        FairbanditError: a value is out of range.
     """
-    _check(rounds, delta, alpha)
+    _check_ranges(rounds, delta, alpha)
     square, places = problem.norm.value**2, problem.places
     pairs = (problem.eigenvalue.value, problem.share), (problem.place_eigenvalue.value, 1.0)
     growth, least = max(
@@ -108,19 +107,19 @@ def repaired_floor(
 
 
 def _received_round(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
-    """t_N of `lm:chernoff`, from which on every group was received often enough.
+    """Returns t_N of `lm:chernoff`, the round from which every group was received often enough.
 
-    t_N = 3 + ⌈4/((1 − α)²·q_K)·log(GT/δ)⌉ where groups are random, else 3: then the window of
-    rounds t̃+1 … t−1 holds at least αq_K candidates a round of every group, for all t from t_N up
-    to T, with probability at least 1 − δ. The paper has 2 for 4, as though the window held t
-    rounds; it holds n = t − 1 − t̃ ≥ (t − 1)/2, and the Chernoff bound exp(−(1 − α)²·n·q_K/2) is at
-    most δ/(GT) once n ≥ 2/((1 − α)²·q_K)·log(GT/δ).
+    t_N = 3 + ⌈4/((1 − α)²·q_K)·log(GT/δ)⌉ for random groups, else 3. With probability at least
+    1 − δ, for all t from t_N to T, the window of rounds t̃+1 … t−1 has at least αq_K candidates per
+    round of every group. The paper has 2 instead of 4, as if the window had t rounds. It has
+    n = t − 1 − t̃ ≥ (t − 1)/2 rounds, and the Chernoff bound exp(−(1 − α)²·n·q_K/2) is at most
+    δ/(GT) once n ≥ 2/((1 − α)²·q_K)·log(GT/δ).
     """
     return 3.0 + math.ceil(_window(problem, rounds, delta, alpha))
 
 
 def _window(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
-    """4/((1 − α)²·q_K)·log(GT/δ) where groups are random, else 0."""
+    """Returns 4/((1 − α)²·q_K)·log(GT/δ) for random groups, else 0."""
     if not problem.random:
         return 0.0
     log = math.log(problem.groups * rounds / delta)
@@ -136,31 +135,31 @@ def regret(
     *,
     repaired: bool = False,
 ) -> Bound:
-    """The bound where each group has its own place (`th:regret`), or several (`th:regret_2`).
+    """Returns the regret bound for one place per group (`th:regret`) or several (`th:regret_2`).
 
     R_F(T) ≤ 96Mx/√(q̄λ⁺)·[(√λ + R + x)·√(dT·log((8 + 4T·max(x²/λ, 1))/δ₁)) + √(λT)·‖μ*‖₂]
     + 8·√(T·log(8GT/δ₁)/(3αq_K)) + τ, where λ⁺ = λ⁺_min(Σ), q̄ = q_K·G/K, τ = 4·max(τ₁, τ₂, τ₃) + 3,
     τ₁ = 32K³/(αq_K)^{3/2}·log^{3/2}(5Ge/δ₁), τ₂ = 54x²/λ⁺·log(4d/δ₁) and
-    τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). The repaired bound has q̄λ' for q̄λ⁺, and
-    2⌈max(s + n, 2s)⌉ + 1 for τ (`repaired_floor`). Where groups are random, δ₁ = δ₂ = δ/2; else
-    α = 1, δ₁ = δ and τ₃ = 0. With a place for each group, q_K = 1 and q̄ = 1. For candidates drawn
-    alike at every place, with q_K = K·q_min/G, this is `corr:equalprob`.
+    τ₃ = 2/((1 − α)²q_K)·log(GT/δ₂). The repaired bound has q̄λ' instead of q̄λ⁺, and
+    2⌈max(s + n, 2s)⌉ + 1 instead of τ (`repaired_floor`). For random groups, δ₁ = δ₂ = δ/2; else
+    α = 1, δ₁ = δ and τ₃ = 0. With one place per group, q_K = 1 and q̄ = 1. For candidates with the
+    same distribution at every place and q_K = K·q_min/G, this is `corr:equalprob`.
 
     Args:
-        problem: its constants.
+        problem: the constants of the problem.
         rounds: T, at least 1.
         delta: δ; the bound holds with probability at least 1 − δ.
         regularization: λ of the ridge.
-        alpha: α, the share of a group's expected candidates that is counted on.
-        repaired: whether to return the repaired bound rather than the paper's.
+        alpha: α, the share of a group's expected candidates that the bound relies on.
+        repaired: whether to return the repaired bound instead of the paper's bound.
 
     Returns:
-        The bound, in ranks (a round loses at most 1).
+        The bound, in units of rank (a round loses at most 1).
 
     Raises:
-        FairbanditError: a value out of range.
+        FairbanditError: a value is out of range.
     """
-    _check(rounds, delta, alpha, regularization)
+    _check_ranges(rounds, delta, alpha, regularization)
     delta, ridge, norm = problem.split(delta), regularization, problem.norm.value
     if repaired:
         floor = repaired_floor(problem, rounds, delta, alpha)
@@ -189,13 +188,13 @@ def regret(
 
 
 def useful_from(bound: Callable[[float], Bound]) -> int | None:
-    """The first T at which a bound on the fair regret R_F(T) says something: it is below T.
+    """Returns the first T at which a bound on the fair regret R_F(T) is informative, i.e. below T.
 
-    R_F(T) ≤ T holds for any policy. The ratio of the bound to T must fall as T grows, as it does
-    for the bounds of this module; the round is then found by bisection. Above 2⁵³ it is exact up
-    to the spacing of floating-point numbers. It is None if it is beyond `LIMIT`.
+    R_F(T) ≤ T holds for any policy. The ratio of the bound to T must decrease in T, as for the
+    bounds of this module; T is then found by bisection. Above 2⁵³ it is exact up to the spacing of
+    floating-point numbers. Returns None if T is beyond `LIMIT`.
 
-    A bound of 10√T for the confidence set, and a warm-up of 3 rounds:
+    Example: a bound of 10√T for the confidence set, and a warm-up of 3 rounds.
 
     >>> useful_from(lambda T: Bound(T, 1.0, 10 * T**0.5, 0.0, 0.0, 3.0))
     106
@@ -209,7 +208,7 @@ def useful_from(bound: Callable[[float], Bound]) -> int | None:
     return high
 
 
-def _check(
+def _check_ranges(
     rounds: float, delta: float, alpha: float = ALPHA, regularization: float = REGULARIZATION
 ) -> None:
     in_range = 1 <= rounds < math.inf and 0 < regularization < math.inf

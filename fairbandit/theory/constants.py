@@ -1,4 +1,4 @@
-"""The constants of a problem that the paper's bounds are made of, and how well they are known."""
+"""The constants of a problem in the paper's bounds, with their accuracy."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from fairbandit.errors import FairbanditError
 from fairbandit.streams import Streams
 
 REPLICAS, ROUNDS, BLOCKS = 32, 64, 32
-"""Estimates are made of BLOCKS blocks of REPLICAS × ROUNDS pools: 65,536 of them."""
+"""Estimates use BLOCKS blocks of REPLICAS × ROUNDS pools, 65,536 pools in all."""
 
 _POOLS = f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
 
 KAPPAS = (0.0, 0.01, 0.02, 0.05, 0.1)
-"""The κ that `fairbandit theory` takes."""
+"""The values of κ in `fairbandit theory`."""
 
-_CHUNK = 1 << 15  # rows that are factored at once
+_CHUNK = 1 << 15  # number of rows in one QR factorisation
 
 Known = TypeVar("Known", Simulation, Table)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, in a few words how it was found, and its standard error: 0 if not sampled."""
+    """A value, a short note on its computation, and its standard error (0 if not sampled)."""
 
     value: float
     how: str = ""
@@ -62,8 +62,8 @@ class Constants:
             in a pool.
         random: whether some place's group is random (the indicator in `lm:chernoff`).
         ties: the greatest probability that two independent candidates of one group have equal true
-            rewards; 0 where these are continuous (assumption iv).
-        caveats: which assumptions of the theorems the problem does not meet.
+            rewards; 0 for continuous rewards (assumption iv).
+        caveats: the assumptions of the theorems that the problem violates.
     """
 
     places: int
@@ -82,7 +82,7 @@ class Constants:
 
     @property
     def own_places(self) -> bool:
-        """Whether G = K and each group has a place of its own, as `th:regret` asks."""
+        """Whether G = K and each group has its own place, as `th:regret` assumes."""
         return not self.random and self.places == self.groups and self.candidates.value == 1
 
     @property
@@ -91,28 +91,28 @@ class Constants:
         return self.candidates.value * self.groups / self.places
 
     def split(self, delta: float) -> float:
-        """δ₁ = δ₂ = δ/2 where groups are random, else δ."""
+        """Returns δ₁ = δ₂ = δ/2 for random groups, else δ."""
         return delta / 2 if self.random else delta
 
     def counted(self, alpha: float) -> float:
-        """αq_K, the candidates of a group that are counted on; α is 1 where none are random."""
+        """Returns αq_K, the candidates of a group that bounds rely on; α is 1 unless `random`."""
         return (alpha if self.random else 1.0) * self.candidates.value
 
 
 def constants(environment: Environment) -> Constants:
-    """The constants of a simulation, in closed form, or of a table, exact over its members.
+    """Computes the constants of a simulation in closed form, or of a table over all its members.
 
-    M is the greatest value of `Environment.reward_distribution`, which smooths the rewards of a
+    M is the greatest density of `Environment.reward_distribution`, which smooths the rewards of a
     table.
 
     Raises:
-        FairbanditError: any other environment.
+        FairbanditError: the environment is neither a simulation nor a table.
     """
     simulated = _draws_as(environment, Simulation)
     if not simulated and not _draws_as(environment, Table):
         raise FairbanditError(
-            f"the constants of {environment} are not known; they are of "
-            "simulation, of table and of both census environments"
+            f"the constants of {environment} are not known; they are known only for simulation, "
+            "table and both census environments"
         )
     how = "closed form" if simulated else "over all members"
     value, _ = least_eigenvalue(context_factor(environment))
@@ -135,24 +135,24 @@ def constants(environment: Environment) -> Constants:
 
 
 def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> list[Estimate]:
-    """λ_κ of an environment: how large the second moment of a pick is in its weakest direction.
+    """Estimates λ_κ, the least eigenvalue of a lower bound on the second moment of picks.
 
     M_κ = Σ_a E[X_a X_aᵀ (φ*_a − 2κ)₊^{K−1}] with φ*_a = F_{s_a}(⟨μ*, X_a⟩), the true rank of the
     candidate at place a, and λ_κ = λ_min(UᵀM_κU), where the columns of U span the range of Σ. M_0
-    is the second moment of what the fair optimum picks. If all estimated ranks are within κ of the
-    true ones, a candidate is picked with probability at least (φ*_a − 2κ)₊^{K−1}; so the second
-    moment of a pick of Fair-Greedy is at least M_κ once ε + 3M‖μ̂ − μ*‖_V ‖x_max‖_{V⁻¹} ≤ κ, where
-    ε is the error of the empirical CDFs. From then on bounds hold with 2λ_κ for q̄λ⁺_min(Σ).
+    is the second moment of the fair optimum's picks. If all estimated ranks are within κ of the
+    true ranks, a candidate is picked with probability at least (φ*_a − 2κ)₊^{K−1}. So the second
+    moment of Fair-Greedy's picks is at least M_κ once ε + 3M‖μ̂ − μ*‖_V ‖x_max‖_{V⁻¹} ≤ κ, where
+    ε is the error of the empirical CDFs. From then on, bounds hold with 2λ_κ for q̄λ⁺_min(Σ).
 
-    Means are over 65,536 drawn pools. The standard error is that of the mean of vᵀM_κv over blocks,
-    v being the eigenvector of λ_κ.
+    Means are over 65,536 drawn pools. The standard error is computed from the values of vᵀM_κv in
+    blocks, where v is the eigenvector of λ_κ.
 
     Args:
-        environment: one whose pools have true ranks; it is bound to streams.
-        kappas: κ, each at least 0.
+        environment: an environment whose pools have true ranks; it is bound to new streams.
+        kappas: the values of κ, each at least 0.
 
     Returns:
-        λ_κ for each κ; 0 where it is not above what rounding makes of 0.
+        λ_κ for each κ; 0 if it cannot be distinguished from 0 in floating point.
     """
     _, basis = least_eigenvalue(context_factor(environment))
     moments = []
@@ -162,16 +162,16 @@ def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> 
         powers = [(ranks - 2 * kappa).clamp(min=0) ** (environment.places - 1) for kappa in kappas]
         moments.append(torch.stack([rows.T @ (rows * power[:, None]) for power in powers]).cpu())
     by_block = torch.stack(moments, 1) / (REPLICAS * ROUNDS)  # (κ, blocks, r, r)
-    found = []
+    estimates = []
     for blocks in by_block:
         values, vectors = torch.linalg.eigh(blocks.mean(0))
         if values[0] <= len(values) * torch.finfo(values.dtype).eps * values[-1]:
-            found.append(Estimate(0.0, _POOLS))
+            estimates.append(Estimate(0.0, _POOLS))
             continue
         each = torch.einsum("bij,i,j->b", blocks, vectors[:, 0], vectors[:, 0])
         error = float(each.std()) / math.sqrt(BLOCKS)
-        found.append(Estimate(float(values[0]), _POOLS, error))
-    return found
+        estimates.append(Estimate(float(values[0]), _POOLS, error))
+    return estimates
 
 
 def _draws_as(environment: Environment, kind: type[Known]) -> TypeGuard[Known]:
@@ -179,7 +179,7 @@ def _draws_as(environment: Environment, kind: type[Known]) -> TypeGuard[Known]:
 
 
 def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pools]:
-    """Blocks of REPLICAS × ROUNDS pools, the same at every call; binds to streams of its own."""
+    """Yields blocks of REPLICAS × ROUNDS pools, the same in every call; rebinds the environment."""
     environment.bind(Streams(0, range(REPLICAS)))
     for block in range(blocks):
         yield environment.pools(1 + block * ROUNDS, ROUNDS)
@@ -190,32 +190,32 @@ def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
     names = zip(world.group_names, world.weights, strict=True)
     if flat := [name for name, row in names if not any(row)]:
         caveat = (
-            f"every candidate of group {', '.join(flat)} has one reward, and so no reward density "
-            "(assumption iv): M is infinite, and so are the bounds; give the group a weight other "
-            "than 0 in environment.theta"
+            f"all candidates of group {', '.join(flat)} have the same reward and lack a reward "
+            "density (assumption iv): M and the bounds are infinite; give the group a nonzero "
+            "weight in environment.theta"
         )
-        density = Estimate(math.inf, "a group has one reward")
+        density = Estimate(math.inf, "a group has a single reward")
         known = partial(known, density=density, ties=1.0, caveats=(caveat,))
     return known(norm=Estimate(largest, "closed form"), noise=Estimate(world.noise, "normal noise"))
 
 
 def _of_table(world: Table, known: partial[Constants]) -> Constants:
-    """Means over the members, from whom pools are drawn with replacement."""
+    """Computes the constants as means over the members, who are drawn with replacement."""
     members = world.members
     caveats = [
-        "finitely many members have no reward density (assumption iv): M is that of their smoothed "
-        "rewards, and the bounds hold for no table in the strict sense"
+        "finitely many members lack a reward density (assumption iv): M is computed from smoothed "
+        "rewards, and strictly the bounds do not hold for a table"
     ]
     noise = Estimate(world.noise, "normal noise")
     if world.rewards is RewardSource.column:
-        left = members.rewards - members.expected
-        by_group = [left[members.groups == g] for g in range(len(world.group_names))]
-        half = max(float(some.max() - some.min()) for some in by_group) / 2
+        residuals = members.rewards - members.expected
+        by_group = [residuals[members.groups == g] for g in range(len(world.group_names))]
+        half = max(float(noises.max() - noises.min()) for noises in by_group) / 2
         how = "half the range of the column's noise (Hoeffding)"
         noise = Estimate(math.hypot(half, world.noise), how)
         caveats.append(
-            "the noisy reward is a column, so its noise given the candidate has not mean zero "
-            "(assumption i): R is that of a random member of a group"
+            "the noisy reward is a column, so its noise given the candidate does not have mean "
+            "zero (assumption i): R refers to a random member of a group"
         )
     if world.pool is PoolKind.random:
         counts = torch.bincount(members.groups, minlength=len(world.group_names))
@@ -223,28 +223,28 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
         candidates = Estimate(rarest, "K × share of the rarest group")
         known = partial(known, random=True, candidates=candidates)
     ranks = [members.ranks[members.groups == g] for g in range(len(world.group_names))]
-    shares = [one.unique(return_counts=True)[1].double() / len(one) for one in ranks]
+    shares = [group.unique(return_counts=True)[1].double() / len(group) for group in ranks]
     return known(
         norm=Estimate(float(members.contexts.norm(dim=1).max()), "over all members"),
         noise=noise,
-        ties=max(float(one.square().sum()) for one in shares),
+        ties=max(float(share.square().sum()) for share in shares),
         caveats=tuple(caveats),
     )
 
 
 def _density(world: Environment) -> Estimate:
-    found = {name: world.reward_distribution(g) for g, name in enumerate(world.group_names)}
-    peaks = {name: float(one.density.max()) for name, one in found.items() if one is not None}
+    known = {name: world.reward_distribution(g) for g, name in enumerate(world.group_names)}
+    peaks = {name: float(law.density.max()) for name, law in known.items() if law is not None}
     name = max(peaks, key=peaks.__getitem__)
     return Estimate(peaks[name], f"group {name}, on a grid of rewards")
 
 
 def context_factor(environment: Environment, *, by_place: bool = False) -> Tensor:
-    """A factor A, (n, d), of a mean second moment of contexts: AᵀA = Σ.
+    """Returns a factor A, (n, d), of a mean second moment of contexts: AᵀA = Σ.
 
-    Σ is G⁻¹ Σ_i E[X̂_i X̂_iᵀ] or, by place, K⁻¹ Σ_a E[X_a X_aᵀ], in which groups count as often as
-    they come. The product is never formed: it would square the condition number, and eigenvalues
-    that are small could not be distinguished from 0.
+    Σ is G⁻¹ Σ_i E[X̂_i X̂_iᵀ] or, by place, K⁻¹ Σ_a E[X_a X_aᵀ], where groups are weighted by their
+    frequency. AᵀA is never formed, since this would square the condition number: small eigenvalues
+    could then not be distinguished from 0.
     """
     if _draws_as(environment, Simulation):
         return _simulated_factor(environment)
@@ -265,28 +265,28 @@ def context_factor(environment: Environment, *, by_place: bool = False) -> Tenso
             for chunk in rows.split(_CHUNK):
                 factors[g] = torch.linalg.qr(torch.cat([factors[g], chunk]), mode="r").R
     means = [places if by_place else count * size for size in sizes]
-    return torch.cat([each / math.sqrt(n) for each, n in zip(factors, means, strict=True) if n])
+    return torch.cat([factor / math.sqrt(n) for factor, n in zip(factors, means, strict=True) if n])
 
 
 def _simulated_factor(world: Simulation) -> Tensor:
-    """A factor of the simulation's Σ in closed form, (d − 1 + K, d).
+    """Returns a factor of the simulation's Σ in closed form, (d − 1 + K, d).
 
-    E[X_a X_aᵀ] is the covariance, 1/12 for each feature of the group's slice, plus the outer square
-    of the mean: 1/2 for each of these features, and bias·a for the last.
+    E[X_a X_aᵀ] is the covariance plus the outer product of the mean with itself. The features of
+    the group's slice have variance 1/12 and mean 1/2, and the last feature has mean bias·a.
     """
     spread = torch.eye(world.features, dtype=torch.float64)[:-1] / math.sqrt(12)
-    own = torch.eye(world.groups, dtype=torch.float64).repeat_interleave(world.slice, 1) / 2
+    slices = torch.eye(world.groups, dtype=torch.float64).repeat_interleave(world.slice, 1) / 2
     last = world.bias * torch.arange(world.groups, dtype=torch.float64)
-    means = torch.cat([own, last[:, None]], 1)
+    means = torch.cat([slices, last[:, None]], 1)
     return torch.cat([spread, means]) / math.sqrt(world.groups)
 
 
 def least_eigenvalue(factor: Tensor) -> tuple[float, Tensor]:
-    """λ⁺_min(Σ), Σ = AᵀA, of a factor A, (n, d) float64, and a basis of the range of Σ.
+    """Returns λ⁺_min(Σ) of Σ = AᵀA for a factor A, (n, d) float64, and a basis of the range of Σ.
 
     Returns:
-        The square of the smallest singular value of A that is not zero but for rounding (0 if none
-        is), and U, (d, r), whose orthonormal columns span the range of Σ.
+        The square of the smallest singular value of A that is positive beyond rounding errors (0
+        if there is none), and U, (d, r), whose orthonormal columns span the range of Σ.
 
     >>> value, basis = least_eigenvalue(torch.diag(torch.tensor([0.0, 2.0, 3.0]).double()))
     >>> round(value, 12), tuple(basis.shape)

@@ -1,4 +1,4 @@
-"""The reward that fairness costs and the fairness that reward costs (`thm:linreg_opt`)."""
+"""The cost of fairness in reward, and the cost of reward in fairness (`thm:linreg_opt`)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from fairbandit.environments import Environment
 from fairbandit.theory.constants import Estimate, drawn_pools
 
 BLOCKS = 128
-"""Losses are those of 262,144 pools."""
+"""The number of blocks of pools from which losses are estimated, 262,144 pools in all."""
 
 
 @dataclass(frozen=True)
 class TradeOff:
-    """The unavoidable regrets of the two optima, a round, with standard errors.
+    """The regrets per round of the fair optimum and of the reward optimum, with standard errors.
 
     Attributes:
-        epsilon: ε of greatest ε·p(ε), or the one that was given.
-        share: p(ε), how often the fair optimum loses more than ε of reward.
-        mean_loss: the reward that the fair optimum loses on average; the integral of p.
-        mean_unfairness: the rank that the reward optimum loses on average.
+        epsilon: the ε that was given, or the ε with the greatest ε·p(ε).
+        share: p(ε), the probability that the fair optimum loses more than ε of reward.
+        mean_loss: the mean reward that the fair optimum loses; the integral of p.
+        mean_unfairness: the mean rank that the reward optimum loses.
     """
 
     epsilon: float
@@ -33,11 +33,11 @@ class TradeOff:
 
     @property
     def rate(self) -> float:
-        """ε·p(ε), at most the mean loss a round."""
+        """ε·p(ε), a lower bound on the mean loss per round."""
         return self.epsilon * self.share.value
 
     def chance(self, norm: float, theta: float) -> float:
-        """How probable a regret of at least T·εp/2 is at least: εp/(4L‖μ*‖) ≤ ½, for any T.
+        """Returns εp/(4L‖μ*‖) ≤ ½, a lower bound on the probability of regret T·εp/2 for any T.
 
         `norm` is L, and `theta` is ‖μ*‖₂.
         """
@@ -45,17 +45,17 @@ class TradeOff:
 
 
 def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOff:
-    """What the fair optimum loses of reward, and the reward optimum of fairness.
+    """Estimates the reward that the fair optimum loses, and the rank that the reward optimum loses.
 
-    The theorem speaks of two groups with a place each: with probability at least εp/(4L‖μ*‖) the
-    fair optimum's standard regret of T rounds is at least T·εp/2, where
+    The theorem is about two groups with one place each: with probability at least εp/(4L‖μ*‖) the
+    fair optimum's standard regret over T rounds is at least T·εp/2, where
     p(ε) = ∫₀¹ max(F₁(F₂⁻¹(y) − ε) − y, 0) + max(y − F₁(F₂⁻¹(y) + ε), 0) dy is the probability that
-    it loses more than ε in a round. Here p is the share of 262,144 drawn pools in which it does.
-    Maximisers that tie are picked with equal probability.
+    it loses more than ε in a round. Here p is estimated from 262,144 drawn pools. Tied maximisers
+    are picked with equal probability.
 
     Args:
-        environment: one whose pools have true ranks; it is bound to streams.
-        epsilon: an ε, at least 0, to take instead of the best one.
+        environment: an environment whose pools have true ranks; it is bound to new streams.
+        epsilon: ε, at least 0; None takes the ε with the greatest ε·p(ε).
     """
     parts = []
     for pools in drawn_pools(environment, BLOCKS):
@@ -69,7 +69,7 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
     if epsilon is None:
         ordered = losses.flatten().sort(descending=True)
         tail = fair.flatten()[ordered.indices].cumsum(0) / len(losses)
-        rates = ordered.values * tail  # of an ε just below each loss
+        rates = ordered.values * tail  # ε·p(ε) for ε just below each loss
         at = int(rates.argmax())
         epsilon = math.nextafter(float(ordered.values[at]), 0) if float(rates[at]) > 0 else 0.0
     return TradeOff(
@@ -81,12 +81,12 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
 
 
 def _gaps(values: Tensor) -> Tensor:
-    """By how much each place is below the best, (n, K); 0 at empty places, which none picks."""
+    """Returns the difference between the best value and each place's, (n, K); 0 if empty."""
     return (values.amax(1, keepdim=True) - values).nan_to_num(0.0, posinf=0.0)
 
 
 def _maximisers(values: Tensor) -> Tensor:
-    """The probabilities of a uniform pick among the maximisers, (n, K)."""
+    """Returns the probabilities of a uniform pick among the maximisers, (n, K)."""
     chosen = (values == values.amax(1, keepdim=True)).double()
     return chosen / chosen.sum(1, keepdim=True)
 

@@ -37,4 +37,4 @@ def test_what_the_messages_say_to_type_works(command, tmp_path):
         words.append(f'{key}="{value}"')
     code, out, _ = command(*words, "group_feature=false")
     assert code == 0
-    assert "The group is no feature" in out
+    assert "The group is not a feature" in out

@@ -135,7 +135,7 @@ def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp
         (["search={policy.split: {low: 3, high: 2}}"], "`low <= high` must hold"),
         (["search={policy.split: [[1], [2]]}"], "which is of type list"),
         (["search={policy.estimator.nope: [1]}"], "policy.estimator has no key 'nope'"),
-        ([SEARCH, "objective=nope"], "here these are standard_regret, fair_regret"),
+        ([SEARCH, "objective=nope"], "the run records standard_regret, fair_regret"),
         ([SEARCH, "trials=0"], "trials must be 1, 2, …, got 0"),
         ([SEARCH, "prune=maybe"], "prune must be true or false, got 'maybe'"),
     ],
@@ -158,7 +158,7 @@ def test_another_study_and_a_damaged_one(command, tmp_path):
     with closing(sqlite3.connect(database)) as crafted:
         crafted.execute("delete from trial_values")
         crafted.commit()
-    assert "study.db is no study of fairbandit: its trials" in command(*WORDS, "trials=2")[2]
+    assert "study.db is not a fairbandit study: its trials" in command(*WORDS, "trials=2")[2]
     database.write_bytes(database.read_bytes()[:5000])
     assert "study.db cannot be read or written" in command(*WORDS, "trials=2")[2]
 

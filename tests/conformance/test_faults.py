@@ -220,7 +220,10 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.shortlists: [
         (but(Argmax, _inclusion=of_many_rounds), f"shortlists of {BLOCKS}"),
-        (but(Argmax, _inclusion=lambda self, given, m: 0 * given.index.value), "numbers from 0 to 1 with the sum"),
+        (
+            but(Argmax, _inclusion=lambda self, given, m: 0 * given.index.value),
+            "numbers from 0 to 1 with the sum",
+        ),
     ],
     contract.splits_soundly: [
         (but(Halves, _divide=falling_back), "`rank_start` moves back at [48]")

@@ -97,5 +97,5 @@ def test_summaries_say_which_policies_know_the_truth():
 
 
 def test_nothing_to_compare():
-    with pytest.raises(FairbanditError, match="no run in simulation knows the value of a metric"):
+    with pytest.raises(FairbanditError, match="all metrics of the runs in simulation are unknown"):
         compose("notions", scene_of(saved("greedy", {"gap": [NAN] * 4})))

@@ -206,7 +206,7 @@ def test_options_of_the_command(simulated, tmp_path, capsys):
     figures([*words, "--by", "policy", "--interval"])
     assert imread(tmp_path / "overview.png").shape[:2] == (1600, 1000)
     assert "overview.pdf" in capsys.readouterr().out
-    with pytest.raises(FairbanditError, match="overview has no room in 2 by 2 inches"):
+    with pytest.raises(FairbanditError, match="overview does not fit in 2 by 2 inches"):
         figures([*words[:-1], "2x2", "--by", "policy"])
     for size in ("5", "5x", "axb", "5x2.5x1"):
         with pytest.raises(FairbanditError, match="--size"):

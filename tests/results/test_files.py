@@ -43,7 +43,7 @@ def test_every_flipped_bit_is_noticed(run, name):
         flipped = bytearray(whole)
         flipped[place // 8] ^= 1 << place % 8
         path.write_bytes(flipped)
-        with pytest.raises(FairbanditError, match="cannot be read: its contents are not those"):
+        with pytest.raises(FairbanditError, match="cannot be read: its contents have changed"):
             read(run, name, summary)
     path.write_bytes(whole[:-1])
     with pytest.raises(FairbanditError, match="cannot be read"):
@@ -90,7 +90,7 @@ def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut):
         lambda folder: report([folder]),
         lambda folder: execute({**config, "rounds": 6}, folder),
     ):
-        with pytest.raises(FairbanditError, match=r"summary\.json is no summary of a run"):
+        with pytest.raises(FairbanditError, match=r"summary\.json is not a valid summary of a run"):
             reader(run)
     assert path.exists()
 
@@ -114,7 +114,7 @@ CRAFTED = [
 def test_a_crafted_summary_with_a_right_checksum_is_refused_by_its_reader(run, key, value, named):
     summary = summaries.read(run) | {key: value}
     summaries.write(summary | {"checksum": summaries.checksum(summary)}, run)
-    with pytest.raises(FairbanditError, match=rf"summary\.json is no summary .*{named}"):
+    with pytest.raises(FairbanditError, match=rf"summary\.json is not a valid summary .*{named}"):
         summaries.read(run)
 
 
@@ -127,7 +127,7 @@ def test_rounds_beyond_the_rows_make_no_array(run):
     summaries.write(summary | {"checksum": summaries.checksum(summary)}, run)
     ((pooled,),) = (scene.runs for scene in read_scenes([run]))
     for use in (pooled.picks, lambda: pooled.curves):
-        with pytest.raises(FairbanditError, match=r"rows are not those of|curves of its run"):
+        with pytest.raises(FairbanditError, match=r"rows are too few for|curves of its run"):
             use()
 
 
@@ -137,7 +137,7 @@ def test_a_crafted_number_in_the_rows_is_refused(run, column):
     beyond = pa.array([99] * len(table), pa.int64())
     pq.write_table(table.set_column(table.column_names.index(column), column, beyond), run / ROWS)
     summary["files"][ROWS] = sha256(run / ROWS)
-    with pytest.raises(FairbanditError, match=f"number of a {column} is not one of its run"):
+    with pytest.raises(FairbanditError, match=f"number of a {column} is out of range for its run"):
         read(run, ROWS, summary)
 
 
@@ -146,7 +146,9 @@ def test_a_summary_that_is_no_file_is_named(run, make):
     """A pipe would block its reader for ever."""
     (run / "summary.json").unlink()
     make(run / "summary.json")
-    with pytest.raises(FairbanditError, match=r"summary\.json is no .*it is not a regular file"):
+    with pytest.raises(
+        FairbanditError, match=r"summary\.json is not a valid .*it is not a regular file"
+    ):
         read_scenes([run])
 
 

@@ -84,17 +84,17 @@ def test_comparisons_are_paired(runs):
 def test_runs_of_other_seeds_have_no_pairs(tmp_path):
     sweep(tmp_path / "a", {"name": "simulation"}, ["greedy"], rounds=20, seed=1)
     sweep(tmp_path / "b", {"name": "simulation"}, ["uniform"], rounds=20, seed=2)
-    with pytest.raises(FairbanditError, match=r"no pools together: .* are \[1\], .* \[2\]"):
+    with pytest.raises(FairbanditError, match=r"share no pools: .* are \[1\] and \[2\]"):
         fairbandit.load(tmp_path / "a", tmp_path / "b").compare("uniform")
-    with pytest.raises(FairbanditError, match="no run beside 'greedy' to compare with it"):
+    with pytest.raises(FairbanditError, match="no run to compare with the baseline 'greedy'"):
         fairbandit.load(tmp_path / "a").compare("greedy")
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda runs: runs.curves("regret"), "no run has a metric 'regret'; there are standard_r"),
-        (lambda runs: runs.rounds(["x"]), "it has no column 'x'"),
+        (lambda runs: runs.curves("regret"), "unknown metric 'regret'; the runs have standard_r"),
+        (lambda runs: runs.rounds(["x"]), "it lacks the column 'x'"),
         (lambda runs: runs.compare("oful"), "'oful' names no setting of .* choose one of 'unif"),
         (lambda runs: runs.compare({"rounds": 60}), "several settings of .* 'greedy'"),
         (lambda _: fairbandit.load("nowhere"), "nowhere is not a folder"),

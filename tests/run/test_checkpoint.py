@@ -112,7 +112,9 @@ def test_a_damaged_checkpoint_is_named(stopped):
     flipped = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
     for damaged in (whole[:-100], flipped, b"{}" * 500, b""):
         path.write_bytes(damaged)
-        with pytest.raises(FairbanditError, match=f"{re.escape(str(path))} is no whole checkpoint"):
+        with pytest.raises(
+            FairbanditError, match=f"{re.escape(str(path))} is not a complete checkpoint"
+        ):
             execute(config, folder)
     path.write_bytes(whole)
     execute(config, folder)
@@ -121,9 +123,12 @@ def test_a_damaged_checkpoint_is_named(stopped):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda saved: saved.update(batch="0"), r"is no whole checkpoint.*\$\.contents\.batch"),
+        (
+            lambda saved: saved.update(batch="0"),
+            r"is not a complete checkpoint.*\$\.contents\.batch",
+        ),
         (lambda saved: saved.update(batch=7), "does not fit the run"),
-        (lambda saved: saved.update(round=saved["round"] + 1), "it is of another round"),
+        (lambda saved: saved.update(round=saved["round"] + 1), "it belongs to another round"),
         (lambda saved: saved["log"]["waiting"].pop(), "does not fit the run"),
         (lambda saved: saved["engine"]["known"]["past"].update(rounds=10**9), "another round"),
         (
@@ -148,10 +153,10 @@ def test_a_missing_or_changed_part_is_named(config, tmp_path, monkeypatch):
     part = tmp_path / "rounds" / "part-000000-000000001.parquet"
     whole = part.read_bytes()
     part.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
-    with pytest.raises(FairbanditError, match=rf"{part.name}, which is not as it was"):
+    with pytest.raises(FairbanditError, match=rf"{part.name}, which is missing or has changed"):
         execute(config, tmp_path)
     part.unlink()
-    with pytest.raises(FairbanditError, match="not as it was"):
+    with pytest.raises(FairbanditError, match="missing or has changed"):
         execute(config, tmp_path)
 
 
@@ -164,7 +169,7 @@ def test_a_disk_that_can_not_be_written_to(config, tmp_path, monkeypatch, number
 
     with monkeypatch.context() as full:
         full.setattr(state, "write", fails)
-        with pytest.raises(StorageError, match="the same command goes on from there") as caught:
+        with pytest.raises(StorageError, match="the same command continues from there") as caught:
             execute(config, tmp_path)
     assert str(tmp_path) in str(caught.value)
     execute(config, tmp_path)

@@ -13,7 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 
 from fairbandit.results import SavedRun
-from fairbandit.run.curves import MAX_GROUPS, Curve, of_table, sampled_rounds, table
+from fairbandit.run.curves import MAX_GROUPS, Curve, from_table, sampled_rounds, to_table
 from fairbandit.run.execute import execute
 from fairbandit.run.statistics import RunStatistics
 
@@ -35,7 +35,7 @@ def test_a_table_of_curves_gives_them_back():
     known = Curve(steps, np.full(3, 2.0), np.array([1.0, np.nan, 3.0]), np.ones(3), np.ones(2))
     other = Curve(steps[2:], np.zeros(1), np.array([np.nan]), np.array([np.nan]), np.zeros(0))
     curves = {"a": known, "selection_rate/é, x": other}
-    back = of_table(table(curves))
+    back = from_table(to_table(curves))
     assert list(back) == list(curves)
     for name, curve in curves.items():
         for part in ("rounds", "count", "mean", "std", "final"):

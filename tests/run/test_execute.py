@@ -194,7 +194,7 @@ def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monk
         ({"rounds": 0}, "rounds must be at least 1, got 0"),
         ({"threads": 10**20}, "threads must be at most 2,147,483,647, got 1"),
         ({"rounds": "many"}, "rounds: Value 'many' of type 'str'"),
-        ({"device": "abacus"}, "device 'abacus' cannot be used here: .*; usable ones: cpu"),
+        ({"device": "abacus"}, "device 'abacus' cannot be used here: .*; usable devices: cpu"),
         ({"device": "meta"}, "device 'meta' cannot be used here"),
         ({"replicates": 1}, "replicates: Key 'replicates' not in 'Settings'"),
         ({"policy": None}, "policy must be a mapping"),
