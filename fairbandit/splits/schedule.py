@@ -66,7 +66,7 @@ class Schedule:
         self._kept: tuple[int, NDArray[np.int64]] | None = None
 
     def plan(self, first: int, n: int, frozen: bool = False) -> Plan:
-        """Returns the plan of n rounds from a first one on; if frozen, each is planned as the first."""
+        """Returns the plan of n rounds; if frozen, all read what the first round reads."""
         number, place = divmod(first - 1, PIECE)
         if frozen:
             division = self._piece(number)[:, place : place + 1].repeat(n, 1)
