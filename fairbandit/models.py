@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.ties import PLAIN
+from fairbandit.ties import PLAIN, Approximate
 
 
 class NoBounds(FairbanditError):  # noqa: N818
@@ -65,17 +65,17 @@ class RewardModel(ABC):
         """
         return self._score(contexts, groups)
 
-    def error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        """The slack of scores: how far rounding may have moved each; see `fairbandit.ties`.
+    def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
+        """Scores contexts, and bounds the rounding error of each score; see `fairbandit.ties`.
 
         Args:
             contexts, groups: as for `score`.
-            scores: what `score` gave for them.
 
         Returns:
-            (B, U, M), at least 0.
+            Scores and their slack, (B, U, M) each.
         """
-        return self._error(contexts, groups, scores)
+        scores = self._score(contexts, groups)
+        return Approximate(scores, self._error(contexts, groups, scores))
 
     def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the true rewards of contexts.
@@ -96,7 +96,7 @@ class RewardModel(ABC):
         """Scores of (B, U or 1, M, d) contexts of (B, U or 1, M) groups: (B, U, M)."""
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        """See `error`; a model whose terms cancel overrides it."""
+        """The slack of scores; a model whose terms cancel overrides it."""
         return PLAIN * scores.abs()
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,6 +123,15 @@ class LinearModel(RewardModel):
         """θ, (B, U, d)."""
         return self.parameters[0]
 
+    def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
+        """See `RewardModel.approximate`; scores and their slack share the terms xⱼθⱼ."""
+        features, theta = self._features(contexts, groups), self.parameters[0]
+        if _is_product(theta, features):
+            slack = products(self._tolerance * theta.abs(), features.abs())
+            return Approximate(products(theta, features), slack)
+        terms = features * theta.unsqueeze(2)
+        return Approximate(terms.sum(-1), terms.abs().sum(-1) * self._tolerance)
+
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """The features that θ multiplies, as a function of contexts and groups."""
         return contexts
@@ -130,16 +139,17 @@ class LinearModel(RewardModel):
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], self._features(contexts, groups))
 
-    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        features = self._features(contexts, groups)
-        return products(self._tolerance * self.parameters[0].abs(), features.abs())
-
 
 def products(theta: Tensor, contexts: Tensor) -> Tensor:
     """⟨θ, x⟩ of (B, U, d) and (B, U or 1, M, d): (B, U, M)."""
-    if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
+    if _is_product(theta, contexts):
         return torch.matmul(theta, contexts[:, 0].mT)
-    return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices
+    return (contexts * theta.unsqueeze(2)).sum(-1)
+
+
+def _is_product(theta: Tensor, contexts: Tensor) -> bool:
+    """Whether a matrix product is the fastest way; many small products are slow as matrices."""
+    return contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64
 
 
 def check_size(contexts: Tensor, regularization: float) -> None:

@@ -40,12 +40,9 @@ class Scored:
         self._past = known.past
         self.present = groups >= 0
         self._model = models.of_rounds
-        values = self._model.score(contexts, groups)
-        slack = self._model.error(contexts, groups, values)
-        self._twins = twins(values, slack, contexts, groups)
-        if self._twins is not None:
-            values, slack = alike(values, self._twins), alike(slack, self._twins)
-        self.scores = Approximate(values, slack)
+        scores = self._model.approximate(contexts, groups)
+        self._twins = twins(scores, contexts, groups)
+        self.scores = scores if self._twins is None else alike(scores, self._twins)
 
     @cached_property
     def rounds(self) -> Tensor:
@@ -73,8 +70,8 @@ class Scored:
         Raises:
             NoBounds: the reward model has no confidence bounds.
         """
-        low, high = self._model.bounds(self.contexts, self.groups)
-        low, high = alike(low, self._twins), alike(high, self._twins)
+        bounds = self._model.bounds(self.contexts, self.groups)
+        low, high = bounds if self._twins is None else (x.gather(2, self._twins) for x in bounds)
         return self.models.if_informed(low, -torch.inf), self.models.if_informed(high, torch.inf)
 
     @cached_property

@@ -78,14 +78,14 @@ class Approximate(NamedTuple):
         return self.value + 2 * self.slack
 
 
-def twins(scores: Tensor, slack: Tensor, contexts: Tensor, groups: Tensor) -> Tensor | None:
+def twins(scores: Approximate, contexts: Tensor, groups: Tensor) -> Tensor | None:
     """Finds equal candidates of a pool whose scores differ.
 
     Candidates are compared only if their scores are near each other and not all of them are equal,
     which is rare.
 
     Args:
-        scores, slack: as the model computes them, (B, N, K) each.
+        scores: as the model computes them, (B, N, K), with a slack.
         contexts: (B, N, K, d).
         groups: (B, N, K) int64, −1 an empty place.
 
@@ -93,8 +93,10 @@ def twins(scores: Tensor, slack: Tensor, contexts: Tensor, groups: Tensor) -> Te
         The first place of the same pool that holds an equal candidate, (B, N, K) int64; None if no
         scores need care.
     """
-    ordered, order = scores.sort(2)
-    gap = ordered.diff(dim=2)
+    value, slack = scores
+    assert not isinstance(slack, float)
+    ordered, order = value.sort(2)
+    gap = ordered[..., 1:] - ordered[..., :-1]
     near = gap <= 2 * slack.amax(2, keepdim=True)
     if not (bool(near.any()) and bool((near & (gap != 0)).any())):
         return None
@@ -112,6 +114,8 @@ def twins(scores: Tensor, slack: Tensor, contexts: Tensor, groups: Tensor) -> Te
     return places
 
 
-def alike(values: Tensor, first: Tensor | None) -> Tensor:
-    """Gives equal candidates the value of the first of them; `first` is what `twins` returns."""
-    return values if first is None else values.gather(2, first)
+def alike(scores: Approximate, first: Tensor) -> Approximate:
+    """Gives equal candidates the score of the first of them; `first` is what `twins` returns."""
+    value, slack = scores
+    assert not isinstance(slack, float)
+    return Approximate(value.gather(2, first), slack.gather(2, first))

@@ -67,17 +67,18 @@ class Selector(Part):
                 shape or dtype, not from 0 to 1, positive at an empty place, or with another sum
                 than m.
         """
-        sizes = ranked.present.sum(2).clamp(max=picks)
-        inclusion = self._checked(self._inclusion(ranked, picks), sizes, ranked, picks)
+        inclusion, sizes = self._checked(self._inclusion(ranked, picks), ranked, picks)
         possible = inclusion > 0
         if int(possible.count_nonzero()) > int(sizes.sum()):
             n, streams = sizes.shape[1], ranked.problem.streams
             start = streams[Purpose.SELECTOR].uniform(ranked.scored.plan.first, n, 1)[..., 0]
             keys = ranked.scored.draws(Purpose.ORDER) if picks > 1 else None
             places = systematic(inclusion, sizes, start, keys)
-        else:  # no pool leaves a choice
+        elif picks > 1:  # no pool leaves a choice
             slots = torch.arange(1, picks + 1, device=sizes.device).expand(*sizes.shape, -1)
             places = torch.searchsorted(possible.cumsum(2), slots.contiguous())
+        else:
+            places = inclusion.argmax(2, keepdim=True)
         if picks == 1:
             return Selection(places, inclusion.gather(2, places), inclusion)
         empty = places == inclusion.shape[2]
@@ -93,27 +94,36 @@ class Selector(Part):
         pools are taken whole.
         """
 
-    def _checked(self, inclusion: Tensor, sizes: Tensor, ranked: Ranked, picks: int) -> Tensor:
-        """The checked result of `_inclusion`, and 1 for all of a pool of at most m candidates."""
+    def _checked(self, inclusion: Tensor, ranked: Ranked, picks: int) -> tuple[Tensor, Tensor]:
+        """The checked result of `_inclusion`, and the number of picks from each pool, (B, N).
+
+        All places of a pool of at most m candidates get the probability 1.
+        """
         value, present = ranked.index.value, ranked.present
         if inclusion.shape != value.shape or inclusion.dtype != value.dtype:
             raise FairbanditError(
                 f"{self} gave inclusion probabilities of shape {tuple(inclusion.shape)} and "
                 f"{inclusion.dtype}; expected {tuple(value.shape)} and {value.dtype}"
             )
-        there = present.to(inclusion.dtype)
-        inclusion = inclusion.where(present.sum(2, keepdim=True) > picks, there)
-        sound = ((inclusion >= 0) & (inclusion <= there + SUMS)).all(2)
-        sound &= ((inclusion.sum(2) - sizes).abs() <= SUMS) & (sizes > 0)
-        if not bool(sound.all()):
-            b, n = (~sound).nonzero()[0].tolist()
+        there, sizes = present.to(inclusion.dtype), present.sum(2)
+        least = int(sizes.amin())
+        if least <= picks:
+            inclusion = inclusion.where((sizes > picks)[..., None], there)
+            sizes = sizes.clamp(max=picks)
+        above, off = inclusion - there, inclusion.sum(2) - (picks if least > picks else sizes)
+        # comparisons with NaN are false
+        sound = inclusion.amin() >= 0 and above.amax() <= SUMS and off.abs().amax() <= SUMS
+        if not (sound and least > 0):
+            each = ((inclusion >= 0) & (above <= SUMS)).all(2) & (off.abs() <= SUMS) & (sizes > 0)
+            b, n = (~each).nonzero()[0].tolist()
             raise FairbanditError(
                 f"{self} gave inclusion probabilities {inclusion[b, n].tolist()} at replica "
                 f"{ranked.problem.streams.replicas[b]}, round {ranked.scored.plan.first + n}; "
-                f"expected numbers from 0 to 1 with the sum {int(sizes[b, n])}, and 0 at empty "
-                f"places; the pool has candidates at {present[b, n].nonzero()[:, 0].tolist()}"
+                f"expected numbers from 0 to 1 with the sum {min(int(sizes[b, n]), picks)}, and 0 "
+                f"at empty places; the pool has candidates at "
+                f"{present[b, n].nonzero()[:, 0].tolist()}"
             )
-        return inclusion.minimum(there)
+        return inclusion.minimum(there), sizes.clamp(max=picks)
 
 
 def best(
@@ -140,18 +150,22 @@ def best(
         (B, N, K), from 0 to the capacity.
     """
     dtype = index.value.dtype
-    capacity = capacity.to(dtype)
     if not isinstance(amount, int):
         kinds = None if kinds is None else kinds.clamp(min=0)
-        return filled(index.low, index.high, capacity, amount, kinds)
+        return filled(index.low, index.high, capacity.to(dtype), amount, kinds)
     if amount >= capacity.shape[2]:
-        return capacity
-    low, high = (end.where(capacity > 0, -torch.inf) for end in (index.low, index.high))
-    certain = low > high.topk(amount + 1, 2).values[..., -1:]
-    tied = (high >= low.topk(amount, 2).values[..., -1:]) & ~certain & (capacity > 0)
-    left = amount - certain.sum(2, keepdim=True, dtype=dtype)
-    share = left / tied.sum(2, keepdim=True).clamp(min=1)
-    return share.where(tied, certain.to(dtype))
+        return capacity.to(dtype)
+    present = capacity if capacity.dtype == torch.bool else capacity > 0
+    low, high = index.low.where(present, -torch.inf), index.high
+    least = low.amax(2, keepdim=True) if amount == 1 else low.topk(amount, 2).values[..., -1:]
+    possible = (high >= least) & present
+    number = possible.sum(2, keepdim=True)
+    if int(number.amax()) <= amount:  # nobody ties for the last places
+        return possible.to(dtype)
+    certain = low > high.where(present, -torch.inf).topk(amount + 1, 2).values[..., -1:]
+    taken = certain.sum(2, keepdim=True, dtype=dtype)
+    share = (amount - taken) / (number - taken).clamp(min=1)
+    return share.where(possible & ~certain, certain.to(dtype))
 
 
 def proportional(weights: Tensor, picks: int) -> Tensor:
