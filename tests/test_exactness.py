@@ -11,11 +11,12 @@ from torch import Tensor
 
 from fairbandit.building import build_policy
 from fairbandit.candidates import Candidates
-from fairbandit.counting import PastScores
+from fairbandit.counting import PastScores, forced, scores
+from fairbandit.counting.choice import Choice
 from fairbandit.environments import Environment
 from fairbandit.ranks import Rank
 from tests import support
-from tests.counting.dense import DenseContexts, DenseScores
+from tests.counting.dense import DenseContexts
 from tests.counting.test_against_dense import ways
 
 
@@ -45,11 +46,17 @@ def decisions(
     """
     estimator = {"name": "ridge", **ridge}
     chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
-    answers, ask, rank = list[bool](), PastScores._count_sorted, Rank.index
-    seen: dict[int, Tensor] = {}
+    choose, ask, rank = scores.choose_way, PastScores._count_sorted, Rank.index
+    choices, answers, seen = list[Choice](), list[bool](), dict[int, Tensor]()
+
+    def choose_way(*given: Any) -> Choice:
+        choice = choose(*given)
+        if choice.way != "slices":
+            choices.append(choice)
+        return choice._replace(sorting=None) if way == "scanned" else choice
 
     def count_sorted(self: PastScores, *given: Any) -> Tensor | None:
-        counts = None if way == "scanned" else ask(self, *given)
+        counts = ask(self, *given)
         answers.append(counts is not None)
         return counts
 
@@ -61,13 +68,14 @@ def decisions(
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
         stack.enter_context(patch.object(PastScores, "_count_sorted", count_sorted))
+        stack.enter_context(patch.object(scores, "choose_way", choose_way))
         stack.enter_context(ways(searched=way == "forced"))
         if way == "dense":
             stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
-            stack.enter_context(patch("fairbandit.candidates.PastScores", DenseScores))
+            stack.enter_context(forced("dense"))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
-    return Decisions(actions, ranked, len(answers), sum(answers))
+    return Decisions(actions, ranked, len(choices), sum(answers))
 
 
 def alike(one: Decisions, other: Decisions) -> None:

@@ -4,7 +4,9 @@
 `PastScores` answers what a rank asks about some rounds' windows of them.
 """
 
+from fairbandit.counting.choice import forced
 from fairbandit.counting.contexts import Contexts
-from fairbandit.counting.scores import Of, PastScores
+from fairbandit.counting.dense import Of
+from fairbandit.counting.scores import PastScores
 
-__all__ = ["Contexts", "Of", "PastScores"]
+__all__ = ["Contexts", "Of", "PastScores", "forced"]

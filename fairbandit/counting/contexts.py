@@ -33,6 +33,20 @@ LEAST_ROOM = 64
 Ints = NDArray[np.int64]
 
 
+class History(NamedTuple):
+    """All past contexts, in any order of the groups, and in order of round within each group.
+
+    Attributes:
+        contexts: (B, L, d).
+        groups: (B, L) int64, −1 in rows without a context.
+        rounds: (B, L) int64.
+    """
+
+    contexts: Tensor
+    groups: Tensor
+    rounds: Tensor
+
+
 class Memory:
     """Rows for the contexts of each group, group by group, with one layout for all replicas.
 
@@ -137,6 +151,11 @@ class Contexts(NamedTuple):
             "rounds": self.rounds,
             "forgotten": self.forgotten,
         }
+
+    def history(self) -> History:
+        """All entries that are not forgotten, of all groups together."""
+        state = self.state()
+        return History(state["contexts"], state["keys"] >> BITS, state["keys"] & LATEST)
 
     @property
     def groups(self) -> int:
