@@ -12,7 +12,7 @@ from torch import Tensor
 from fairbandit.building import build_policy
 from fairbandit.candidates import Candidates
 from fairbandit.counting import PastScores, forced, scores
-from fairbandit.counting.choice import Choice
+from fairbandit.counting.choice import Choice, choose_way
 from fairbandit.environments import Environment
 from fairbandit.ranks import Rank
 from tests import support
@@ -46,11 +46,11 @@ def decisions(
     """
     estimator = {"name": "ridge", **ridge}
     chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
-    choose, ask, rank = scores.choose_way, PastScores._count_sorted, Rank.index
+    ask, rank = PastScores._count_sorted, Rank.index
     choices, answers, seen = list[Choice](), list[bool](), dict[int, Tensor]()
 
-    def choose_way(*given: Any) -> Choice:
-        choice = choose(*given)
+    def choose(*given: Any) -> Choice:
+        choice = choose_way(*given)
         if choice.way != "slices":
             choices.append(choice)
         return choice._replace(sorting=None) if way == "scanned" else choice
@@ -68,7 +68,7 @@ def decisions(
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
         stack.enter_context(patch.object(PastScores, "_count_sorted", count_sorted))
-        stack.enter_context(patch.object(scores, "choose_way", choose_way))
+        stack.enter_context(patch.object(scores, "choose_way", choose))
         stack.enter_context(ways(searched=way == "forced"))
         if way == "dense":
             stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))

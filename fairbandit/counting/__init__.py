@@ -1,7 +1,8 @@
 """Counts of past scores: how many past contexts of a group a model scores no higher than a value.
 
-`Contexts` holds the past contexts of every group, and is a value: an append gives a longer one.
-`PastScores` answers what a rank asks about some rounds' windows of them.
+`Contexts` holds the past contexts of every group. It is a value: an append returns a longer value.
+`PastScores` counts and sums the past scores of some rounds, each within the round's window.
+`forced` makes all counts use the same method.
 """
 
 from fairbandit.counting.choice import forced

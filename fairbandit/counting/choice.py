@@ -64,11 +64,12 @@ def forced(way: Way) -> Iterator[None]:
             segment can be made: no entry is in the windows of all rounds, or contexts are too
             large.
 
+    >>> import torch
     >>> from fairbandit import Engine, build
     >>> def picks():
-    ...     played = build({"name": "fair_greedy"}), build({"name": "simulation"})
-    ...     engine = Engine(*played, rounds=50, seed=0, replicas=[0])
-    ...     return [a for one in engine.play() for a in one.selection.actions[0].tolist()]
+    ...     parts = build({"name": "fair_greedy"}), build({"name": "simulation"})
+    ...     engine = Engine(*parts, rounds=50, seed=0, replicas=[0])
+    ...     return torch.cat([played.actions for played in engine.play()], 1).tolist()
     >>> with forced("dense"):
     ...     expected = picks()
     >>> picks() == expected

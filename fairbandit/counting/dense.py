@@ -22,7 +22,7 @@ Of = Literal["score", "lower", "upper"]
 
 
 class DenseScores:
-    """The scores of all L past contexts, and for each value a mask of those that count.
+    """The scores of all L past contexts, and a mask of the contexts that count for each value.
 
     Args:
         contexts: the past contexts.

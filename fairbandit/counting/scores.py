@@ -1,4 +1,4 @@
-"""The past as a rank sees it: the contexts in each round's window, scored by that round's model."""
+"""Past scores: the contexts in each round's window, scored by the model of that round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from fairbandit.counting.choice import RETRY, Sorting, Work, cheaper, choose_way, forced_way
 from fairbandit.counting.contexts import Contexts, Ints
 from fairbandit.counting.dense import DenseScores, Of
-from fairbandit.counting.scan import Windows, counting, products, scoring, summing
+from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
@@ -21,26 +21,26 @@ from fairbandit.models import RewardModel
 
 
 class PastScores:
-    """The past contexts of each candidate's group in its round's window, scored by its model.
+    """Past scores: contexts of each candidate's group in its round's window, scored by its model.
 
-    The past of round t is its window: the contexts of rounds start + 1 … stop, where
-    0 ≤ start ≤ stop < t. If the contexts have a `max_contexts` of m, only those of them count that
-    are among the last m of their group before round t. Whatever is compared with them is (B, N, K),
-    one value for each candidate.
+    The window of round t contains the contexts of rounds start + 1 … stop, where
+    0 ≤ start ≤ stop < t. If the contexts have a `max_contexts` of m, a context counts only if it is
+    also among the last m of its group before round t. Past scores are compared with values
+    (B, N, K), a value for each candidate.
 
-    Under linear models the windows of one pool are read as slices. Else few entries are gathered,
-    more are scanned in chunks, and long windows are searched in a sorted segment, outside which the
-    entries are gathered or scanned.
+    Scores of linear models are counted in the way that costs least: windows are read as slices,
+    gathered, scanned in chunks, or searched in a sorted segment. All ways give the same counts;
+    `forced` selects one.
 
     Args:
         contexts: the past contexts up to the last of the rounds.
         first: the first of N consecutive rounds, from 1.
-        window: start and stop of each round's, (2, N), both nondecreasing.
+        window: start and stop of each round's window, (2, N), both nondecreasing.
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
         model: the U reward models of the rounds.
-        model_of_round: which model each round uses, (N,) int64, nondecreasing.
+        model_of_round: the model of each round, (N,) int64, nondecreasing.
         own: the candidates' own scores, and the largest past scores that tie with them, both
-            (B, N, K); None if the values are not those of candidates.
+            (B, N, K); None if the values do not belong to candidates.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class PastScores:
         self._own = own
 
     def of(self, groups: Tensor | None = None) -> PastScores:
-        """The same rounds' windows, for values of other groups than the candidates'.
+        """Past scores in the same windows, for values of given groups.
 
         Args:
-            groups: (B, N, M) int64 for any M, −1 for none; None asks for every group, M = G.
+            groups: (B, N, M) int64 for any M, −1 for no group; None is all groups, with M = G.
 
         Returns:
-            Past scores that are asked about (B, N, M) values.
+            Past scores whose values are (B, N, M).
         """
         if groups is None:
             return self._every
@@ -78,7 +78,7 @@ class PastScores:
 
     @cached_property
     def count(self) -> Tensor:
-        """How many past contexts of its group each candidate's window holds: (B, N, K) float64."""
+        """The number of past scores of each candidate, (B, N, K) float64."""
         if forced_way() == "dense":
             return self._dense.count()
         if self._pool is not None:
@@ -89,27 +89,29 @@ class PastScores:
 
     @cached_property
     def moments(self) -> tuple[Tensor, Tensor]:
-        """The mean and the variance of the past scores, (B, N, K) both; NaN if there are none.
+        """The mean and the variance of the past scores, (B, N, K) both; NaN without past scores.
 
-        The divisor of the variance is their number, `count`.
+        The divisor of the variance is `count`.
         """
         mean = self.sum(lambda old: old) / self.count
         return mean, self.sum(lambda old, mean: (old - mean) ** 2, mean) / self.count
 
     def count_le(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
-        """How many past scores are less than or equal to a value of the candidate.
+        """The number of past scores that are less than or equal to each candidate's value.
 
         Args:
-            values: (B, N, K); they compare exactly, and nothing is at most NaN. None stands for the
-                candidate's own score, with which past scores that tie count too.
-            of: "score", or "lower" or "upper" to count past confidence bounds instead of scores.
+            values: (B, N, K). Scores are compared with them exactly; comparisons with NaN are
+                false. None compares with the candidate's own score, and past scores that tie with
+                it count, too.
+            of: "score"; "lower" or "upper" counts past confidence bounds instead of scores.
 
         Returns:
             Counts, (B, N, K) float64.
 
         Raises:
-            FairbanditError: the reward model has no confidence bounds, or no such `of`, or no own
-                scores, or a window with rounds that are forgotten or not yet known.
+            FairbanditError: `of` is unknown, the reward model does not have confidence bounds,
+                values are missing although there are no own scores, or a window contains rounds
+                that are forgotten or not yet known.
         """
         if of not in get_args(Of):
             raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
@@ -123,13 +125,14 @@ class PastScores:
         score = self._model.score
         if of != "score":
             score = lambda *given: self._model.bounds(*given)[of == "upper"]  # noqa: E731
-        return self._windows.sum(scoring(score), counting, [values])
+        return self._windows.sum(model_scores(score), count_chunk, [values])
 
     def count_lt(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
-        """How many past scores are less than a value of the candidate.
+        """The number of past scores that are less than each candidate's value.
 
         Args:
-            values: as for `count_le`; past scores that tie with the candidate's own do not count.
+            values: as for `count_le`; past scores that tie with the candidate's own score do not
+                count.
             of: as for `count_le`.
 
         Returns:
@@ -140,7 +143,7 @@ class PastScores:
         """
         if values is None:
             scores, ceiling = self._own_with_ties()
-            values = 2 * scores - ceiling  # as far below the scores as the ceiling is above
+            values = 2 * scores - ceiling  # the smallest past scores that tie
         return self.count_le(torch.nextafter(values, torch.full_like(values, -torch.inf)), of)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
@@ -149,10 +152,10 @@ class PastScores:
         Args:
             f: an elementwise function, real or boolean, of tensors that broadcast against each
                 other.
-            values: what else f needs of the candidate, each (B, N, K).
-            ages: whether f also gets, as its last argument, a tensor of the shape of the past
-                scores: how many rounds before the candidate's round, at least 1, each past context
-                came.
+            values: further arguments of f, each (B, N, K).
+            ages: whether f takes the age of each past context as its last argument: the number of
+                rounds from the round of the context to the candidate's round, at least 1, in a
+                tensor of the shape of the past scores.
 
         Returns:
             Sums, (B, N, K) float64.
@@ -165,12 +168,12 @@ class PastScores:
             now = torch.arange(self._first, self._first + n, device=self._groups.device)
             given.append(now[:, None].expand(self._groups.shape).to(torch.float64))
         theta = self._model.theta
-        score = scoring(self._model.score) if theta is None else products(theta)
-        return self._windows.sum(score, summing(f), given, rounds=ages)
+        score = model_scores(self._model.score) if theta is None else linear_scores(theta)
+        return self._windows.sum(score, sum_chunk(f), given, rounds=ages)
 
     def _own_with_ties(self) -> tuple[Tensor, Tensor]:
         if self._own is None:
-            raise FairbanditError("these are no candidates with scores of their own: give values")
+            raise FairbanditError("values are missing: these past scores have no own scores")
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
@@ -190,14 +193,14 @@ class PastScores:
             if counts is not None:
                 return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
         if way == "scanned":
-            return self._windows.sum(products(theta), counting, [values])
+            return self._windows.sum(linear_scores(theta), count_chunk, [values])
         if way == "gathered":
             return self._gather(values, theta, self._own_ends[0], self._length)
         return self._count_slices(values, theta)
 
     @cached_property
     def _pool(self) -> tuple[list[int], list[int], list[int]] | None:
-        """Start and stop of the window in every group, and the groups, of one pool on the host."""
+        """Start and stop of the window in each group, and the groups, if N is 1, on the host."""
         if self._groups.shape[:2] != (1, 1) or self._groups.device.type != "cpu":
             return None
         (start, stop), groups = self._ends[:, 0, 0].tolist(), self._groups[0, 0].tolist()
@@ -231,8 +234,7 @@ class PastScores:
         if held is not None:
             counts = self._count_by(held, values, theta, sorting)
         if counts is None and sorting.new:
-            # of each group, the entries that the windows of all rounds have in common
-            common = [(low, max(low, high)) for _, low, high, _ in self._windows.limits]
+            common = [limits.common for limits in self._windows.limits]
             if all(low == high for low, high in common):
                 if sorting.bound:
                     return None
@@ -277,13 +279,13 @@ class PastScores:
         held.spent += sorting.spent(cost, again)
         if way == "scanned":
             segment = list(zip(held.start, held.stop, strict=True))
-            return counts + self._windows.sum(products(theta), counting, [values], segment)
+            return counts + self._windows.sum(linear_scores(theta), count_chunk, [values], segment)
         begin = torch.minimum(self._own_ends, sorted_ends)
         starts, stops = self._gather(values, theta, begin, length) * more.sign_()
         return counts + stops - starts
 
     def _gather(self, values: Tensor, theta: Tensor, begin: Tensor, length: Tensor) -> Tensor:
-        """Counts over segments of entries of each value's group, (…, B, N, M) both."""
+        """Counts over entries begin … begin + length − 1 of each value's group, (…, B, N, M)."""
         (b, u, d), memory, model = theta.shape, self._contexts.memory, None
         address = torch.from_numpy(memory.address).to(begin.device)[:, None]
         own = self._groups.clamp(min=0)
@@ -312,7 +314,7 @@ class PastScores:
 
     @cached_property
     def _ends(self) -> Ints:
-        """Start and stop of each window in every group, entries start … stop − 1: (2, B, N, G)."""
+        """Start and stop of each window in each group, entries start … stop − 1: (2, B, N, G)."""
         self._check_window()
         contexts, first = self._contexts, self._first
         ends = contexts.up_to(self._window)
@@ -323,7 +325,7 @@ class PastScores:
 
     @cached_property
     def _own_ends(self) -> Tensor:
-        """The same in the group of each value, (2, B, N, M)."""
+        """Start and stop of the window in the group of each value, (2, B, N, M)."""
         return self._device_ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
 
     @cached_property
