@@ -1,4 +1,4 @@
-"""All that is known of the rounds so far, as a value."""
+"""The pools, picks and rewards of the rounds so far, as a value."""
 
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.past.past import Past
