@@ -124,11 +124,11 @@ class Sorting(NamedTuple):
     bound: bool
 
     def again(self, cost: float) -> float:
-        """How many entries may be scored again, if counting outside the segment has a cost."""
+        """The number of entries that may be scored again, given the cost of the others."""
         return (self.budget - cost) / AGAIN if self.bound else math.inf
 
     def spent(self, cost: float, again: int) -> float:
-        """The cost of counting outside the segment and of scoring so many entries again."""
+        """The cost of a count that scores `again` entries again, given the cost of the others."""
         return cost + AGAIN * again
 
 
@@ -181,6 +181,6 @@ def choose_way(work: Work, held: SortedSegment | None, not_worth_sorting: float)
 
 
 def cheaper(compared: float, groups: int) -> tuple[Direct, float]:
-    """Whether to gather or to scan, and the cost: of so many comparisons, in so many groups."""
+    """The cheaper of gathering and scanning, and its cost for so many comparisons and groups."""
     gathered, scanned = GATHER * compared, compared + SCAN + GROUP * groups
     return ("scanned", scanned) if scanned < gathered else ("gathered", gathered)

@@ -226,9 +226,9 @@ class PastScores:
         """Counts by a sorted segment and the entries outside it; None if it exceeds its budget.
 
         Args:
-            values, theta: as for `_count_linear`.
-            cost: the cost of counting without it.
-            sorting: how to use it.
+            values, theta: the values, (B, N, M), and the weights, (B, U, d).
+            cost: the cost of counting without a segment.
+            sorting: how to use a segment.
         """
         memory, held, counts = self._contexts.memory, sorting.held, None
         if held is not None:
@@ -264,8 +264,8 @@ class PastScores:
         self, held: SortedSegment, values: Tensor, theta: Tensor, sorting: Sorting
     ) -> Tensor | None:
         """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
-        # A window without the segment is the entries between both stops, without the entries
-        # between both starts. Either number of entries may be negative.
+        # The count in the window minus the count in the segment is the signed count between their
+        # stops minus the signed count between their starts.
         own = self._groups.clamp(min=0)
         sorted_ends = torch.from_numpy(held.ends).to(own.device)[:, own]
         more = self._own_ends - sorted_ends
