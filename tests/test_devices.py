@@ -20,6 +20,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import fairbandit
 from fairbandit import Engine, Policy, build
+from fairbandit.counting import forced
+from fairbandit.counting.choice import Way
 from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.environments import Environment
 from fairbandit.metrics import Played
@@ -199,6 +201,12 @@ def test_the_sorted_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     with ways(searched=True):
         everywhere(REFERENCE, support.environment, 1100)
     assert answered[0] > 8
+
+
+@pytest.mark.parametrize("way", ["dense", "gathered", "scanned"])
+def test_ways_to_count(way: Way) -> None:
+    with forced(way):
+        everywhere(REFERENCE, support.environment, 60)
 
 
 @pytest.mark.parametrize("kind", ["census_gender", "census_ethnicity"])

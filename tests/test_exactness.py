@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from fairbandit.building import build_policy
-from fairbandit.counting import PastScores
+from fairbandit.counting import PastScores, forced, scores
+from fairbandit.counting.choice import Choice, choose_way
 from fairbandit.environments import Environment
 from fairbandit.ranks import Rank
 from fairbandit.scored import Scored
 from fairbandit.ties import Approximate
 from tests import support
-from tests.counting.dense import DenseContexts, DenseScores
+from tests.counting.dense import DenseContexts
 from tests.counting.test_against_dense import ways
 
 
@@ -46,11 +47,17 @@ def decisions(
     """
     estimator = {"name": "ridge", **ridge}
     chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
-    answers, ask, rank = list[bool](), PastScores._count_sorted, Rank.index
-    seen: dict[int, Tensor] = {}
+    ask, rank = PastScores._count_sorted, Rank.index
+    choices, answers, seen = list[Choice](), list[bool](), dict[int, Tensor]()
+
+    def choose(*given: Any) -> Choice:
+        choice = choose_way(*given)
+        if choice.way != "slices":
+            choices.append(choice)
+        return choice._replace(sorting=None) if way == "scanned" else choice
 
     def count_sorted(self: PastScores, *given: Any) -> Tensor | None:
-        counts = None if way == "scanned" else ask(self, *given)
+        counts = ask(self, *given)
         answers.append(counts is not None)
         return counts
 
@@ -62,13 +69,14 @@ def decisions(
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
         stack.enter_context(patch.object(PastScores, "_count_sorted", count_sorted))
+        stack.enter_context(patch.object(scores, "choose_way", choose))
         stack.enter_context(ways(searched=way == "forced"))
         if way == "dense":
             stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
-            stack.enter_context(patch("fairbandit.scored.PastScores", DenseScores))
+            stack.enter_context(forced("dense"))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
-    return Decisions(actions, ranked, len(answers), sum(answers))
+    return Decisions(actions, ranked, len(choices), sum(answers))
 
 
 def alike(one: Decisions, other: Decisions) -> None:

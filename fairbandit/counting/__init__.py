@@ -1,10 +1,13 @@
 """Counts of past scores: how many past contexts of a group a model scores no higher than a value.
 
-`Contexts` holds the past contexts of every group, and is a value: an append gives a longer one.
-`PastScores` answers what a rank asks about some rounds' windows of them.
+`Contexts` holds the past contexts of every group. It is a value: an append returns a longer value.
+`PastScores` counts and sums the past scores of some rounds, each within the round's window.
+`forced` makes all counts use the same method.
 """
 
+from fairbandit.counting.choice import forced
 from fairbandit.counting.contexts import Contexts
-from fairbandit.counting.scores import Of, PastScores
+from fairbandit.counting.dense import Of
+from fairbandit.counting.scores import PastScores
 
-__all__ = ["Contexts", "Of", "PastScores"]
+__all__ = ["Contexts", "Of", "PastScores", "forced"]

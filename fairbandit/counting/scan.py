@@ -1,8 +1,8 @@
 """The chunked scan: sums over windows of each group's past scores, in chunks that stay in cache.
 
-Values are laid out by group and model, padded so that all of one model are compared together. A
-chunk of contexts is scored once under every model, for linear models as one matrix product, and
-compared with all values of that model. Masks are needed only where windows differ.
+Values are laid out by group and model, with padding, so that the values of a model are compared
+together. A chunk of contexts is scored once under every model, for linear models by one matrix
+product, and compared with all values of that model. Masks are needed only where windows differ.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,10 +20,10 @@ from fairbandit.counting.contexts import Contexts, occurrences
 from fairbandit.modes import inferring
 
 CHUNK = 1 << 18
-"""About how many scores a chunk has, and a quarter of the comparisons that are made at a time."""
+"""The approximate number of scores in a chunk; four times as many comparisons are made at once."""
 
 MOST = 1 << 22
-"""The most scores in a chunk, so that work memory stays small where there are very many models."""
+"""The largest number of scores in a chunk; it keeps work memory small if models are very many."""
 
 
 _kept = threading.local()
@@ -31,7 +32,7 @@ _kept = threading.local()
 def scratch(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """An uninitialised tensor, valid until this thread's next call with the same name.
 
-    The first writes to new memory are slow, so each thread uses its own again and again.
+    The first writes to new memory are slow, so each thread reuses its own memory.
     """
     size, kept = math.prod(shape), getattr(_kept, name, None)
     if (
@@ -44,44 +45,62 @@ def scratch(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
     return kept[:size].view(shape)
 
 
-Limits = tuple[int, int, int, int]
-"""Of all windows in a group: the least and the greatest first entry, and those of the stops."""
+class Limits(NamedTuple):
+    """The ends of all windows in a group: entries start … stop − 1 each.
+
+    Attributes:
+        first, greatest_start: the least and the greatest start.
+        least_stop, last: the least and the greatest stop.
+    """
+
+    first: int
+    greatest_start: int
+    least_stop: int
+    last: int
+
+    @property
+    def common(self) -> tuple[int, int]:
+        """Start and stop of the entries that all windows have in common."""
+        return self.greatest_start, max(self.greatest_start, self.least_stop)
+
 
 Score = Callable[[Tensor, int], Tensor]
 """Scores contexts (B, L, d) of a group under every model: (B, U, L)."""
 
-Reduce = Callable[[list[Tensor], list[Tensor], Tensor | None], Tensor]
+ChunkSum = Callable[[list[Tensor], list[Tensor], Tensor | None], Tensor]
 """Sums over the L entries of a chunk, for S values of each model: (B, U, S).
 
-It is given what is known of the entries, (B, U or 1, 1, L) each, and of the values, (B, U, S, 1)
-each and NaN in empty slots; and a mask, 1 for the entries that count for each value and 0 for the
-others, (B or 1, U, S, L) float64, or None if all count.
+The arguments are:
+
+1. the scores of the entries, (B, U, 1, L), and their rounds, (B, 1, 1, L), if they are asked for;
+2. tensors with the values, (B, U, S, 1) each, NaN in empty slots;
+3. the weight of each entry for each value, (B or 1, U, S, L) float64; None if all weights are 1.
 """
 
 
 class Windows:
     """The windows of N rounds, and a slot for every value, by group and model.
 
-    If all replicas have the same groups and windows, the layout is that of one replica, b = 1.
+    If all replicas have the same groups and windows, they share the layout of one replica, b = 1.
 
     Args:
         contexts: the entries.
         ends: the window of each round in every group, entries start … stop − 1, (2, B, N, G).
         groups: the group of each value, (B, N, M) int64, −1 for none.
-        model_of_round: (N,) int64, nondecreasing.
+        model_of_round: the model of each round, (N,) int64, nondecreasing.
         models: U.
 
     Attributes:
-        limits: of the windows in each group.
+        limits: the limits of the windows in each group.
     """
 
     def __init__(
         self, contexts: Contexts, ends: Tensor, groups: Tensor, model_of_round: Tensor, models: int
     ) -> None:
         self._contexts, self._shape = contexts, groups.shape
-        least, greatest = ends.flatten(1, 2).aminmax(dim=1)
+        least, greatest = ends.flatten(1, 2).aminmax(dim=1)  # (2, G) both
         (first, least_stop), (greatest_start, last) = least.tolist(), greatest.tolist()
-        self.limits = list(zip(first, greatest_start, least_stop, last, strict=True))
+        self.limits = list(map(Limits, first, greatest_start, least_stop, last))
         if all(bool((part == part[:1]).all()) for part in (groups, ends.transpose(0, 1))):
             groups, ends = groups[:1], ends[:, :1]
         g, flat = contexts.groups, groups.flatten(1)
@@ -101,20 +120,22 @@ class Windows:
     def sum(
         self,
         score: Score,
-        reduce: Reduce,
+        chunk_sum: ChunkSum,
         values: Sequence[Tensor],
         segment: Sequence[tuple[int, int]] | None = None,
         *,
         rounds: bool = False,
     ) -> Tensor:
-        """Sums over the windows minus those over a segment of each group.
+        """Sums over the windows minus sums over a segment of each group.
+
+        An entry has weight 1 in a window and 0 outside it; in the segment its weight is 1 less.
 
         Args:
-            score: gives what is known of the entries.
-            reduce: what sums.
-            values: what `reduce` is given of the values, (B, N, M) each.
-            segment: start and stop of each group's segment; None is the same as empty ones.
-            rounds: whether `reduce` is also given the rounds of the entries.
+            score: scores the entries.
+            chunk_sum: sums over a chunk of entries.
+            values: values that `chunk_sum` takes, (B, N, M) each.
+            segment: start and stop of each group's segment; None subtracts nothing.
+            rounds: whether `chunk_sum` takes the rounds of the entries, too.
 
         Returns:
             Sums, (B, N, M) float64; 0 for values of no group.
@@ -126,21 +147,20 @@ class Windows:
         for group, width in enumerate(self._widths):
             limits = self.limits[group]
             whole = [part[:, group, :, :width, None] for part in laid_out]
-            minus = segment[group] if segment else (0, 0)
-            for low, high, counted in _chunks(limits, minus, size) if width else ():
-                known = [score(self._contexts.entries(group, low, high), group).unsqueeze(2)]
+            subtracted = segment[group] if segment else (0, 0)
+            for low, high, in_segment in _chunks(limits, subtracted, size) if width else ():
+                entries = [score(self._contexts.entries(group, low, high), group).unsqueeze(2)]
                 if rounds:
-                    known.append(self._contexts.rounds_of(group, low, high)[:, None, None])
+                    entries.append(self._contexts.rounds_of(group, low, high)[:, None, None])
                 step = max(1, 4 * CHUNK // (b * u * (high - low)))
                 parts = [whole]
                 if width > step:
                     parts = list(map(list, zip(*(x.split(step, 2) for x in whole), strict=True)))
                 for total, start, stop, *given in parts:
-                    mask = _inside(low, high, start, stop, limits)
-                    if counted and mask is not None:  # it counts where windows leave entries out
-                        mask.neg_().add_(1)
-                    found = reduce(known, given, mask)
-                    total.squeeze(3).add_(found, alpha=-1 if counted else 1)
+                    weights = _inside(low, high, start, stop, limits)
+                    if in_segment and weights is not None:
+                        weights.sub_(1)
+                    total.squeeze(3).add_(chunk_sum(entries, given, weights))
         sums = torch.nn.functional.pad(sums.flatten(1), (0, 1))
         return sums.gather(1, self._slot.expand(b, -1)).view(self._shape)
 
@@ -152,8 +172,8 @@ class Windows:
         return flat[:, :-1].view(b, *self._slots)
 
 
-def products(theta: Tensor) -> Score:
-    """The scores of linear models of weights (B, U, d); they are valid until the next call."""
+def linear_scores(theta: Tensor) -> Score:
+    """Scores under linear models of weights (B, U, d); a result is valid until the next call."""
 
     def score(contexts: Tensor, group: int) -> Tensor:
         memory = scratch("scores", (*theta.shape[:2], contexts.shape[1]), theta)
@@ -162,48 +182,52 @@ def products(theta: Tensor) -> Score:
     return score
 
 
-def scoring(score: Callable[[Tensor, Tensor], Tensor]) -> Score:
-    """The scores that a function of (B, 1, L, d) contexts and (B, 1, L) groups gives."""
+def model_scores(function: Callable[[Tensor, Tensor], Tensor]) -> Score:
+    """Scores by a function of contexts (B, 1, L, d) and groups (B, 1, L)."""
 
-    def of_group(contexts: Tensor, group: int) -> Tensor:
+    def score(contexts: Tensor, group: int) -> Tensor:
         b, length, _ = contexts.shape
-        return score(contexts[:, None], torch.full((b, 1, length), group, device=contexts.device))
+        groups = torch.full((b, 1, length), group, device=contexts.device)
+        return function(contexts[:, None], groups)
 
-    return of_group
+    return score
 
 
-def counting(known: list[Tensor], given: list[Tensor], mask: Tensor | None) -> Tensor:
-    """Counts scores that are at most the values; see `Reduce`."""
-    (scores,), (values,) = known, given
+def count_chunk(entries: list[Tensor], given: list[Tensor], weights: Tensor | None) -> Tensor:
+    """Counts scores that are at most the values; see `ChunkSum`."""
+    (scores,), (values,) = entries, given
     # floats are several times as fast as booleans, both to make and to add up
     memory = scratch("below", (*values.shape[:3], scores.shape[3]), values)
     below = torch.le(scores, values, out=memory)
-    return (below if mask is None else below.mul_(mask)).sum(3)
+    return (below if weights is None else below.mul_(weights)).sum(3)
 
 
-def summing(f: Callable[..., Tensor]) -> Reduce:
-    """Sums f(score, *values), or f(score, *values, age) if entries have rounds; see `Reduce`."""
+def sum_chunk(f: Callable[..., Tensor]) -> ChunkSum:
+    """Sums f(score, *values), or f(score, *values, age) if it takes rounds; see `ChunkSum`.
 
-    def reduce(known: list[Tensor], given: list[Tensor], mask: Tensor | None) -> Tensor:
-        past, values = known[0], given
-        if len(known) > 1:
+    Weights must be 0 or 1.
+    """
+
+    def chunk_sum(entries: list[Tensor], given: list[Tensor], weights: Tensor | None) -> Tensor:
+        past, values = entries[0], given
+        if len(entries) > 1:
             *values, now = given
-            age = (now - known[1]).clamp_(min=1)
+            age = (now - entries[1]).clamp_(min=1)
             past, values = past.expand(age.shape), [*values, age]
         terms = f(past, *values)
-        if mask is not None:
-            terms = terms.where(mask > 0, 0)
+        if weights is not None:
+            terms = terms.where(weights > 0, 0)
         return terms.sum(3, dtype=torch.float64)
 
-    return reduce
+    return chunk_sum
 
 
 def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) -> Tensor | None:
-    """Which of the entries low … high − 1 lie in each window; see `Reduce`.
+    """1 for entries low … high − 1 in each window and 0 for others; None if all are in all windows.
 
-    Multiplying floats is faster than using booleans. The mask is valid until the next call.
+    Multiplying floats is faster than using booleans. The result is valid until the next call.
     """
-    starts, stops = low < limits[1], high > limits[2]
+    starts, stops = low < limits.greatest_start, high > limits.least_stop
     if not (starts or stops):
         return None
     entry = torch.arange(low, high, dtype=torch.float64, device=start.device)
@@ -216,19 +240,18 @@ def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) ->
 
 
 def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:
-    """The entries to be scanned for sums over windows minus a segment, in order.
+    """The chunks of a group that have weights other than 0; see `Windows.sum`.
 
     Yields:
-        low, high and counted. Entries low … high − 1 count for the values in whose windows they
-        lie. If counted, they are of the segment, and count against the values in whose windows they
-        do not lie.
+        low, high and whether entries low … high − 1 are in the segment; none or all of them are.
     """
-    first, greatest_start, least_stop, last = limits
-    start, stop = segment if segment[0] < segment[1] else (first, first)
-    for low, high in pairwise(sorted({first, greatest_start, least_stop, last, start, stop})):
-        counted = start <= low < stop
-        in_all, in_none = greatest_start <= low < least_stop, not first <= low < last
-        if not (in_all if counted else in_none):
-            step = -(-(high - low) // -(-(high - low) // size))
-            for begin in range(low, high, step):
-                yield begin, min(begin + step, high), counted
+    start, stop = segment if segment[0] < segment[1] else (limits.first, limits.first)
+    for low, high in pairwise(sorted({*limits, start, stop})):
+        in_segment = start <= low < stop
+        in_all = limits.greatest_start <= low < limits.least_stop
+        in_none = not limits.first <= low < limits.last
+        if in_all if in_segment else in_none:
+            continue
+        step = -(-(high - low) // -(-(high - low) // size))
+        for begin in range(low, high, step):
+            yield begin, min(begin + step, high), in_segment

@@ -1,16 +1,18 @@
-"""The past as a rank sees it: the contexts in each round's window, scored by that round's model."""
+"""Past scores: the contexts in each round's window, scored by the model of that round."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fairbandit.counting.choice import RETRY, Sorting, Work, cheaper, choose_way, forced_way
 from fairbandit.counting.contexts import Contexts, Ints
-from fairbandit.counting.scan import Windows, counting, products, scoring, summing
+from fairbandit.counting.dense import DenseScores, Of
+from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
 from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
@@ -18,50 +20,26 @@ from fairbandit.locks import cached_property
 from fairbandit.models import RewardModel
 from fairbandit.ties import Approximate
 
-Of = Literal["score", "lower", "upper"]
-"""What values are compared with: past scores, or past confidence bounds."""
-
-GATHER = 10
-"""The cost of one comparison where contexts are gathered; in a chunked scan it is 1. Costs decide
-how scores of linear models are counted, and never change the counts."""
-
-SLICES = 1 << 16
-"""For one pool whose windows hold at most so many entries, each is read as a slice."""
-
-SCAN, GROUP = 100_000, 25_000
-"""The cost of beginning a scan, and of beginning one more group of it."""
-
-AGAIN = 20
-"""The cost of scoring one sorted context again."""
-
-SORT = 100
-"""The cost of sorting one more context."""
-
-SEARCH, SEARCH_SETUP = 1200, 400
-"""The cost of searching a sorted segment for one more value; and for any, in values, times d.
-
-Comparisons become cheaper, in proportion, as there are more features; this does not."""
-
 
 class PastScores:
-    """The past contexts of each candidate's group in its round's window, scored by its model.
+    """Past scores: contexts of each candidate's group in its round's window, scored by its model.
 
-    The past of round t is its window: the contexts of rounds start + 1 … stop, where
-    0 ≤ start ≤ stop < t. If the contexts have a `max_contexts` of m, only those of them count that
-    are among the last m of their group before round t. Whatever is compared with them is (B, N, K),
-    one value for each candidate.
+    The window of round t contains the contexts of rounds start + 1 … stop, where
+    0 ≤ start ≤ stop < t. If the contexts have a `max_contexts` of m, a context counts only if it is
+    also among the last m of its group before round t. Past scores are compared with values
+    (B, N, K), a value for each candidate.
 
-    Under linear models the windows of one pool are read as slices. Else few entries are gathered,
-    more are scanned in chunks, and long windows are searched in a sorted segment, outside which the
-    entries are gathered or scanned.
+    Scores of linear models are counted in the way that costs least: windows are read as slices,
+    gathered, scanned in chunks, or searched in a sorted segment. All ways give the same counts;
+    `forced` selects one.
 
     Args:
         contexts: the past contexts up to the last of the rounds.
         first: the first of N consecutive rounds, from 1.
-        window: start and stop of each round's, (2, N), both nondecreasing.
+        window: start and stop of each round's window, (2, N), both nondecreasing.
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
         model: the U reward models of the rounds.
-        model_of_round: which model each round uses, (N,) int64, nondecreasing.
+        model_of_round: the model of each round, (N,) int64, nondecreasing.
         own: the candidates' own scores, (B, N, K); None if the values are not those of candidates.
     """
 
@@ -80,13 +58,13 @@ class PastScores:
         self._own = own
 
     def of(self, groups: Tensor | None = None) -> PastScores:
-        """The same rounds' windows, for values of other groups than the candidates'.
+        """Past scores in the same windows, for values of given groups.
 
         Args:
-            groups: (B, N, M) int64 for any M, −1 for none; None asks for every group, M = G.
+            groups: (B, N, M) int64 for any M, −1 for no group; None is all groups, with M = G.
 
         Returns:
-            Past scores that are asked about (B, N, M) values.
+            Past scores whose values are (B, N, M).
         """
         if groups is None:
             return self._every
@@ -100,55 +78,61 @@ class PastScores:
 
     @cached_property
     def count(self) -> Tensor:
-        """How many past contexts of its group each candidate's window holds: (B, N, K) float64."""
+        """The number of past scores of each candidate, (B, N, K) float64."""
+        if forced_way() == "dense":
+            return self._dense.count()
         if self._pool is not None:
             start, stop, groups = self._pool
             sizes = [float(stop[group] - start[group]) if group >= 0 else 0.0 for group in groups]
             return torch.from_numpy(np.array([[sizes]]))
-        start_, stop_ = self._own_ends
-        return (stop_ - start_).masked_fill_(self._groups < 0, 0).to(torch.float64)
+        return self._length.to(torch.float64)
 
     @cached_property
     def moments(self) -> tuple[Tensor, Tensor]:
-        """The mean and the variance of the past scores, (B, N, K) both; NaN if there are none.
+        """The mean and the variance of the past scores, (B, N, K) both; NaN without past scores.
 
-        The divisor of the variance is their number, `count`.
+        The divisor of the variance is `count`.
         """
         mean = self.sum(lambda old: old) / self.count
         return mean, self.sum(lambda old, mean: (old - mean) ** 2, mean) / self.count
 
     def count_le(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
-        """How many past scores are less than or equal to a value of the candidate.
+        """The number of past scores that are less than or equal to each candidate's value.
 
         Args:
-            values: (B, N, K); they compare exactly, and nothing is at most NaN. None stands for the
-                candidate's own score, with which past scores that tie count too.
-            of: "score", or "lower" or "upper" to count past confidence bounds instead of scores.
+            values: (B, N, K). Scores are compared with them exactly; comparisons with NaN are
+                false. None compares with the candidate's own score, and past scores that tie with
+                it count, too.
+            of: "score"; "lower" or "upper" counts past confidence bounds instead of scores.
 
         Returns:
             Counts, (B, N, K) float64.
 
         Raises:
-            FairbanditError: the reward model has no confidence bounds, or no such `of`, or no own
-                scores, or a window with rounds that are forgotten or not yet known.
+            FairbanditError: `of` is unknown, the reward model does not have confidence bounds,
+                values are missing although there are no own scores, or a window contains rounds
+                that are forgotten or not yet known.
         """
         if of not in get_args(Of):
             raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
         if values is None:
             values = self._own_scores().greatest_tie
+        if forced_way() == "dense":
+            return self._dense.count_le(values, of)
         theta = self._model.theta
         if of == "score" and theta is not None:
             return self._count_linear(values, theta)
         score = self._model.score
         if of != "score":
             score = lambda *given: self._model.bounds(*given)[of == "upper"]  # noqa: E731
-        return self._windows.sum(scoring(score), counting, [values])
+        return self._windows.sum(model_scores(score), count_chunk, [values])
 
     def count_lt(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
-        """How many past scores are less than a value of the candidate.
+        """The number of past scores that are less than each candidate's value.
 
         Args:
-            values: as for `count_le`; past scores that tie with the candidate's own do not count.
+            values: as for `count_le`; past scores that tie with the candidate's own score do not
+                count.
             of: as for `count_le`.
 
         Returns:
@@ -167,57 +151,65 @@ class PastScores:
         Args:
             f: an elementwise function, real or boolean, of tensors that broadcast against each
                 other.
-            values: what else f needs of the candidate, each (B, N, K).
-            ages: whether f also gets, as its last argument, a tensor of the shape of the past
-                scores: how many rounds before the candidate's round, at least 1, each past context
-                came.
+            values: further arguments of f, each (B, N, K).
+            ages: whether f takes the age of each past context as its last argument: the number of
+                rounds from the round of the context to the candidate's round, at least 1, in a
+                tensor of the shape of the past scores.
 
         Returns:
             Sums, (B, N, K) float64.
         """
+        if forced_way() == "dense":
+            return self._dense.sum(f, values, ages)
         given = list(values)
         if ages:
             n = self._groups.shape[1]
             now = torch.arange(self._first, self._first + n, device=self._groups.device)
             given.append(now[:, None].expand(self._groups.shape).to(torch.float64))
         theta = self._model.theta
-        score = scoring(self._model.score) if theta is None else products(theta)
-        return self._windows.sum(score, summing(f), given, rounds=ages)
+        score = model_scores(self._model.score) if theta is None else linear_scores(theta)
+        return self._windows.sum(score, sum_chunk(f), given, rounds=ages)
 
     def _own_scores(self) -> Approximate:
         if self._own is None:
-            raise FairbanditError("these are no candidates with scores of their own: give values")
+            raise FairbanditError("values are missing: these past scores have no own scores")
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
+        (b, _, d), g, memory, sliced = (
+            theta.shape,
+            self._contexts.groups,
+            self._contexts.memory,
+            None,
+        )
         if self._pool is not None:
-            start_, stop_, groups = self._pool
-            if sum(stop_[group] - start_[group] for group in set(groups) - {-1}) <= SLICES:
-                return self._count_slices(values, theta, *self._pool)
-        start, stop = self._own_ends
-        length = (stop - start).masked_fill_(self._groups < 0, 0)
-        cost = self._cost(compared := float(length.sum()))
-        counts = self._count_sorted(values, theta, cost)
-        if counts is not None:
-            return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
-        if cost < GATHER * compared:
-            return self._windows.sum(products(theta), counting, [values])
-        return self._gather(values, theta, start, length)
+            start, stop, groups = self._pool
+            sliced = sum(stop[group] - start[group] for group in set(groups) - {-1})
+        work = Work(sliced, float(self.count.sum()), values.numel(), b, g, d)
+        way, cost, sorting = choose_way(work, memory.sorted, memory.not_worth_sorting)
+        if sorting is not None:
+            counts = self._count_sorted(values, theta, cost, sorting)
+            if counts is not None:
+                return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
+        if way == "scanned":
+            return self._windows.sum(linear_scores(theta), count_chunk, [values])
+        if way == "gathered":
+            return self._gather(values, theta, self._own_ends[0], self._length)
+        return self._count_slices(values, theta)
 
     @cached_property
     def _pool(self) -> tuple[list[int], list[int], list[int]] | None:
-        """Start and stop of the window in every group, and the groups, of one pool on the host."""
+        """Start and stop of the window in each group, and the groups, if N is 1, on the host."""
         if self._groups.shape[:2] != (1, 1) or self._groups.device.type != "cpu":
             return None
         (start, stop), groups = self._ends[:, 0, 0].tolist(), self._groups[0, 0].tolist()
         return start, stop, groups
 
-    def _count_slices(
-        self, values: Tensor, theta: Tensor, start: list[int], stop: list[int], groups: list[int]
-    ) -> Tensor:
+    def _count_slices(self, values: Tensor, theta: Tensor) -> Tensor:
         """Counts for one pool, whose windows are slices."""
-        memory, weights, past = self._contexts.memory, theta[0, 0], dict[int, Any]()
-        rows = memory.rows[0]
+        assert self._pool is not None
+        (start, stop, groups), memory = self._pool, self._contexts.memory
+        rows, weights, past = memory.rows[0], theta[0, 0], dict[int, Any]()
         for group in set(groups) - {-1}:
             low, high = (memory.addresses[group] + end[group] for end in (start, stop))
             past[group] = torch.mv(rows[low:high], weights).numpy()
@@ -227,63 +219,72 @@ class PastScores:
         ]
         return torch.from_numpy(np.array([[counts]]))
 
-    def _count_sorted(self, values: Tensor, theta: Tensor, scan: float) -> Tensor | None:
-        """Counts by a sorted segment and what is beside it; None if a scan of all costs less.
+    def _count_sorted(
+        self, values: Tensor, theta: Tensor, cost: float, sorting: Sorting
+    ) -> Tensor | None:
+        """Counts by a sorted segment and the entries outside it; None if it exceeds its budget.
 
-        As windows move on and models drift, more entries beside the segment are scanned, and more
-        inside are scored again. Once this has cost as much as sorting, the common part of all
-        windows is sorted once more, if sorting has paid.
+        Args:
+            values, theta: the values, (B, N, M), and the weights, (B, U, d).
+            cost: the cost of counting without a segment.
+            sorting: how to use a segment.
         """
-        memory, (b, _, d) = self._contexts.memory, theta.shape
-        budget = scan - SEARCH * (SEARCH_SETUP / d + values.numel())
-        if scan < memory.not_worth_sorting or budget < scan * 2 / 3:
-            return None
-        held, counts, paid = memory.sorted, None, True
+        memory, held, counts = self._contexts.memory, sorting.held, None
         if held is not None:
-            price = SORT * b * held.length
-            if held.spent <= price:
-                counts = self._count_by(held, values, theta, budget)
-            paid = held.saved >= held.spent + price
-        if counts is None and paid:
-            limits = [(low, max(low, high)) for _, low, high, _ in self._windows.limits]
-            if all(low == high for low, high in limits):
-                return None
+            counts = self._count_by(held, values, theta, sorting)
+        if counts is None and sorting.new:
+            common = [limits.common for limits in self._windows.limits]
+            if all(low == high for low, high in common):
+                if sorting.bound:
+                    return None
+                return self._not_sorted("the windows of the rounds have no entry in common")
             held = memory.sorted = None  # it is freed before the new one is made
-            contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(limits)]
-            held = SortedSegment(contexts, [low for low, _ in limits], theta[:, -1])
-            counts = self._count_by(held, values, theta, budget) if held.exact else None
+            contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(common)]
+            held = SortedSegment(contexts, [low for low, _ in common], theta[:, -1])
+            if held.exact:
+                counts = self._count_by(held, values, theta, sorting)
+            elif not sorting.bound:
+                return self._not_sorted("contexts are too large")
         if counts is None:
-            held, memory.not_worth_sorting = None, 1.5 * scan
+            held, memory.not_worth_sorting = None, RETRY * cost
         memory.sorted = held
         return counts
 
+    def _not_sorted(self, reason: str) -> Tensor:
+        """Counts of empty windows, where `forced` asks for a sorted segment that cannot be made."""
+        if self.count.any():
+            raise FairbanditError(
+                f'forced("sorted"): no sorted segment can be made, because {reason}; ask about '
+                "fewer rounds at a time, or force another way"
+            )
+        return torch.zeros_like(self.count)
+
     def _count_by(
-        self, held: SortedSegment, values: Tensor, theta: Tensor, budget: float
+        self, held: SortedSegment, values: Tensor, theta: Tensor, sorting: Sorting
     ) -> Tensor | None:
-        """Counts by a sorted segment and what is beside it; None if that exceeds a budget."""
-        # the windows minus the segment are what lies between the stops, minus what lies between
-        # the starts; either may be negative
+        """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
+        # The count in the window minus the count in the segment is the signed count between their
+        # stops minus the signed count between their starts.
         own = self._groups.clamp(min=0)
         sorted_ends = torch.from_numpy(held.ends).to(own.device)[:, own]
         more = self._own_ends - sorted_ends
         length = more.abs().masked_fill_(self._groups < 0, 0)
-        cost = self._cost(compared := float(length.sum()))
-        left = (budget - cost) / AGAIN
-        found = held.count_le(own, values, self._model_of_round, theta, left)
+        way, cost = cheaper(float(length.sum()), self._contexts.groups)
+        found = held.count_le(own, values, self._model_of_round, theta, sorting.again(cost))
         if found is None:
             return None
         counts, again = found
-        held.saved += budget
-        held.spent += cost + AGAIN * again
-        if cost < GATHER * compared:
+        held.saved += sorting.budget
+        held.spent += sorting.spent(cost, again)
+        if way == "scanned":
             segment = list(zip(held.start, held.stop, strict=True))
-            return counts + self._windows.sum(products(theta), counting, [values], segment)
+            return counts + self._windows.sum(linear_scores(theta), count_chunk, [values], segment)
         begin = torch.minimum(self._own_ends, sorted_ends)
         starts, stops = self._gather(values, theta, begin, length) * more.sign_()
         return counts + stops - starts
 
     def _gather(self, values: Tensor, theta: Tensor, begin: Tensor, length: Tensor) -> Tensor:
-        """Counts over segments of entries of each value's group, (…, B, N, M) both."""
+        """Counts over entries begin … begin + length − 1 of each value's group, (…, B, N, M)."""
         (b, u, d), memory, model = theta.shape, self._contexts.memory, None
         address = torch.from_numpy(memory.address).to(begin.device)[:, None]
         own = self._groups.clamp(min=0)
@@ -295,21 +296,26 @@ class PastScores:
         rows, weights = memory.rows.view(-1, d), theta.reshape(b * u, d)
         return count_segments(rows, row.flatten(), *given, weights, model).view(row.shape)
 
-    def _cost(self, compared: float) -> float:
-        """The cost of so many comparisons, gathered or scanned."""
-        return min(GATHER * compared, compared + SCAN + GROUP * self._contexts.groups)
-
-    @cached_property
-    def _ends(self) -> Ints:
-        """Start and stop of each window in every group, entries start … stop − 1: (2, B, N, G)."""
-        contexts, first = self._contexts, self._first
-        least, last = int(self._window[0, 0]), int(self._window[1, -1])
+    def _check_window(self) -> None:
+        contexts, least, last = self._contexts, int(self._window[0, 0]), int(self._window[1, -1])
         if least < contexts.forgotten or last > contexts.rounds:
             raise FairbanditError(
                 f"a rank window holds rounds {least + 1} to {last}; known are "
                 f"{contexts.forgotten + 1} to {contexts.rounds}: rounds before the start of an "
                 "earlier window are forgotten"
             )
+
+    @cached_property
+    def _dense(self) -> DenseScores:
+        self._check_window()
+        given = self._window, self._groups, self._model, self._model_of_round
+        return DenseScores(self._contexts, self._first, *given)
+
+    @cached_property
+    def _ends(self) -> Ints:
+        """Start and stop of each window in each group, entries start … stop − 1: (2, B, N, G)."""
+        self._check_window()
+        contexts, first = self._contexts, self._first
         ends = contexts.up_to(self._window)
         if contexts.max_contexts is not None:
             now = contexts.up_to(np.arange(first - 1, first - 1 + self._window.shape[1]))
@@ -318,8 +324,14 @@ class PastScores:
 
     @cached_property
     def _own_ends(self) -> Tensor:
-        """The same in the group of each value, (2, B, N, M)."""
+        """Start and stop of the window in the group of each value, (2, B, N, M)."""
         return self._device_ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
+
+    @cached_property
+    def _length(self) -> Tensor:
+        """The number of entries in the window of each value, (B, N, M) int64."""
+        start, stop = self._own_ends
+        return (stop - start).masked_fill_(self._groups < 0, 0)
 
     @cached_property
     def _device_ends(self) -> Tensor:

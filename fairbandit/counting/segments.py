@@ -1,4 +1,4 @@
-"""Segment counts: of many short segments of one table, how many rows score at most a value."""
+"""Segment counts: how many rows of each segment of a table have scores up to a value."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 CHUNK = 1 << 17
-"""How many numbers of contexts are gathered at a time, so that they stay in cache."""
+"""The number of features gathered at a time, over all rows; they stay in cache."""
 
 MOST = 1 << 22
-"""How many rows are counted at a time, so that work memory stays small."""
+"""The number of rows counted at a time, which keeps work memory small."""
 
 
 def count_segments(
@@ -20,14 +20,14 @@ def count_segments(
     theta: Tensor,
     model: Tensor | None,
 ) -> Tensor:
-    """For each of P segments, how many of its rows score no higher than its value.
+    """For each of P segments, the number of its rows whose scores are at most its value.
 
     Args:
         table: (R, d).
         begin, length: the first row of each segment and the number of its rows, (P,) int64.
-        values: what the rows are compared with, (P,); nothing is at most NaN.
+        values: the value of each segment, (P,). Comparisons with NaN are false.
         theta: weights of linear models, (U, d).
-        model: which of them scores each segment, (P,) int64; None if there is only one.
+        model: the index of the model of each segment, (P,) int64; None if U is 1.
 
     Returns:
         Counts, (P,) float64.
@@ -39,7 +39,7 @@ def count_segments(
         halves = [None] * 2 if model is None else model.chunk(2)
         parts = zip(begin.chunk(2), length.chunk(2), values.chunk(2), halves, strict=True)
         return torch.cat([count_segments(table, *part[:3], theta, part[3]) for part in parts])
-    # all rows of all segments: the segment of each, and its row in the table
+    # the segment of each row, and its number in the table, for all rows of all segments
     segments = torch.repeat_interleave(length, output_size=count)
     rows = torch.arange(count, device=begin.device)
     rows += (begin - start).index_select(0, segments)

@@ -2,10 +2,11 @@
 
 A segment of each group's contexts is sorted once by its scores under a reference model θ₀. Under a
 later model θ₀ + Δ a score moves by ⟨x, Δ⟩ = ⟨m, Δ⟩ + ⟨x − m, Δ⟩. By the inequality of Cauchy and
-Schwarz the second term is at most ‖(x − m)/s‖·‖s·Δ‖. Here m and s have the mean and the standard
-deviation of each feature in the group, and the largest ‖(x − m)/s‖ is the group's radius. So all
-contexts count whose reference score plus ⟨m, Δ⟩ is below a value by more than the bound, none
-counts for which it is above by more, and only those between are scored again.
+Schwarz the second term is at most ‖(x − m)/s‖·‖s·Δ‖. Here m and s are the mean and the standard
+deviation of each feature in the group, and the largest ‖(x − m)/s‖ is the group's radius. Add
+⟨m, Δ⟩ to the reference score of a context. If the sum is below a value by more than the bound, the
+context counts; if the sum is above the value by more than the bound, it does not count. Only the
+contexts in between are scored again.
 
 Reference: Hazy maintains its views by the same idea: Koc and Ré, Incrementally Maintaining
 Classification using an RDBMS, VLDB 2011.
@@ -23,30 +24,31 @@ from torch import Tensor
 from fairbandit.counting.segments import count_segments
 
 SLACK = 1e-11
-"""Rounding allowed for in each score, relative to the largest possible ‖x‖·‖θ‖."""
+"""The allowance for rounding in each score, relative to the largest possible ‖x‖·‖θ‖."""
 
 PIECE = 1 << 13
-"""How many contexts are compared with their mean at a time, so that they stay in cache."""
+"""The number of contexts compared with their mean at a time; they stay in cache."""
 
 
 class SortedSegment:
     """Consecutive entries of each group, sorted by their scores under a reference model.
 
-    The entries of all replicas and groups lie in one table. The key of an entry is its score,
-    brought to [0, 1], plus twice the number of its replica and group, so that one search finds
-    places in all of them.
+    The entries of all replicas and groups are in a single table. The key of an entry is its score,
+    scaled to [0, 1], plus twice the number b·G + g of its cell, so that a binary search over all
+    keys works for all cells.
 
     Args:
         contexts: the entries of each group, (B, L, d) for any L.
-        start: the number of the first of them, for each group.
+        start: the number of the first entry of each group.
         theta: the reference θ₀, (B, d).
 
     Attributes:
         start, stop: entries start … stop − 1 of each group are sorted.
-        ends: the same as an array, (2, G).
-        length: how many entries are sorted, of each replica.
-        exact: whether bounds can be trusted, which they cannot where contexts are too large.
-        spent, saved: what counting has cost since, and what it cost less than a scan.
+        ends: `start` and `stop` as an array, (2, G).
+        length: the number of sorted entries in each replica.
+        exact: whether the bounds are finite; they are not if contexts are too large.
+        spent: the cost of counts since sorting; see `choose_way`.
+        saved: the cost of the same counts without the segment, less the cost of searching it.
     """
 
     def __init__(self, contexts: Sequence[Tensor], start: Sequence[int], theta: Tensor) -> None:
@@ -68,7 +70,7 @@ class SortedSegment:
             mean, pieces = x.mean(1, keepdim=True), x.split(PIECE, 1)
             squares = sum((piece - mean).square_().sum(1) for piece in pieces)
             spread = (squares / x.shape[1]).sqrt_()
-            spread += 1e-6 * spread.amax(1, keepdim=True) + 1e-150  # none is 0
+            spread += 1e-6 * spread.amax(1, keepdim=True) + 1e-150  # avoids zeros
             weights = spread.square().reciprocal_()[..., None]
             norms = [((piece - mean).square_() @ weights).amax((1, 2)) for piece in pieces]
             norm = torch.stack(norms).amax(0).sqrt_()
@@ -80,7 +82,7 @@ class SortedSegment:
             scale = 1 / (high - low).where(high > low, 1.0)
             self._mean[:, group] = mean[:, 0] * scale[:, None]
             self._spread[:, group] = spread * scale[:, None]
-            # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖s·Δ‖ over the least s
+            # |score| ≤ ‖x‖(‖θ₀‖ + ‖Δ‖), and ‖Δ‖ is at most ‖s·Δ‖ divided by the smallest s
             radius[:, group] = norm + slack / spread.amin(1)
             off[:, group] = 2 * slack * torch.linalg.vector_norm(theta, dim=1) * scale
             self._scale[:, group], least[:, group] = scale, low * scale
@@ -92,8 +94,8 @@ class SortedSegment:
                 torch.index_select(own, 0, at, out=rows)
         self._keys, self._table = keys.flatten(), table.flatten(0, 1)
         self._theta = theta[:, None]
-        # they lead from scaled values to the keys between which entries have to be scored again;
-        # two keys may be off by the last term
+        # From scaled values, these offsets and radii give the keys between which entries are scored
+        # again. The next term is the rounding error of two keys.
         off += 4 * torch.finfo(theta.dtype).eps * (2 * b * g + 2)
         least -= number.view(b, g)
         self._starts = torch.stack([least + off, least - off])[..., None]
@@ -109,18 +111,18 @@ class SortedSegment:
     def count_le(
         self, groups: Tensor, values: Tensor, of_round: Tensor, theta: Tensor, budget: float
     ) -> tuple[Tensor, int] | None:
-        """How many entries of each value's group score no higher, exactly.
+        """The exact number of entries of each value's group whose scores are at most the value.
 
         Args:
             groups: the group of each value, (B, N, M) int64.
-            values: (B, N, M); NaN where nothing is asked.
-            of_round: which model each round uses, (N,) int64.
+            values: (B, N, M); counts are arbitrary for NaN.
+            of_round: the model of each round, (N,) int64.
             theta: weights of the U linear models, (B, U, d).
-            budget: how many entries may be scored again.
+            budget: the number of entries that may be scored again.
 
         Returns:
-            Counts, (B, N, M) float64; and how many entries were scored again. None if those would
-            be more than the budget.
+            Counts, (B, N, M) float64, and the number of entries that were scored again. None if
+            that number would exceed the budget.
         """
         (b, u, d), g = theta.shape, len(self.start)
         drift = (theta - self._theta)[:, None]

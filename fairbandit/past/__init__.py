@@ -1,4 +1,4 @@
-"""What is known of earlier rounds: pools, picks, rewards and the estimator's state."""
+"""The pools, picks and rewards of the rounds so far, and the estimator's state, as values."""
 
 from fairbandit.past.knowledge import Knowledge, State
 from fairbandit.past.outcomes import Outcomes

@@ -1,4 +1,4 @@
-"""All that is known of the rounds so far, as a value."""
+"""The pools, picks and rewards of the rounds so far, as a value."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from fairbandit.past.outcomes import Outcomes
 from fairbandit.past.rows import Rows
 
 NEVER = 2**53
-"""Later than every round."""
+"""A number larger than every round."""
 
 
 class Past(NamedTuple):
     """The pools, picks and rewards so far, as a value: no method changes it.
 
     Attributes:
-        rounds: how many rounds there were, those whose picks are not yet known included.
-        candidates: how many candidates these had, (B,).
-        first_reward: the first round whose reward is known, `NEVER` while there is none.
-        last_reward: the last such round, 0 while there is none.
+        rounds: the number of rounds, including rounds whose picks are not yet known.
+        candidates: the number of candidates in these rounds, (B,).
+        first_reward: the first round whose reward is known; `NEVER` before any reward is known.
+        last_reward: the last round whose reward is known; 0 before any reward is known.
         contexts: the past contexts by group; None if no part needs them.
-        nothing: no outcomes.
+        nothing: an empty set of outcomes.
         rows: the outcomes that are kept.
-        picks: how often each group was picked by the end of each round, one row of (B, ·, G) a
-            round from 0 on; None if no part reads them.
-        supposed: outcomes that are only supposed.
+        picks: the number of picks of each group up to the end of each round, from round 0 on, as
+            rows (B, ·, G); None if no part reads them.
+        supposed: outcomes that are guesses.
     """
 
     rounds: int
@@ -58,10 +58,11 @@ class Past(NamedTuple):
         """The past before the first round.
 
         Args:
-            problem: sizes, device and dtype.
+            problem: determines sizes, the device and the dtype.
             contexts: whether to keep contexts.
             picks: whether to count picks by group.
-            max_contexts: how many of its last contexts count of each group; None counts all.
+            max_contexts: the number of last contexts of each group that count; None counts all
+                contexts.
         """
         b, d, g, device = problem.replicas, problem.features, problem.groups, problem.device
         none = problem.zeros(b, 0, d)
@@ -79,20 +80,20 @@ class Past(NamedTuple):
 
     @property
     def outcomes(self) -> Outcomes:
-        """The outcomes that are kept, and those that are supposed."""
+        """The kept outcomes followed by the supposed outcomes."""
         rounds, *others = self.rows[self.rows.start, self.rows.stop]
         kept = Outcomes(rounds[0], *others)
         return kept if self.supposed is None else kept.and_then(self.supposed)
 
     def outcomes_of(self, start: int, stop: int) -> Outcomes:
-        """The outcomes that are kept or supposed of rounds start + 1 … stop."""
+        """The kept and the supposed outcomes of rounds start + 1 … stop."""
         if stop <= start:
             return self.nothing
         outcomes = self.outcomes
         return outcomes.rows(*outcomes.counts([start, stop]))
 
     def pick_counts(self, rounds: Tensor) -> Tensor:
-        """How often each group was picked in rounds 1 … t, for each t of (N,): (B, N, G) int64."""
+        """The number of picks of each group in rounds 1 … t, for t of (N,): (B, N, G) int64."""
         assert self.picks is not None
         low, high = (int(end) for end in rounds.aminmax())
         return self.picks[low, high + 1][0].index_select(1, rounds - low)
@@ -107,7 +108,7 @@ class Past(NamedTuple):
         )
 
     def with_picks(self, groups: Tensor) -> Past:
-        """The past with the picks of the next N rounds, counted if need be.
+        """The past with the picks of the next N rounds, if any part reads them.
 
         Args:
             groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
@@ -124,7 +125,7 @@ class Past(NamedTuple):
 
         Args:
             outcomes: in order of round.
-            skipped: how many first ones are not kept as rows; they count as known all the same.
+            skipped: the number of first outcomes that are not kept as rows; they are still known.
         """
         if not outcomes.n:
             return self
@@ -142,16 +143,16 @@ class Past(NamedTuple):
         return self._replace(first_reward=first, last_reward=last, rows=rows)
 
     def supposing(self, outcomes: Outcomes) -> Past:
-        """The past if rounds that were not played yet had some outcomes; picks are not counted."""
+        """The past with guessed outcomes of rounds that are not played yet; picks do not change."""
         return self.with_outcomes(outcomes, outcomes.n)._replace(supposed=outcomes)
 
     def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> Past:
-        """The past without what is not asked for again.
+        """The past without entries that no later round reads.
 
         Args:
-            outcomes: so many first rows of outcomes may go.
-            contexts: the last round whose pool may go.
-            picks: the counts of picks by the end of earlier rounds may go.
+            outcomes: the number of first rows of outcomes to forget.
+            contexts: the last round whose pool to forget.
+            picks: the first round whose counts of picks to keep.
         """
         return self._replace(
             rows=self.rows.forget(self.rows.start + outcomes),
@@ -160,7 +161,7 @@ class Past(NamedTuple):
         )
 
     def grow(self, groups: int) -> Past:
-        """The past with room for new groups, G of them in all."""
+        """The past with room for new groups; `groups` is the new G."""
         contexts, picks = self.contexts, self.picks
         if picks is not None:
             (counts,) = picks[picks.start, picks.stop]
@@ -170,7 +171,7 @@ class Past(NamedTuple):
         return self._replace(contexts=contexts, picks=picks)
 
     def state(self) -> dict[str, Any]:
-        """All that is kept, as plain tensors and numbers."""
+        """Everything that is kept, as plain tensors and numbers."""
         return {
             "rounds": self.rounds,
             "candidates": self.candidates.tolist(),
@@ -182,17 +183,19 @@ class Past(NamedTuple):
         }
 
     def restored(self, state: Mapping[str, Any], groups: int) -> Past:
-        """The past of G groups that gave a state; this one is of the same problem and parts.
+        """The past with a given state and G groups.
+
+        This past must have the same problem and the same parts.
 
         Raises:
-            ValueError: no past of the problem and the parts has such a state.
+            ValueError: the state does not fit the problem or the parts.
         """
         read = fitted(state, self.forget(picks=1).state())
         (rounds, *others), _ = read["rows"]
         self.nothing.restored([rounds[0], *others], read["rounds"], groups)
         contexts = self.contexts and self.contexts.restored(read["contexts"])
         if contexts and contexts.rounds != read["rounds"]:
-            raise ValueError("its contexts end with another round")
+            raise ValueError("contexts end with a different round")
         read |= {"candidates": np.array(read["candidates"]), "contexts": contexts}
         read |= {key: read[key] and Rows(*read[key]) for key in ("rows", "picks")}
         return self._replace(**read)

@@ -15,7 +15,7 @@ class _Memory:
     Attributes:
         parts: (·, capacity, …) each.
         first: the number of the first row.
-        filled: how many rows were written, or −1 while some are being written.
+        filled: the number after the last written row, or −1 during a write.
     """
 
     parts: Sequence[Tensor]
@@ -24,16 +24,15 @@ class _Memory:
 
 
 class Rows:
-    """Rows numbered from 0 along dimension 1 of some tensors; the first ones may be forgotten.
+    """Rows along dimension 1 of several tensors, numbered from 0; first rows may be forgotten.
 
-    It is a value: `append` returns longer rows, which share the memory of the shorter ones. Only
-    the longest rows append in place, and any others copy what they keep. So rows that were
-    appended are taken back by using the shorter rows again, and whoever is interrupted has changed
-    no rows.
+    `Rows` is a value: `append` returns longer rows, which share memory with the shorter rows. Only
+    the longest rows append in place; all others copy the rows that they keep. To undo an append,
+    use the shorter rows again. An interrupted append changes no rows.
 
     Args:
         parts: the first rows, (·, n, …) each.
-        first: the number of the first of them.
+        first: the number of the first row.
 
     >>> import torch
     >>> short = Rows([torch.zeros(1, 2)])
@@ -47,11 +46,11 @@ class Rows:
         self._memory = _Memory(parts, first, self.stop)
 
     def append(self, *parts: Tensor) -> Rows:
-        """These rows and n further ones, (·, n, …)."""
+        """These rows followed by n further rows, (·, n, …) each."""
         memory, stop = self._memory, self.stop + parts[0].shape[1]
         if memory.filled != self.stop or stop - memory.first > memory.parts[0].shape[1]:
             room, kept = max(64, 2 * (stop - self.start)), self[self.start, self.stop]
-            wider = [one.new_empty(len(one), room, *one.shape[2:]) for one in memory.parts]
+            wider = [part.new_empty(len(part), room, *part.shape[2:]) for part in memory.parts]
             for new, old in zip(wider, kept, strict=True):
                 new[:, : old.shape[1]] = old
             memory = _Memory(wider, self.start, self.stop)
@@ -62,7 +61,7 @@ class Rows:
         return self._between(memory, self.start, stop)
 
     def forget(self, start: int) -> Rows:
-        """The rows without those before `start`; their memory is freed when more is needed."""
+        """The rows from number `start` on; a later append frees the memory of the others."""
         if start <= self.start:
             return self
         return self._between(self._memory, min(start, self.stop), self.stop)
@@ -71,7 +70,7 @@ class Rows:
         """Rows start … stop − 1 of every tensor, as views.
 
         Raises:
-            IndexError: rows that are not kept.
+            IndexError: some of the rows are not kept.
         """
         start, stop = limits
         if not self.start <= start <= stop <= self.stop:

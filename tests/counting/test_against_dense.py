@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.counting import Contexts, PastScores, contexts, scan, scores, segments
+from fairbandit.counting import Contexts, PastScores, choice, contexts, forced, scan, segments
 from fairbandit.models import RewardModel
 from fairbandit.ties import Approximate
-from tests.counting.dense import DenseContexts, DenseScores
+from tests.counting.dense import DenseContexts
 
 
 class Weights(RewardModel):
@@ -53,14 +53,14 @@ def ways(
             patch.setattr(segments, "CHUNK", 8)
             patch.setattr(segments, "MOST", 8)
         if gathered is not None or searched or small:
-            patch.setattr(scores, "SLICES", -1)
+            patch.setattr(choice, "SLICES", -1)
         if gathered is not None:
-            patch.setattr(scores, "SCAN", 1e12 if gathered else -1e-9)
-            patch.setattr(scores, "GROUP", 0)
+            patch.setattr(choice, "SCAN", 1e12 if gathered else -1e-9)
+            patch.setattr(choice, "GROUP", 0)
         if searched:
-            patch.setattr(scores, "SEARCH", 0.0)
-            patch.setattr(scores, "AGAIN", 1e-9)
-            patch.setattr(scores, "SORT", 0.1)
+            patch.setattr(choice, "SEARCH", 0.0)
+            patch.setattr(choice, "AGAIN", 1e-9)
+            patch.setattr(choice, "SORT", 0.1)
         yield
 
 
@@ -73,9 +73,9 @@ def pools(draws: np.random.Generator, b: int, rounds: int, k: int, d: int, group
     return torch.from_numpy(draws.integers(-2, 3, (b, rounds, k, d)).astype(float)), members
 
 
-def ask(draws: np.random.Generator, dense: DenseContexts, start: int, n: int, kind: str) -> Any:
+def ask(draws: np.random.Generator, dense: Any, start: int, n: int, kind: str) -> Any:
     """Arguments of past scores in the last n rounds, whose windows start no earlier, and values."""
-    (b, _, d), last = dense.contexts.shape, dense.rounds
+    (b, _, d), last = dense.history().contexts.shape, dense.rounds
     first, u = last - n + 1, int(draws.integers(1, n + 1))
     long = draws.random() < 0.5  # windows that have most rounds in common
     starts = np.sort(draws.integers(start, (start + first + 1) // 2 if long else first, n))
@@ -107,24 +107,33 @@ def ask(draws: np.random.Generator, dense: DenseContexts, start: int, n: int, ki
 def same_answers(fast: Contexts, dense: DenseContexts, asked: Any, values: Tensor) -> None:
     """Sums of whole numbers are exact in any order."""
     given: Any = (*asked, Approximate(values, 0.5))
-    one, two = PastScores(fast, *given), DenseScores(cast(Any, dense), *given)
-    assert torch.equal(one.count_le(values), two.count_le(values))
-    assert torch.equal(one.count, two.count)
-    assert torch.equal(one.count_le(), two.count_le())
-    assert torch.equal(one.count_lt(), two.count_lt())
-    assert torch.equal(one.count_lt(values, of="upper"), two.count_lt(values, of="upper"))
-    assert torch.equal(one.count_le(values, of="lower"), two.count_le(values, of="lower"))
-    assert torch.equal(one.of().count, two.of().count)
-    for ages in (False, True):
+    past = PastScores(fast, *given)
+    found, moments = answers(past, values), past.moments
+    for store in (dense, fast):
+        past = PastScores(cast(Contexts, store), *given)
+        with forced("dense"):
+            assert all(map(torch.equal, found, answers(past, values)))
+            torch.testing.assert_close(moments, past.moments, equal_nan=True)
 
-        def f(old: Tensor, own: Tensor, *age: Tensor) -> Tensor:
-            return (old - own) ** 2 + (3 * age[0] if age else 0)
 
-        whole = values.nan_to_num(0)
-        assert torch.equal(one.sum(f, whole, ages=ages), two.sum(f, whole, ages=ages))
-    for past in (one, two):
-        assert torch.equal(past.sum(lambda old, age: age >= 1, ages=True), one.count)
-    torch.testing.assert_close(one.moments, two.moments, equal_nan=True)
+def answers(past: PastScores, values: Tensor) -> list[Tensor]:
+    """All counts, and sums of whole numbers."""
+    assert torch.equal(past.sum(lambda old, age: age >= 1, ages=True), past.count)
+
+    def f(old: Tensor, own: Tensor, *age: Tensor) -> Tensor:
+        return (old - own) ** 2 + (3 * age[0] if age else 0)
+
+    whole = values.nan_to_num(0)
+    return [
+        past.count_le(values),
+        past.count,
+        past.count_le(),
+        past.count_lt(),
+        past.count_lt(values, of="upper"),
+        past.count_le(values, of="lower"),
+        past.of().count,
+        *(past.sum(f, whole, ages=ages) for ages in (False, True)),
+    ]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -193,8 +202,9 @@ def test_what_the_reference_counts() -> None:
     ):
         dense = DenseContexts.empty(torch.empty(2, 0, 1).double(), 2, most)
         dense = dense.append(past.double()[..., None], members)
-        scored = DenseScores(cast(Any, dense), 3, np.array([[0], [2]]), groups, one, zero)
-        assert scored.count[:, 0].tolist() == count
-        assert scored.count_le(values)[:, 0].tolist() == below
-        assert scored.sum(lambda old: old)[:, 0].tolist() == total
-        assert scored.sum(lambda old, age: age, ages=True)[:, 0, 0].tolist() == age
+        scored = PastScores(cast(Any, dense), 3, np.array([[0], [2]]), groups, one, zero)
+        with forced("dense"):
+            assert scored.count[:, 0].tolist() == count
+            assert scored.count_le(values)[:, 0].tolist() == below
+            assert scored.sum(lambda old: old)[:, 0].tolist() == total
+            assert scored.sum(lambda old, age: age, ages=True)[:, 0, 0].tolist() == age

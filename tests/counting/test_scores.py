@@ -27,5 +27,5 @@ def test_own_scores_count_ties() -> None:
     assert float(asked.moments[0]) == pytest.approx(1)
     with pytest.raises(FairbanditError, match="one of score, lower, upper; got 'mean'"):
         asked.count_le(own, of="mean")  # type: ignore[arg-type]
-    with pytest.raises(FairbanditError, match="no candidates with scores of their own"):
+    with pytest.raises(FairbanditError, match="values are missing"):
         asked.of(zero).count_le()

@@ -6,8 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.counting import Contexts, PastScores, segments
-from fairbandit.counting import scores as how
+from fairbandit.counting import Contexts, PastScores, forced, segments
 from fairbandit.counting.sorted_segment import SortedSegment
 from tests.counting.test_against_dense import Weights, ways
 
@@ -67,7 +66,7 @@ def test_little_is_scored_again_after_a_small_drift() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 20])
-def test_long_windows_are_sorted(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_windows_are_sorted(n: int) -> None:
     """One round at a time and in blocks, with moving windows, drift and growth of memory."""
     draws = np.random.default_rng(0)
     b, k, d, known = 2, 4, 3, 1000
@@ -86,7 +85,8 @@ def test_long_windows_are_sorted(n: int, monkeypatch: pytest.MonkeyPatch) -> Non
         with ways(searched=True):
             counts = past.count_le(values)
         used += value.memory.sorted is not None
-        monkeypatch.setattr(how, "SEARCH", torch.inf)
-        assert torch.equal(counts, past.count_le(values))
+        for way in ("gathered", "scanned"):
+            with forced(way):
+                assert torch.equal(counts, past.count_le(values))
         value = value.forget(at // 2)
     assert used == 200 // n

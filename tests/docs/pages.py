@@ -64,7 +64,11 @@ TUTORIALS = [Page(file) for file in sorted((DOCS / "tutorials").glob("*.md"))]
 
 README = Page(support.REPOSITORY / "README.md")
 
-PAGES = [Page(file) for file in (*sorted(DOCS.glob("*.md")), DOCS / "parts" / "index.md")]
+PAGES = [
+    *(Page(file) for file in sorted(DOCS.glob("*.md"))),
+    Page(DOCS / "parts" / "index.md"),
+    Page(DOCS / "reference" / "counting.md"),
+]
 """The pages of the site whose blocks are run in short: not the guides, nor the tutorials."""
 
 EVERY = [

@@ -1,0 +1,186 @@
+"""Which way counts the scores of linear models: one function, and the costs that it compares.
+
+Costs are in units of one comparison in a chunked scan. They decide how scores are counted, and
+never change the counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Literal, NamedTuple, get_args
+
+from fairbandit.counting.sorted_segment import SortedSegment
+from fairbandit.errors import FairbanditError
+
+SLICES = 1 << 16
+"""Windows of one pool are read as slices if they hold at most this number of entries."""
+
+GATHER = 10
+"""The cost of one comparison with a gathered entry."""
+
+SCAN, GROUP = 100_000, 25_000
+"""The costs of starting a scan, and of each of its groups."""
+
+SEARCH, SEARCH_SETUP = 1200, 400
+"""The cost of searching a sorted segment for one value. The setup costs as much as SEARCH_SETUP / d
+values: a comparison takes longer with more features d, and the setup does not."""
+
+AGAIN = 20
+"""The cost of scoring one sorted entry again."""
+
+SORT = 100
+"""The cost of sorting one entry."""
+
+RETRY = 1.5
+"""Where sorting did not pay, it is tried again once a count costs this many times as much."""
+
+Way = Literal["dense", "gathered", "scanned", "sorted"]
+"""The ways to count that `forced` takes."""
+
+Direct = Literal["slices", "gathered", "scanned"]
+"""The ways to count that score every entry of the windows."""
+
+_forced: ContextVar[Way | None] = ContextVar("_forced", default=None)
+
+
+@contextmanager
+def forced(way: Way) -> Iterator[None]:
+    """Counts all scores of linear models in one way until the `with` block ends, in this thread.
+
+    All ways give equal counts; forcing them serves tests and the search for faults. Models that are
+    not linear, confidence bounds and sums are always scanned, except that "dense" applies to them
+    too.
+
+    Args:
+        way: "gathered" or "scanned" counts all entries that way. "sorted" searches a sorted
+            segment, and gathers or scans the entries outside it. "dense" scores every past context
+            in every round and masks by window and group; it is the reference, and is slow.
+
+    Raises:
+        FairbanditError: an unknown way. Counts raise it too if the way is "sorted" and no sorted
+            segment can be made: no entry is in the windows of all rounds, or contexts are too
+            large.
+
+    >>> import torch
+    >>> from fairbandit import Engine, build
+    >>> def picks():
+    ...     parts = build({"name": "fair_greedy"}), build({"name": "simulation"})
+    ...     engine = Engine(*parts, rounds=50, seed=0, replicas=[0])
+    ...     return torch.cat([played.actions for played in engine.play()], 1).tolist()
+    >>> with forced("dense"):
+    ...     expected = picks()
+    >>> picks() == expected
+    True
+    """
+    if way not in get_args(Way):
+        raise FairbanditError(f"way: expected one of {', '.join(get_args(Way))}; got {way!r}")
+    token = _forced.set(way)
+    try:
+        yield
+    finally:
+        _forced.reset(token)
+
+
+def forced_way() -> Way | None:
+    """The way that `forced` sets; None outside it."""
+    return _forced.get()
+
+
+class Work(NamedTuple):
+    """The size of a count.
+
+    Attributes:
+        sliced: the number of entries in the windows of a single pool on the host, each group once;
+            None if there are several pools.
+        compared: the number of comparisons, which is the sum of the sizes of all values' windows.
+        values: the number of values.
+        replicas, groups, features: B, G and d.
+    """
+
+    sliced: int | None
+    compared: float
+    values: int
+    replicas: int
+    groups: int
+    features: int
+
+
+class Sorting(NamedTuple):
+    """How to use a sorted segment.
+
+    Attributes:
+        held: the segment to search first; None if there is none to search.
+        new: whether to sort a new segment if `held` is None or exceeds the budget.
+        budget: the most that counting outside the segment and scoring again may cost.
+        bound: whether the budget binds; if not, a segment must be used.
+    """
+
+    held: SortedSegment | None
+    new: bool
+    budget: float
+    bound: bool
+
+    def again(self, cost: float) -> float:
+        """The number of entries that may be scored again, given the cost of the others."""
+        return (self.budget - cost) / AGAIN if self.bound else math.inf
+
+    def spent(self, cost: float, again: int) -> float:
+        """The cost of a count that scores `again` entries again, given the cost of the others."""
+        return cost + AGAIN * again
+
+
+class Choice(NamedTuple):
+    """How to count.
+
+    Attributes:
+        way: how to count if no sorted segment is used.
+        cost: the cost of this way.
+        sorting: how to use a sorted segment instead; None to use none.
+    """
+
+    way: Direct
+    cost: float
+    sorting: Sorting | None = None
+
+
+def choose_way(work: Work, held: SortedSegment | None, not_worth_sorting: float) -> Choice:
+    """The way to count that costs least, unless `forced` sets one.
+
+    1. The windows of a single pool are read as slices if they hold few entries.
+    2. Other entries are gathered or scanned, by the cost of both.
+    3. A sorted segment is used instead if this cost is at least `not_worth_sorting` and a search
+       costs at most a third of it. The rest is a budget for entries outside the segment and for
+       entries that have to be scored again. The held segment is searched until it has spent as much
+       as sorting costs. A new one is sorted if there is none, or if the held one has saved all that
+       it has cost, sorting included. If the budget does not suffice, the count is made as in 2, and
+       the caller drops the segment and raises `not_worth_sorting`.
+
+    Args:
+        work: the size of the count.
+        held: the sorted segment that earlier counts made.
+        not_worth_sorting: the largest cost for which sorting is known not to pay.
+    """
+    way = forced_way()
+    if way is None and work.sliced is not None and work.sliced <= SLICES:
+        return Choice("slices", work.sliced)
+    direct, cost = cheaper(work.compared, work.groups)
+    if way == "gathered" or way == "scanned":
+        return Choice(way, cost)
+    budget = cost - SEARCH * (SEARCH_SETUP / work.features + work.values)
+    bound = way is None
+    if bound and (cost < not_worth_sorting or budget < cost * 2 / 3):
+        return Choice(direct, cost)
+    if held is None:
+        return Choice(direct, cost, Sorting(None, True, budget, bound))
+    price = SORT * work.replicas * held.length
+    fresh, paid = held.spent <= price, held.saved >= held.spent + price
+    return Choice(direct, cost, Sorting(held if fresh else None, paid or not bound, budget, bound))
+
+
+def cheaper(compared: float, groups: int) -> tuple[Direct, float]:
+    """The cheaper of gathering and scanning, and its cost for so many comparisons and groups."""
+    gathered, scanned = GATHER * compared, compared + SCAN + GROUP * groups
+    return ("scanned", scanned) if scanned < gathered else ("gathered", gathered)
