@@ -153,7 +153,8 @@ class Policy:
         scored = Scored(known, plan, pools, models)
         index = self.rank.index(scored)
         bounds = self.rank.bounds(scored, index) if "bounds" in self.needs else None
-        return Ranked(scored, index, bounds, self._pick_counts(known.past, plan))
+        counts = None if known.past.picks is None else self._pick_counts(known.past, plan)
+        return Ranked(scored, index, bounds, counts)
 
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
         """Moves on after N decided rounds, whose pools are in the past already.
@@ -265,10 +266,9 @@ class Policy:
             return False
         return self.last_read(t) <= played
 
-    def _pick_counts(self, past: Past, plan: Plan) -> Tensor | None:
+    def _pick_counts(self, past: Past, plan: Plan) -> Tensor:
         """How often each group was picked before each round, (B, N, G); see `Ranked`."""
-        if past.picks is None:
-            return None
+        assert past.picks is not None
         counted = past.picks.stop - 1
         last = [min(self.last_pick_read(t), counted) for t in plan.times]
         return past.pick_counts(torch.tensor(last, device=past.nothing.rewards.device))

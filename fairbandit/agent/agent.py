@@ -184,11 +184,13 @@ class Agent(Committing):
         decision, places = Decision.of(t, selection), selection.actions.flatten()
         picked, codes = x[:, 0].index_select(1, places), g[:, 0].index_select(1, places)
         known = self._policy.advance(known, codes[:, None])
-        labels, forms = spellings(now.groups), list(now.groups)
-        key = pool_key(forms[code] for code in g[0, 0].tolist())
+        forms = list(now.groups)
+        key = pool_key([forms[code] for code in g[0, 0].tolist()])
         tickets = now.tickets.add(t, decision.picks, picked, codes, key)
         tickets = tickets.give_up(t, self._patience)
-        entry = decided(decision, x, g, labels, selection) if self._journal else None
+        entry = None
+        if self._journal:
+            entry = decided(decision, x, g, spellings(now.groups), selection)
         self._commit(before, now._replace(known=known, tickets=tickets), entry)
         return decision
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from threading import RLock
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import torch
 
@@ -25,7 +25,6 @@ S = TypeVar("S", bound="Committing")
 T = TypeVar("T")
 
 _locked: WeakSet[Committing] = WeakSet()
-_running: WeakSet[_Running] = WeakSet()
 _gate = RLock()
 
 
@@ -77,8 +76,8 @@ class Committing:
             data, position = self._journal.line(entry, at)
             now = self._written = now._replace(log=position)
             self._journal.append(data, at.end)
-        elif now is not before:  # from here on the agent has done what its log lacks
-            now = now._replace(log=None)
+        elif now.log is not None and now is not before:
+            now = now._replace(log=None)  # the agent has done something that its log lacks
         self._now = now
         self._written = None
 
@@ -96,9 +95,15 @@ class Committing:
 
 
 class _Running:
-    """A call of any agent, with torch's number of threads from before all calls that run now."""
+    """What the calls of all agents that run now share: torch's number of threads before them.
+
+    Only these calls refer to it, so that it is gone after the last of them, however that one ends.
+    """
 
     threads: int
+
+
+_running: Callable[[], _Running | None] = lambda: None  # noqa: E731
 
 
 def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
@@ -106,29 +111,28 @@ def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], 
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        global _running
         with self.lock:
-            running = _Running()
             with _gate:
-                others = list(_running)
-                running.threads = others[0].threads if others else torch.get_num_threads()
-                _running.add(running)
+                if (running := _running()) is None:
+                    running = _Running()
+                    running.threads = torch.get_num_threads()
+                    _running = ref(running)
             try:
                 torch.set_num_threads(1)
                 self._settle()
                 return inferring(True, method, self, *args, **kwargs)
             finally:
                 torch.set_num_threads(running.threads)  # in C, where no interrupt comes
-                with _gate:
-                    _running.discard(running)
+                del running  # a traceback keeps the variables of this call
 
     return call
 
 
 def _renew_all_locks() -> None:
     """A forked process has no thread that would end another one's call, and no log to append to."""
-    global _gate
-    _gate = RLock()
-    _running.clear()
+    global _gate, _running
+    _gate, _running = RLock(), lambda: None
     for one in list(_locked):
         one._renew_locks()
         one._written = None

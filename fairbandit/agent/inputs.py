@@ -47,7 +47,8 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             array: NDArray[Any] = values.numpy(force=True)
         else:
             array = np.asarray(values)
-        if array.dtype.kind not in "biufO" or np.ma.is_masked(values):
+        masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+        if array.dtype.kind not in "biufO" or masked:
             raise TypeError("it holds masked entries, or what are no real numbers")
         if array.dtype.kind in "fO":
             array = array.astype(np.float64, copy=False)
@@ -57,7 +58,8 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         ) from error
     if array.dtype.kind == "f":
         sizes = np.abs(array)
-        if not (sizes.min(initial=1) >= SMALLEST and sizes.max(initial=1) <= LARGEST):
+        least, most = (f.reduce(sizes, None, initial=1.0) for f in (np.minimum, np.maximum))
+        if not (least >= SMALLEST and most <= LARGEST):
             good = (sizes <= LARGEST) & ((sizes >= SMALLEST) | (sizes == 0))  # NaN is neither
             for at in np.argwhere(~good).tolist():
                 raise FairbanditError(

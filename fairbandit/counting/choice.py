@@ -84,9 +84,8 @@ def forced(way: Way) -> Iterator[None]:
         _forced.reset(token)
 
 
-def forced_way() -> Way | None:
-    """The way that `forced` sets; None outside it."""
-    return _forced.get()
+forced_way = _forced.get
+"""Returns the way that `forced` sets; None outside it."""
 
 
 class Work(NamedTuple):

@@ -226,8 +226,8 @@ class Contexts(NamedTuple):
         `came` holds the rounds of the contexts, (B, M), or (M,) if they are the same in all
         replicas. `rounds` is the last round.
         """
-        (b, m), g = groups.shape, self.groups
-        at = np.flatnonzero(groups >= 0)
+        (b, m), g = groups.shape, self.total.shape[1]
+        (at,) = (groups.ravel() >= 0).nonzero()
         cell = groups.ravel()[at]
         if b > 1:
             cell = cell + at // m * g
@@ -263,8 +263,8 @@ class Contexts(NamedTuple):
 
 def occurrences(keys: Ints) -> Ints:
     """The number of earlier occurrences of each key, (M,)."""
-    order, place = keys.argsort(kind="stable"), np.arange(len(keys))
-    ordered, number = keys[order], np.empty_like(order)
-    begins = np.append(True, ordered[1:] != ordered[:-1])
-    number[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    order, counts = keys.argsort(kind="stable"), np.bincount(keys)
+    first = counts.cumsum() - counts  # of each key in the order
+    number = np.empty(len(keys), np.int64)
+    number[order] = np.arange(len(keys)) - first[keys[order]]
     return number

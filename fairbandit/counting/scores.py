@@ -20,6 +20,8 @@ from fairbandit.locks import cached_property
 from fairbandit.models import RewardModel
 from fairbandit.ties import Approximate
 
+OF: tuple[str, ...] = get_args(Of)
+
 
 class PastScores:
     """Past scores: contexts of each candidate's group in its round's window, scored by its model.
@@ -113,8 +115,8 @@ class PastScores:
                 values are missing although there are no own scores, or a window contains rounds
                 that are forgotten or not yet known.
         """
-        if of not in get_args(Of):
-            raise FairbanditError(f"of: expected one of {', '.join(get_args(Of))}; got {of!r}")
+        if of not in OF:
+            raise FairbanditError(f"of: expected one of {', '.join(OF)}; got {of!r}")
         if values is None:
             values = self._own_scores().greatest_tie
         if forced_way() == "dense":
@@ -176,16 +178,13 @@ class PastScores:
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
-        (b, _, d), g, memory, sliced = (
-            theta.shape,
-            self._contexts.groups,
-            self._contexts.memory,
-            None,
-        )
+        (b, _, d), contexts, sliced = theta.shape, self._contexts, None
+        memory = contexts.memory
         if self._pool is not None:
             start, stop, groups = self._pool
-            sliced = sum(stop[group] - start[group] for group in set(groups) - {-1})
-        work = Work(sliced, float(self.count.sum()), values.numel(), b, g, d)
+            sliced = sum([stop[group] - start[group] for group in set(groups) - {-1}])
+        g, compared = contexts.total.shape[1], float(self.count.sum())
+        work = Work(sliced, compared, values.numel(), b, g, d)
         way, cost, sorting = choose_way(work, memory.sorted, memory.not_worth_sorting)
         if sorting is not None:
             counts = self._count_sorted(values, theta, cost, sorting)
@@ -211,8 +210,9 @@ class PastScores:
         (start, stop, groups), memory = self._pool, self._contexts.memory
         rows, weights, past = memory.rows[0], theta[0, 0], dict[int, Any]()
         for group in set(groups) - {-1}:
-            low, high = (memory.addresses[group] + end[group] for end in (start, stop))
-            past[group] = torch.mv(rows[low:high], weights).numpy()
+            address = memory.addresses[group]
+            window = rows[address + start[group] : address + stop[group]]
+            past[group] = torch.mv(window, weights).numpy()
         counts = [
             float(np.count_nonzero(past[group] <= value)) if group >= 0 else 0.0
             for group, value in zip(groups, values[0, 0].tolist(), strict=True)

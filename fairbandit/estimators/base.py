@@ -36,7 +36,7 @@ class Models(NamedTuple):
     @property
     def of_rounds(self) -> RewardModel:
         """One reward model for each round."""
-        if len(self.distinct) == len(self.of_round):
+        if len(self.distinct) == self.of_round.shape[0]:
             return self.distinct
         return self.distinct.take(self.of_round)
 

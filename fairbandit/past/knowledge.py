@@ -34,7 +34,6 @@ class Knowledge(NamedTuple):
 
     def state_at(self, n_train: int) -> tuple[int, State]:
         """The state that a reward model of so many rounds begins with, and `trained` of it."""
-        due = [n for n in self.ahead or () if n <= n_train]
-        if not (self.ahead and due):
+        if not self.ahead or min(self.ahead) > n_train:
             return self.trained, self.state
-        return n_train, self.ahead[max(due)]
+        return n_train, self.ahead[max([n for n in self.ahead if n <= n_train])]

@@ -44,7 +44,7 @@ class Outcomes(NamedTuple):
 
     def rows(self, start: int, stop: int) -> Outcomes:
         """Outcomes start … stop − 1, as views."""
-        if start == 0 and stop == self.n:
+        if start == 0 and stop == self.rounds.shape[0]:
             return self
         rounds, contexts, groups, rewards = self
         some = slice(start, stop)

@@ -105,25 +105,24 @@ class Selector(Part):
                 f"{self} gave inclusion probabilities of shape {tuple(inclusion.shape)} and "
                 f"{inclusion.dtype}; expected {tuple(value.shape)} and {value.dtype}"
             )
-        there, sizes = present.to(inclusion.dtype), present.sum(2)
-        least = int(sizes.amin())
+        there, number = present.to(inclusion.dtype), present.sum(2)
+        sizes, least = number.clamp(max=picks), int(number.amin())
         if least <= picks:
-            inclusion = inclusion.where((sizes > picks)[..., None], there)
-            sizes = sizes.clamp(max=picks)
-        above, off = inclusion - there, inclusion.sum(2) - (picks if least > picks else sizes)
+            inclusion = inclusion.where((number > picks)[..., None], there)
+        clipped = inclusion.clamp(min=0).minimum(there)
+        off, excess = (clipped - inclusion).abs(), (clipped.sum(2) - sizes).abs()
         # comparisons with NaN are false
-        sound = inclusion.amin() >= 0 and above.amax() <= SUMS and off.abs().amax() <= SUMS
-        if not (sound and least > 0):
-            each = ((inclusion >= 0) & (above <= SUMS)).all(2) & (off.abs() <= SUMS) & (sizes > 0)
-            b, n = (~each).nonzero()[0].tolist()
+        if not (off.amax() <= SUMS and excess.amax() <= SUMS and least > 0):
+            sound = (off <= SUMS).all(2) & (excess <= SUMS) & (sizes > 0)
+            b, n = (~sound).nonzero()[0].tolist()
             raise FairbanditError(
                 f"{self} gave inclusion probabilities {inclusion[b, n].tolist()} at replica "
                 f"{ranked.problem.streams.replicas[b]}, round {ranked.scored.plan.first + n}; "
-                f"expected numbers from 0 to 1 with the sum {min(int(sizes[b, n]), picks)}, and 0 "
+                f"expected numbers from 0 to 1 with the sum {int(sizes[b, n])}, and 0 "
                 f"at empty places; the pool has candidates at "
                 f"{present[b, n].nonzero()[:, 0].tolist()}"
             )
-        return inclusion.minimum(there), sizes.clamp(max=picks)
+        return clipped, sizes
 
 
 def best(
