@@ -123,15 +123,6 @@ class LinearModel(RewardModel):
         """θ, (B, U, d)."""
         return self.parameters[0]
 
-    def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
-        """See `RewardModel.approximate`; scores and their slack share the terms xⱼθⱼ."""
-        features, theta = self._features(contexts, groups), self.parameters[0]
-        if _is_product(theta, features):
-            slack = products(self._tolerance * theta.abs(), features.abs())
-            return Approximate(products(theta, features), slack)
-        terms = features * theta.unsqueeze(2)
-        return Approximate(terms.sum(-1), terms.abs().sum(-1) * self._tolerance)
-
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         """The features that θ multiplies, as a function of contexts and groups."""
         return contexts
@@ -139,17 +130,16 @@ class LinearModel(RewardModel):
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], self._features(contexts, groups))
 
+    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        features = self._features(contexts, groups)
+        return products(self._tolerance * self.parameters[0].abs(), features.abs())
+
 
 def products(theta: Tensor, contexts: Tensor) -> Tensor:
     """⟨θ, x⟩ of (B, U, d) and (B, U or 1, M, d): (B, U, M)."""
-    if _is_product(theta, contexts):
+    if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
         return torch.matmul(theta, contexts[:, 0].mT)
-    return (contexts * theta.unsqueeze(2)).sum(-1)
-
-
-def _is_product(theta: Tensor, contexts: Tensor) -> bool:
-    """Whether a matrix product is the fastest way; many small products are slow as matrices."""
-    return contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64
+    return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices
 
 
 def check_size(contexts: Tensor, regularization: float) -> None:

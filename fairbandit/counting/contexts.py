@@ -263,8 +263,7 @@ class Contexts(NamedTuple):
 
 def occurrences(keys: Ints) -> Ints:
     """The number of earlier occurrences of each key, (M,)."""
-    order, counts = keys.argsort(kind="stable"), np.bincount(keys)
-    first = counts.cumsum() - counts  # of each key in the order
-    number = np.empty(len(keys), np.int64)
-    number[order] = np.arange(len(keys)) - first[keys[order]]
+    order = keys.argsort(kind="stable")
+    ordered, number = keys[order], np.empty(len(keys), np.int64)
+    number[order] = np.arange(len(keys)) - ordered.searchsorted(ordered)
     return number

@@ -14,7 +14,7 @@ from fairbandit.maths.regressions import Regressions
 from fairbandit.models import LinearModel, RewardModel, products
 from fairbandit.part import Problem
 from fairbandit.registry import register
-from fairbandit.ties import NOISY, PLAIN, Approximate
+from fairbandit.ties import NOISY, PLAIN
 
 
 class OptimisticModel(LinearModel):
@@ -40,13 +40,12 @@ class OptimisticModel(LinearModel):
         """None: rewards are not linear."""
         return None
 
-    def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
-        """See `RewardModel.approximate`; the bonus adds `PLAIN` times itself to the slack."""
-        (middle, slack), bonus = super().approximate(contexts, groups), self._bonus(contexts)
-        return Approximate(middle + bonus, slack + PLAIN * bonus)
-
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return products(self.parameters[0], contexts) + self._bonus(contexts)
+
+    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        bonus = scores - products(self.parameters[0], contexts)
+        return super()._error(contexts, groups, scores) + PLAIN * bonus
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
