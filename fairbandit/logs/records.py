@@ -37,7 +37,5 @@ HEADER = mapping(
 )
 """The first line of a log."""
 
-RECORD = mapping(
-    kind=Literal["decision", "reward", "drop", "observed"], ticket=NotRequired[Count]
-)
+RECORD = mapping(kind=Literal["decision", "reward", "drop", "observed"], ticket=NotRequired[Count])
 """Every later line; a reader checks the entries that it uses."""

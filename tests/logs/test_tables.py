@@ -334,9 +334,9 @@ def test_errors_name_the_row(change, column, expected):
     [
         (pd.DataFrame({"decision": []}), {}, "holds no row"),
         (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'reward', 'propensity'"),
-        (None, {"features": ["height"]}, "'height' is no feature: there is no such column"),
+        (None, {"features": ["height"]}, "no column 'height'"),
         (None, {"decision": None}, "columns: expected their names"),
-        (None, {"features": ["reward"]}, "'reward' is no feature"),
+        (None, {"features": ["reward"]}, "features: 'reward' have another role"),
         (None, {"features": {"height": None}}, "no column 'height'"),
         ("nothing.csv", {}, "nothing.csv"),
         ("nothing", {}, "cannot read nothing"),
