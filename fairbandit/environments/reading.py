@@ -108,6 +108,10 @@ class Source:
     unit: str = "row"
     missing: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise FairbanditError(f"decimal must be a point or a comma; got {self.decimal!r}")
+
     def __len__(self) -> int:
         return len(self.frame)
 
@@ -193,8 +197,6 @@ def read_table(
         every: reads all columns that have a name, and not these alone.
         separator, decimal, missing_values: see `Table`.
     """
-    if decimal not in (".", ","):
-        raise FairbanditError(f"decimal must be a point or a comma; got {decimal!r}")
     source = _in_memory.get(str(path))
     if source is None:
         names = read_header(Path(path), separator)

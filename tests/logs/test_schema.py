@@ -173,7 +173,8 @@ def test_names_without_an_encoder():
     nameless = Agent.from_config("uniform", features=3, groups=["a", "b", "c"])
     notes = judge(nameless, log).attrs["notes"]
     assert any(
-        "agent's features have no names: they are compared by their number" in one for one in notes
+        "agent's features have no names, so that only their number is compared" in one
+        for one in notes
     )
     with pytest.raises(FairbanditError, match="takes 2 features, and the log has 3"):
         judge(Agent.from_config("uniform", features=2), log)

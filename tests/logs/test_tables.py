@@ -333,7 +333,7 @@ def test_errors_name_the_row(change, column, expected):
     ("given", "options", "expected"),
     [
         (pd.DataFrame({"decision": []}), {}, "holds no row"),
-        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'reward', 'propensity'"),
+        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'propensity', 'reward'"),
         (None, {"features": ["height"]}, "no column 'height'"),
         (None, {"decision": None}, "columns: expected their names"),
         (None, {"features": ["reward"]}, "features: 'reward' have another role"),
