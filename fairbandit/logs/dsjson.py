@@ -56,7 +56,7 @@ def read_dsjson(
     if like is None:
         columns = _chosen(name, list(names), **chosen)
     else:
-        columns, known = like.features, {*like.features}
+        columns, known = [*like.features], {*like.features}
         new = [key for key in names if key not in known]
         if new and len(new) == len(names):
             raise FairbanditError(f"like: expected a log that shares features with {name}")

@@ -142,7 +142,7 @@ def _read(given: Mapping[str, Any]) -> Log:
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
     unknown = "propensity=null (None in Python) reads a log without probabilities; "
-    source.need(taken, "" if columns.propensity in source.frame else unknown)
+    source.need(taken, unknown if columns.propensity in {*taken} - {*source.frame} else "")
     words = source.frame.replace({columns.picked: WORDS})
     source = replace(source, frame=words, decimal=given["decimal"])
     if time is not None:
