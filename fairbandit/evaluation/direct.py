@@ -21,7 +21,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats, Ints, Log
+
+
+def contexts_of(log: Log) -> Floats:
+    """Returns the contexts of a log; raises a `FairbanditError` if the log leaves them out."""
+    if log.contexts is None:
+        raise FairbanditError("the log leaves out the contexts, which every policy needs")
+    return log.contexts
 
 
 class LinearModel:
@@ -56,15 +64,13 @@ class LinearModel:
 
 def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
     """Returns the contexts, rewards and decisions of the picks whose rewards are known."""
-    assert log.contexts is not None
     known = (log.picks >= 0) & ~np.isnan(log.rewards)
-    return log.at_picks(log.contexts)[known], log.rewards[known], np.nonzero(known)[0]
+    return log.at_picks(contexts_of(log))[known], log.rewards[known], np.nonzero(known)[0]
 
 
 def unspanned(log: Log) -> int:
     """Counts the dimensions of the candidates' contexts that picks with a reward do not span."""
-    assert log.contexts is not None
-    candidates = log.contexts[log.groups >= 0]
+    candidates = contexts_of(log)[log.groups >= 0]
     scale, ranks = candidates.std(0), []
     scale[scale <= 1e-12 * np.abs(candidates).max(0, initial=0.0)] = np.inf
     for x in (candidates, _known_picks(log)[0]):
@@ -101,10 +107,9 @@ def direct_values(
         The means over decisions, (1 + R, 1 + 2P), of the log first: the m largest estimated ranks
         of a pool, then the policies' rewards and their ranks, each divided by m.
     """
-    assert log.contexts is not None
     n, present, slots = len(log), log.groups >= 0, (log.picks >= 0).sum(1)
     among = np.arange(present.shape[1]) < slots[:, None]
-    x, groups, decision = log.contexts[present], log.groups[present], np.nonzero(present)[0]
+    x, groups, decision = contexts_of(log)[present], log.groups[present], np.nonzero(present)[0]
     members = [np.flatnonzero(groups == group) for group in range(len(log.labels))]
     chances = np.array([(pi / slots[:, None])[present] for pi in policies])
     draws, values = np.random.default_rng(seed), []

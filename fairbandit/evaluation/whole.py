@@ -14,7 +14,7 @@ from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned
+from fairbandit.evaluation.direct import LinearModel, contexts_of, direct_values, unspanned
 from fairbandit.evaluation.sums import Estimate, Sums, checked_level, merged, student, win
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.policy import Policy
@@ -180,8 +180,6 @@ class Frozen:
     """
 
     def __init__(self, log: Log, policies: Any, *, seed: int = 0) -> None:
-        if log.contexts is None:
-            raise FairbanditError("the log leaves out the contexts, and no policy decides without")
         self._like, self._schema = log[:0] if log.encoder else None, log.schema
         self._model, self._agents = LinearModel(log), dict[str, Agent]()
         for name, judge in named(policies).items():
@@ -194,18 +192,17 @@ class Frozen:
         Raises:
             FairbanditError: the log lacks contexts, or does not fit a policy; see `Schema`.
         """
-        if log.contexts is None:
-            raise FairbanditError("the log leaves out the contexts, and no policy decides without")
+        contexts = contexts_of(log)
         list(self._schema.check_log(log.schema, log.pick_hashes[:0], "the log that trained"))
         for name, agent in self._agents.items():
             list(agent.schema.check_log(log.schema, log.pick_hashes, name))
         chances, picks = np.empty((len(self._agents), *log.groups.shape)), (log.picks >= 0).sum(1)
         for m in np.unique(picks).tolist():
             rows = picks == m
-            pools = log.contexts[rows], log.groups[rows], log.labels, m
+            pools = contexts[rows], log.groups[rows], log.labels, m
             for own, agent in zip(chances, self._agents.values(), strict=True):
                 own[rows] = agent.probabilities(*pools)
-        return chances, self._model.scores(log.contexts)
+        return chances, self._model.scores(contexts)
 
     def sums(self, log: Log) -> dict[str, Sums]:
         """Returns the sums of some decisions for each policy."""

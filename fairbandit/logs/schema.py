@@ -65,13 +65,11 @@ class Learned(NamedTuple):
 
     Attributes:
         picks: the number of picks.
-        least: the hashes of the picks with the least named outcomes, (n, 3); never written to.
-        latest: hashes that are not merged into `least` yet.
+        kept: the hashes of the picks with the least named outcomes, (n, 3).
     """
 
     picks: int = 0
-    least: NDArray[np.int64] = NONE
-    latest: tuple[tuple[int, int, int], ...] = ()
+    kept: NDArray[np.int64] = NONE
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
@@ -83,19 +81,11 @@ class Learned(NamedTuple):
         """Returns the value as plain data."""
         return {"picks": self.picks, "hashes": torch.from_numpy(self.kept)}
 
-    @property
-    def kept(self) -> NDArray[np.int64]:
-        """The hashes that are kept, (n, 3)."""
-        return np.concatenate([self.least, np.array(self.latest, np.int64).reshape(-1, 3)])
-
     def add(self, hashes: Iterable[tuple[int, int, int]] | NDArray[np.int64]) -> Learned:
         """Returns the value with further picks."""
-        new = tuple(hashes)
-        grown = Learned(self.picks + len(new), self.least, self.latest + new)
-        if len(grown.latest) <= 64:
-            return grown
-        kept = grown.kept
-        return Learned(grown.picks, kept[kept[:, 1].argsort(kind="stable")[:KEPT]])
+        new = np.array([*hashes], np.int64).reshape(-1, 3)
+        every = np.concatenate([self.kept, new])
+        return Learned(self.picks + len(new), every[every[:, 1].argsort(kind="stable")[:KEPT]])
 
     def recognised(self, hashes: NDArray[np.int64]) -> str:
         """Describes how many picks of a log were learned from, or "" if chance explains them.
@@ -147,8 +137,8 @@ class Schema(NamedTuple):
             Notes on features that cannot be compared, and on harmless differences.
 
         Raises:
-            FairbanditError: the features, their order or their encoder differ, the agent does not
-                know a group, or it has learned from the log.
+            FairbanditError: features, their order or their encoder differ, a group is unknown to
+                the agent, or it has learned from the log.
         """
         if self.names and log.names and self.names != log.names:
             raise FairbanditError(
