@@ -65,11 +65,7 @@ def _normal(text: str) -> str:
 
 
 def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Codes]:
-    """Returns the numbers of labels, and all groups, in which new groups get the next numbers.
-
-    Raises:
-        FairbanditError: a label is not hashable, or not equal to itself, like NaN.
-    """
+    """Returns the numbers of labels, and all groups, in which new groups get the next numbers."""
     groups = [known.get(label) if type(label) is str else None for label in labels]
     if None not in groups:  # most labels of agents are known texts
         return np.array([group.code for group in groups if group], np.int64), known

@@ -46,11 +46,7 @@ def columns_file(columns: Any) -> Path | None:
 
 
 def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
-    """Returns the specification of each column in `environment.columns` or in its file.
-
-    Raises:
-        FairbanditError: the file cannot be read, or a specification is not valid.
-    """
+    """Returns the specification of each column in `environment.columns` or in its file."""
     if columns is None:
         return None
     file = columns_file(columns)
@@ -117,10 +113,6 @@ def resolve_columns(
         taken: the columns with another role, which are ignored if `chosen` is None.
         exclude: columns that the user leaves out.
         remedy: the end of the notice of columns that cannot be features; "" for no notice.
-
-    Raises:
-        FairbanditError: a column has decimal commas although `decimal` is a point, or an excluded
-            column does not exist.
     """
     excluded = exclude or ()
     if unknown := [name for name in excluded if name not in source.columns]:
@@ -171,11 +163,12 @@ def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
     """Returns the specification of a column by its cells, or the reason to leave it out."""
     if name not in source.frame:
         return None, OTHER
-    if re.fullmatch("Unnamed: [0-9]+", name) and _counts(source, name):
-        return None, INDEX
     if not source.fits(name).all() and source.fits(name, ",").all():
         source.numbers(name)  # raises an error that names `decimal`
     codes = _codes(source, name)
+    whole = len(codes) == len(source) and all(isinstance(code, int) for code in codes)
+    if whole and re.fullmatch("Unnamed: [0-9]+", name):
+        return None, INDEX
     if len(codes) < 2:
         return None, CONSTANT
     if not isinstance(codes[0], str):
@@ -183,14 +176,6 @@ def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
     numbers = (source.fits(name) & ~source.gaps(name)).any() and not _matches(source, name, _CODE)
     recur = len(codes) <= min(MOST_CODES, len(source) / 2)  # twice each, on average
     return (None, OTHER) if numbers or _matches(source, name, _DATE) or not recur else (codes, "")
-
-
-def _counts(source: Source, name: str) -> bool:
-    """Whether a column holds distinct whole numbers."""
-    if not source.fits(name).all() or source.gaps(name).any():
-        return False
-    values = source.numbers(name)
-    return bool((values == values.round()).all()) and len(np.unique(values)) == len(values)
 
 
 def _codes(source: Source, name: str) -> list[Any]:

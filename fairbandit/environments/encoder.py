@@ -98,9 +98,6 @@ class Encoder:
             source: the table.
             group: the column whose cells are labels; `1.0` and `1` are the same label.
             options: further arguments of an `Encoder`.
-
-        Raises:
-            FairbanditError: a cell is neither missing nor a number or a code, or a column is empty.
         """
         fitted = []
         for name, spec in columns.items():
@@ -145,32 +142,25 @@ class Encoder:
         Raises:
             FairbanditError: a column is missing, or a cell is invalid.
         """
-        source = rows.joined(self.groups) if isinstance(rows, Source) else self._raw(rows)
-        features, at = np.ones((len(source), len(self.names))), 0
+        raw, at = not isinstance(rows, Source), 0
+        if raw:
+            rows = source_of(table_of(rows), "the pool", missing_values=self.missing)
+            rows = replace(rows, decimal=self.decimal)
+        source = rows.joined(self.groups)
         source.need(self.columns)
+        features = np.ones((len(source), len(self.names)))
         for column in self._columns:
-            block = (_encoded(source, column) - column.means) / column.deviations
-            features[:, at : at + len(column.means)] = np.where(np.isnan(block), 0.0, block)
-            at += len(column.means)
-        return features
-
-    def _raw(self, rows: Any) -> Source:
-        """Returns raw rows; with `fill`, unknown codes become missing cells, with a notice."""
-        source = source_of(table_of(rows), "the pool", missing_values=self.missing)
-        source = replace(source, decimal=self.decimal).joined(self.groups)
-        source.need(self.columns)
-        frame = source.frame
-        for column in self._columns:
-            name, gaps = column.name, source.gaps(column.name)
-            if column.label or not self.fill:
-                source.require(name, ~gaps, "a value (missing=mean fills in means of features)")
-            if self.fill and column.codes:
-                gaps = _places(source, column) < 0
-                frame = frame.assign(**{name: frame[name].mask(gaps)})
-            if gaps.any():
+            name, width = column.name, len(column.means)
+            if raw and (column.label or not self.fill):
+                expected = "a value (missing=mean fills in means of features)"
+                source.require(name, ~source.gaps(name), expected)
+            block = (_encoded(source, column, raw and self.fill) - column.means) / column.deviations
+            if raw and np.isnan(block).any():
                 text = "missing or unknown cells get the table's mean, as missing=mean asks for"
                 remark(f"a pool, column {name!r}: {text}")
-        return replace(source, frame=frame)
+            features[:, at : at + width] = np.where(np.isnan(block), 0.0, block)
+            at += width
+        return features
 
 
 def _places(source: Source, column: Column) -> NDArray[np.int64]:
@@ -186,13 +176,17 @@ def _places(source: Source, column: Column) -> NDArray[np.int64]:
     return pd.Index([*map(float, codes)]).get_indexer(source.numbers(column.name))
 
 
-def _encoded(source: Source, column: Column) -> NDArray[np.float64]:
-    """Returns the features of a column before standardisation, (n, width); NaN if missing."""
+def _encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.float64]:
+    """Returns the features of a column before standardisation, (n, width); NaN if missing.
+
+    With `fill`, unknown codes are missing; otherwise they are an error.
+    """
     if not column.codes:
         return source.numbers(column.name)[:, None]
     places, gaps = _places(source, column), source.gaps(column.name)
-    expected = f"one of the codes {listed([*map(repr, [*column.codes, *column.reference])])}"
-    source.require(column.name, gaps | (places >= 0), expected)
+    if not fill:
+        expected = f"one of the codes {listed([*map(repr, [*column.codes, *column.reference])])}"
+        source.require(column.name, gaps | (places >= 0), expected)
     features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
-    features[gaps] = np.nan
+    features[places < 0] = np.nan
     return features

@@ -119,11 +119,7 @@ class Population:
 
 @lru_cache(1)
 def load_population(request: Request) -> Population:
-    """Reads D2, and D1 where it is another file; the last population is kept for the next job.
-
-    Raises:
-        FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
-    """
+    """Reads D2, and D1 if it is another file; the last population is cached for the next job."""
     taken, every = (*request.groups, request.reward), request.columns is None
     wanted = [*taken, *(request.columns or ())]
     marks = request.separator, request.decimal, request.missing_values

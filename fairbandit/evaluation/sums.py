@@ -123,11 +123,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
-        """Returns the sums of decisions, from the probabilities π and the scores q, (n, K).
-
-        Raises:
-            FairbanditError: a product overflows double precision.
-        """
+        """Returns the sums of decisions, from the probabilities π and the scores q, (n, K)."""
         here, picks, p = log.groups >= 0, (log.picks >= 0).sum(1), log.probabilities
         alike, unit = here * (picks / here.sum(1))[:, None], rounding_unit(log.propensities)
         off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]

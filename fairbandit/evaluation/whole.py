@@ -187,11 +187,7 @@ class Frozen:
             self._agents[name] = agent
 
     def decided(self, log: Log) -> tuple[Floats, Floats]:
-        """Returns the probabilities of n decisions under P policies, (P, n, K), and m̂, (n, K).
-
-        Raises:
-            FairbanditError: the log lacks contexts, or does not fit a policy; see `Schema`.
-        """
+        """Returns the probabilities of n decisions under P policies, (P, n, K), and m̂, (n, K)."""
         contexts = contexts_of(log)
         list(self._schema.check_log(log.schema, log.pick_hashes[:0], "the log that trained"))
         for name, agent in self._agents.items():

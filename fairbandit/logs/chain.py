@@ -90,16 +90,10 @@ def of_line(where: str) -> Iterator[None]:
 
 
 def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
-    """Yields the lines of a log after checking them; the first one is the header.
+    """Yields the lines of a log, the header first; a damaged line raises a `FairbanditError`.
 
-    A notice says that a last line was cut off, for example by a crash, and is left out.
-
-    Args:
-        path: the file.
-        new: whether the file may be empty.
-
-    Raises:
-        FairbanditError: the file is not a log, or a line is damaged.
+    A last line that was cut off, for example by a crash, is left out with a notice. A `new` log may
+    be empty.
     """
     at = Position()
     with open_regular(path) as file:

@@ -131,14 +131,8 @@ class Schema(NamedTuple):
     def check_log(self, log: Schema, hashes: NDArray[np.int64], name: str) -> Iterator[str]:
         """Compares an agent's schema with the schema and the hashes, (n, 3), of a log's picks.
 
-        Messages call the agent by `name`.
-
-        Yields:
-            Notes on features that cannot be compared, and on harmless differences.
-
-        Raises:
-            FairbanditError: features, their order or their encoder differ, a group is unknown to
-                the agent, or it has learned from the log.
+        Yields notes on features that cannot be compared, and on harmless differences; any other
+        difference raises a `FairbanditError`. Messages call the agent by `name`.
         """
         if self.names and log.names and self.names != log.names:
             raise FairbanditError(
