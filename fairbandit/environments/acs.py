@@ -122,10 +122,10 @@ def _download(path: Path, year: int, state: str) -> None:
     _log.info("downloading the %d census records of %s", year, state)
     name = f"csv_p{state.lower()}.zip"
     url = f"{_SITE}/{year}/1-Year/{name}"
-    with _moved_when_whole(path) as found:
+    with _moved_when_whole(path) as target:
         try:
-            folktables.download_and_extract(url, str(found.parent), name, found.name)
-            read_table(found, _READ)
+            folktables.download_and_extract(url, str(target.parent), name, target.name)
+            read_table(target, _READ)
         except (FairbanditError, *_DAMAGE) as error:
             raise FairbanditError(
                 f"the download of {url} failed; fetch it by other means and unpack it into "

@@ -50,8 +50,10 @@ def _surveys(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 class _Census(Table):
     """The working adults of a survey year as a `Table`, with another year as D1."""
 
-    def __init__(self, given: Mapping[str, Any], group: str, **table: Any) -> None:
-        vars(self).update(given)
+    def __init__(self, group: str, given: Mapping[str, Any], **table: Any) -> None:
+        surveys = "root", "states", "year", "scaler_year", "scaler_states", "download", "cache"
+        vars(self).update({name: given[name] for name in surveys})
+        table = {name: given[name] for name in ("group_size", "sample_seed")} | table
         fetched = {"download": given["download"], "cache": given["cache"]}
         paths = [str(person_table(**survey, **fetched)) for survey in _surveys(given)]
         table |= dict(zip(("path", "scaler_path"), paths, strict=True))
@@ -110,14 +112,7 @@ class CensusGender(_Census):
         download: bool = False,
         cache: str | None = None,
     ) -> None:
-        given = {"root": root, "states": states, "year": year, "scaler_year": scaler_year}
-        super().__init__(
-            {**given, "scaler_states": scaler_states, "download": download, "cache": cache},
-            "SEX",
-            min_group_size=min_group_size,
-            group_size=group_size,
-            sample_seed=sample_seed,
-        )
+        super().__init__("SEX", locals(), min_group_size=min_group_size)
 
 
 @register("environment", "census_ethnicity")
@@ -163,15 +158,12 @@ class CensusEthnicity(_Census):
     ) -> None:
         if min_group_size is None:
             min_group_size = SAMPLE_GROUP_SIZE if root == SAMPLE else GROUP_SIZE
-        given = {"root": root, "states": states, "year": year, "scaler_year": scaler_year}
         super().__init__(
-            {**given, "scaler_states": scaler_states, "download": download, "cache": cache},
             "RAC1P",
+            locals(),
             pool=PoolKind.random,
             rewards=RewardSource.model,
             candidates=candidates,
             noise=noise,
             min_group_size=min_group_size,
-            group_size=group_size,
-            sample_seed=sample_seed,
         )

@@ -49,8 +49,14 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
     """Returns the specification of each column in `environment.columns` or in its file."""
     if columns is None:
         return None
-    file = columns_file(columns)
-    given, where = (_load(file), f"{file}: ") if file else (columns, "")
+    given, where = columns, ""
+    if file := columns_file(columns):
+        where = f"{file}: "
+        try:
+            given = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+        except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
+            reason = " ".join(str(error).split())
+            raise FairbanditError(f"{file} cannot be read as YAML: {reason}") from error
     if not isinstance(given, Mapping) or not given:
         raise FairbanditError(
             f"{where}environment.columns must be a mapping {{column: spec}}, the path of a .yaml "
@@ -81,20 +87,11 @@ def _is_valid(spec: Any) -> bool:
     lists = [given.get("codes"), given.get("reference", ())]
     if isinstance(spec, str) or not lists[0] or given.keys() - {"codes", "reference"}:
         return False
-    if not all(isinstance(one, Sequence) for one in lists):
+    if not all(isinstance(codes, Sequence) for codes in lists):
         return False
     codes = [*lists[0], *lists[1]]
     kinds = {type(code) for code in codes}
     return (kinds == {str} or kinds <= {int, float}) and len(set(codes)) == len(codes)
-
-
-def _load(path: Path) -> Any:
-    try:
-        return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-    except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
-        raise FairbanditError(
-            f"{path} cannot be read as YAML: {' '.join(str(error).split())}"
-        ) from error
 
 
 def resolve_columns(
@@ -145,9 +142,7 @@ def group_columns(given: Any) -> tuple[str, ...]:
 def check_groups(where: str, sizes: Mapping[str, int]) -> None:
     """Refuses groups of amounts or ids, most of which are tiny, and notes small groups.
 
-    Args:
-        where: the table and its column, for messages.
-        sizes: the number of members by label.
+    Messages begin with `where`; `sizes` holds the number of members by label.
     """
     few = sum(size < FEW for size in sizes.values())
     if few > max(len(sizes) / 2, 10):

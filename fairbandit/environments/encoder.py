@@ -71,8 +71,8 @@ class Encoder:
         self.groups, self.missing = tuple(groups), tuple(missing)
         names: list[str] = []
         for name, _, codes, _, *scales in self._columns:
-            own = [f"{name}={code}" for code in codes] or [name]
-            names += [one for one, *_ in zip(own, *scales, strict=True)]  # raises if they differ
+            features = [f"{name}={code}" for code in codes] or [name]
+            names += [feature for feature, *_ in zip(features, *scales, strict=True)]  # or raises
         self.names = (*names, *["bias"] * bias)
 
     @classmethod

@@ -5,6 +5,7 @@ The rows of table D2 are the members. The means and deviations of table D1 stand
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -103,13 +104,13 @@ class Members:
     cdf: GroupedCdf
 
     def to(self, device: torch.device) -> Members:
-        """The same members on another device."""
+        """Returns the members on another device."""
         return Members(*(values.to(device) for values in vars(self).values()))
 
 
 @dataclass(frozen=True)
 class Population:
-    """The members, their groups' labels, and the columns with the codes of each category."""
+    """The members, their groups' labels, the encoder, and the columns with all codes."""
 
     members: Members
     groups: tuple[str, ...]
@@ -160,7 +161,7 @@ def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Sou
 
 
 def _kept_groups(source: Source, request: Request) -> tuple[str, ...]:
-    """Returns the sorted labels of the groups that are large enough."""
+    """Returns the labels of groups that are large enough, numbers first and by value."""
     sizes = Counter(source.labels(request.group).tolist())
     kept = [group for group, size in sizes.items() if size >= request.min_group_size]
     if len(kept) < 2:
@@ -170,15 +171,10 @@ def _kept_groups(source: Source, request: Request) -> tuple[str, ...]:
             f"environment.min_group_size={request.min_group_size} members, and a problem needs "
             f"two; the groups and their sizes are {every or 'none'}"
         )
-    check_groups(
-        f"{source.name}, column {request.group!r}", {label: sizes[label] for label in kept}
-    )
-    return tuple(sorted(kept, key=_by_value))
-
-
-def _by_value(label: str) -> tuple[int, float, str]:
-    """Returns a key that sorts numbers first and by value, then texts."""
-    return (0, float(label), label) if re.fullmatch(NUMBER, label) else (1, 0.0, label)
+    where = f"{source.name}, column {request.group!r}"
+    check_groups(where, {label: sizes[label] for label in kept})
+    numbers = {label: float(label) for label in kept if re.fullmatch(NUMBER, label)}
+    return tuple(sorted(kept, key=lambda label: (numbers.get(label, math.inf), label)))
 
 
 def _part(

@@ -217,7 +217,7 @@ def read_header(path: Path, separator: str) -> list[str]:
         else:
             lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
             names = next(filter(None, csv.reader(lines, delimiter=mark)), [])
-    marks = [one for one in ";,\t|" if len(names) == 1 and one in names[0]]
+    marks = [other for other in ";,\t|" if len(names) == 1 and other in names[0]]
     if marks and mark not in marks:
         right = marks[0].replace("\t", "tab")
         raise FairbanditError(

@@ -142,19 +142,19 @@ class Table(Environment):
         own_places = pool is PoolKind.one_per_group
         # a file that is D1 and D2 is read once
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
-        given: dict[str, Any] = {one.name: vars(self).get(one.name) for one in fields(Request)}
+        given: dict[str, Any] = {key.name: vars(self).get(key.name) for key in fields(Request)}
         groups = group_columns(group)
         given |= {"groups": groups, "group": JOINED.join(groups), "thin": own_places}
         given |= {"columns": chosen_columns(columns), "missing_values": gaps}
         given |= {"scaler_path": other, "exclude": tuple(texts_of("exclude", exclude))}
         given |= {"fingerprint": Table.fingerprint(vars(self))}
-        found = load_population(Request(**given))
-        self.resolved_columns, self.encoder = found.columns, found.encoder
-        self.feature_names = found.encoder.names
-        self.members, self.group_names, self.labels = found.members, found.groups, found.groups
+        population = load_population(Request(**given))
+        self.resolved_columns, self.encoder = population.columns, population.encoder
+        self.members, self.labels = population.members, population.groups
+        self.feature_names, self.group_names = self.encoder.names, self.labels
         self.features = len(self.feature_names)
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES
-        self.truth: Truth = Truth(found.members.theta, found.members.cdf)
+        self.truth: Truth = Truth(self.members.theta, self.members.cdf)
 
     @classmethod
     def from_data(cls, data: Any, **parameters: Any) -> Table:

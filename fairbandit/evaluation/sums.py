@@ -107,7 +107,7 @@ class Sums(NamedTuple):
         features: the names of the features.
         unsupported: the summed probability of candidates that the log never picks; NaN if only the
             propensities of picks are known.
-        refused: a reason to refuse weighted estimates whatever the numbers, or "".
+        refused: a reason to refuse all weighted estimates, or "".
     """
 
     n: int

@@ -1,4 +1,4 @@
-"""Logged decisions as arrays, whatever their format in a file."""
+"""Logged decisions as arrays."""
 
 from __future__ import annotations
 

@@ -79,11 +79,11 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     if left_out:
         counts = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
         remark(f"{name}: some lines are left out: {counts}")
-    contexts, further = None, dict[str, Any](features=())
+    contexts, further, adaptive, draws = None, dict[str, Any](features=()), False, False
     with of_line(name):
         options = [header["options"] for header in headers]
         shape, reward = options[0]["features"], options[0].get("reward")
-        if any((one["features"], one.get("reward")) != (shape, reward) for one in options):
+        if any((own["features"], own.get("reward")) != (shape, reward) for own in options):
             raise ValueError("its files are of agents with different features or rewards")
         if pools and all(pool.contexts is not None for pool in pools):
             contexts = np.concatenate([pool.contexts for pool in pools])
@@ -91,30 +91,22 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
             if contexts.shape[1:] != (d,):
                 raise ValueError(f"expected contexts of {d} features, got {contexts.shape[1:]}")
             further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
-    kinds = [_learning(header["config"]["estimator"]["name"]) for header in headers]
-    further["adaptive"], further["draws_models"] = map(any, zip(*kinds, strict=True))
-    return log_of_pools(pools, name, contexts, **further)
-
-
-def _learning(estimator: str) -> tuple[bool, bool]:
-    """Whether an estimator learns and draws its models; an unknown plugin is taken to learn."""
-    try:
-        part = registry.lookup("estimator", estimator)
-    except FairbanditError:
-        return True, False
-    return learns(part), part.draws_models
+        for estimator in [header["config"]["estimator"]["name"] for header in headers]:
+            try:
+                part = registry.lookup("estimator", estimator)
+            except FairbanditError:  # an unknown plugin, which may learn
+                adaptive = True
+            else:
+                adaptive, draws = adaptive or learns(part), draws or part.draws_models
+    return log_of_pools(pools, name, contexts, adaptive=adaptive, draws_models=draws, **further)
 
 
 def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
-    """Copies a log without some decisions and their rewards, and returns how many are left out.
+    """Copies a log without the decisions of some tickets, and returns how many are left out.
 
     The copy has new hashes. Its first line holds the number of erased decisions and the last hash
-    of the old log. It serves evaluations and audits, but cannot be replayed.
-
-    Args:
-        source: a log that an agent wrote.
-        target: the new file, which replaces a file of this name.
-        tickets: the tickets of the decisions.
+    of the old log. It serves evaluations and audits, but cannot be replayed. An existing file is
+    replaced.
 
     Raises:
         FairbanditError: the file is not a log, is damaged, or cannot be written.

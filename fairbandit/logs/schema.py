@@ -35,7 +35,7 @@ def unnamed(width: int) -> tuple[str, ...]:
 
 
 def described(given: Encoder | Sequence[str] | int) -> tuple[Encoder | None, Any, int]:
-    """Returns the encoder and the names of features, or None, and the number of features."""
+    """Returns the encoder, the names and the number of features; None if unknown."""
     if isinstance(given, int):
         return None, None, given
     names = tuple(given.names if isinstance(given, Encoder) else given)

@@ -53,10 +53,10 @@ def encoder_of(
     if features is not None:
         taken = [*taken, *(name for name in source.columns if name not in names)]
     remedy = "features=[…] chooses others" if features is None else ""
-    found, left_out = resolve_columns(source, chosen, taken, exclude, remedy)
+    specs, left_out = resolve_columns(source, chosen, taken, exclude, remedy)
     if wrong := [f"{name!r} ({left_out[name]})" for name in names if name in left_out]:
         raise FairbanditError(f"{source.name}: {listed(wrong)} cannot be features")
-    columns = {name: found[name] for name in names or found if name in found}
+    columns = {name: specs[name] for name in names or specs if name in specs}
     of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), (), exclude)
     return Encoder.fitted({**columns, **of_groups}, source, bias=True)
 
@@ -80,13 +80,7 @@ def outcomes(source: Source, picked: str, taken: Sequence[str]) -> list[str]:
 def log_of_table(
     source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder, like: bool
 ) -> Log:
-    """Returns the log that a table holds; an error names the first invalid row.
-
-    Args:
-        source, columns, groups: the table, and the columns with a role.
-        encoder: makes the features.
-        like: whether the encoder was fitted to another table.
-    """
+    """Returns the log of a table; `like` says that the encoder was fitted to another table."""
     import pandas as pd
 
     for name in (columns.decision, *groups):
@@ -147,7 +141,7 @@ class Pool:
         if {k, len(self.propensities), k if self.contexts is None else len(self.contexts)} != {k}:
             raise ValueError(f"expected labels, propensities and contexts of {k} candidates")
         hash(tuple(self.labels))  # raises a TypeError for a JSON object
-        self.propensities = [number(one, "a propensity") for one in self.propensities]
+        self.propensities = [number(p, "a propensity") for p in self.propensities]
         self.order = {range(k).index(pick): slot for slot, pick in enumerate(self.picks, 1)}
         self.rewards = dict[int, float]()
 
