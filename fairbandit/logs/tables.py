@@ -63,15 +63,11 @@ def encoder_of(
 
 def outcomes(source: Source, picked: str, taken: Sequence[str]) -> list[str]:
     """Returns the columns that repeat the picks or are known of picks alone, as outcomes are."""
-    picks = source.numbers(picked)
-
-    def is_outcome(name: str) -> bool:
-        if (source.gaps(name) == (picks == 0)).all():
-            return True
-        return bool(source.fits(name).all()) and np.array_equal(source.numbers(name), picks)
-
-    names = [name for name in source.frame if name not in taken and is_outcome(name)]
-    if names:
+    picks, others = source.numbers(picked), [name for name in source.frame if name not in taken]
+    partial = [name for name in others if (source.gaps(name) == (picks == 0)).all()]
+    numeric = [name for name in others if name not in partial and source.fits(name).all()]
+    copies = [name for name in numeric if np.array_equal(source.numbers(name), picks)]
+    if names := partial + copies:
         shown = listed([*map(repr, names)])
         remark(f"{source.name}: outcomes, which are known of picks alone, are left out: {shown}")
     return names
@@ -113,11 +109,8 @@ def _note_shifts(source: Source, contexts: Floats, encoder: Encoder, n: int) -> 
     chance, ratios = 4 / math.sqrt(n), np.abs(np.log2(stds.clip(1e-9)))
     far = (np.abs(means) > max(0.2, chance)) | (ratios > max(0.25, chance))
     shifted = far & np.isin(names, encoder.columns) & (stds > 0)
-    if shifted.any():
-        texts = [
-            f"{names[at]!r} (mean {means[at]:.3g}, std {stds[at]:.3g})"
-            for at in np.flatnonzero(shifted)
-        ]
+    rows = [(names[at], means[at], stds[at]) for at in np.flatnonzero(shifted)]
+    if texts := [f"{name!r} (mean {mean:.3g}, std {std:.3g})" for name, mean, std in rows]:
         remark(
             f"{source.name}: features differ from the table by which they are standardised, by "
             f"other units, swapped columns or a drift: {listed(texts)}"
@@ -175,8 +168,8 @@ def log_of_pools(
     if not pools:
         raise FairbanditError(f"{name} holds no decision")
     columns = Columns("decision", "picked", "propensity", "reward", None)
-    frame = pd.DataFrame([row for pool in pools for row in pool.rows()], dtype=np.float64)
-    frame.columns = columns[:4]
+    rows = [row for pool in pools for row in pool.rows()]
+    frame = pd.DataFrame(rows, columns=columns[:4], dtype=np.float64)
     files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
     codes, groups = coded([label for pool in pools for label in pool.labels], {})
