@@ -131,8 +131,9 @@ class Pool:
 
     def __post_init__(self) -> None:
         k = len(self.labels)
-        if {k, len(self.propensities), k if self.contexts is None else len(self.contexts)} != {k}:
-            raise ValueError(f"expected labels, propensities and contexts of {k} candidates")
+        contexts = [0] * k if self.contexts is None else self.contexts
+        if not len(self.propensities) == len(contexts) == k > 0:
+            raise ValueError("expected labels, propensities and contexts of the same candidates")
         hash(tuple(self.labels))  # raises a TypeError for a JSON object
         self.propensities = [number(p, "a propensity") for p in self.propensities]
         self.order = {range(k).index(pick): slot for slot, pick in enumerate(self.picks, 1)}
@@ -223,25 +224,32 @@ def _log_of(
 
 
 def _note_repeats(log: Log, name: str) -> None:
-    """Notes decisions that equal an earlier one in all but their name, unless by chance.
+    """Notes decisions that equal an earlier one, unless by chance.
 
-    Decisions that are alike by chance recur at many distances, and copies at a single distance.
+    Decisions that are alike by chance recur at many distances, and copies at a single distance or
+    under the same name.
     """
+    import pandas as pd
+
     draws, n = np.random.default_rng(0), len(log)
     hashes = np.zeros(n, np.uint64)  # a random linear function of all bits
     for part in (log.groups, log.picks, log.rewards, log.propensities, log.contexts):
         if part is not None and part.size:
             words = np.ascontiguousarray(part).reshape(n, -1).view(np.uint64)
             hashes += words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
-    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    _, first, which, counts = np.unique(hashes, True, True, True)
     distances = np.arange(n) - first[which]
     repeats = distances[distances > 0]
-    if len(repeats) < max(FEW, n / 100) or np.bincount(repeats).max() <= max(FEW, len(repeats) / 5):
-        return
-    remark(
-        f"{name}: {len(repeats):,} of {n:,} decisions equal an earlier one in all that is logged; "
-        "where they are the same decisions, intervals are too narrow"
-    )
+    frame = pd.DataFrame({"name": np.asarray(log.names), "hash": hashes})
+    recurring, copies = frame["name"].duplicated().sum(), frame.duplicated().sum()
+    alike = (counts * (counts - 1)).sum() / max(n * (n - 1), 1)  # the chance for two decisions
+    named = recurring < 0.75 * n and copies > (0.4 + 0.6 * alike) * recurring
+    shifted = np.bincount(repeats).max(initial=0) > max(FEW, len(repeats) / 5)
+    if len(repeats) >= max(FEW, n / 100) and (named or shifted):
+        remark(
+            f"{name}: {len(repeats):,} of {n:,} decisions equal an earlier one in all that is "
+            "logged; if they are the same decisions, intervals are too narrow"
+        )
 
 
 def _spread(values: Any, at: tuple[Ints, Ints], empty: float) -> Any:
