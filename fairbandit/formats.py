@@ -1,6 +1,6 @@
-"""Types and ranges of what files hold, which are checked where a file is read.
+"""Types and ranges of the contents of files, which are checked when a file is read.
 
-A stranger can compute a right checksum: it shows damage, and says nothing of the contents.
+A checksum shows damage, but a crafted file can have a right one.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Number = Annotated[float, Meta(ge=-1e100, le=1e100)]
 Share = Annotated[float, Meta(ge=0, le=1 + 1e-9)]
 Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 Plain = dict[str, Any]
-"""A mapping that is checked where something is built from it, such as a policy from its config."""
+"""A mapping that its user checks, as a policy checks its config."""
 
 
 def mapping(**types: Any) -> Any:
-    """Returns the type of a mapping for msgspec, from the types of its entries."""
+    """Returns the msgspec type of a mapping with entries of the given types."""
     return TypedDict("mapping", types)  # type: ignore[operator]
 
 
 def fitted(value: Any, like: Any) -> Any:
-    """Returns nested data that was read, with the types of tuples, if it is like known data.
+    """Returns nested data from a file, with tuples of the right types, if it fits an example.
 
     Args:
-        value: what was read; another error than `ValueError` may come of what it is.
-        like: has its keys, lengths and types; of tensors the dtype, the device and the sizes, but
-            where a size is 0, any will do. Whole numbers are at least 0.
+        value: the data, whose own type may cause errors other than `ValueError`.
+        like: an example with the same keys, lengths and types. A tensor has the same dtype, device
+            and sizes; a size of 0 allows any size. Whole numbers are at least 0.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the data does not fit.
     """
     if isinstance(like, Mapping):
-        return {key: fitted(value[key], one) for key, one in like.items()}
+        return {key: fitted(value[key], example) for key, example in like.items()}
     if isinstance(like, (list, tuple)):
         parts = [fitted(*pair) for pair in zip(value, like, strict=True)]
         return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
@@ -56,5 +56,5 @@ def fitted(value: Any, like: Any) -> Any:
 
 
 def within(numbers: Tensor, low: int, high: int) -> bool:
-    """Whether all numbers, none included, are from low to high."""
+    """Whether all numbers are from low to high; true for an empty tensor."""
     return bool(((numbers >= low) & (numbers <= high)).all())

@@ -1,7 +1,6 @@
-"""Labels of groups: one normal form, by which every door compares them.
+"""Labels of groups, which agents, logs, tables and truths compare by their normal forms.
 
-Agents, logs, tables and truths may spell one group in several ways. Two labels are one group if
-their normal forms are equal. The spelling that comes first is kept, for output.
+The first spelling of a group is kept for output.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ JOINED = " × "
 
 
 class Group(NamedTuple):
-    """A group that is known: its number, and the spelling that came first."""
+    """A known group: its number, and its first spelling."""
 
     code: int
     spelling: Hashable
@@ -37,11 +36,11 @@ Codes = Mapping[str, Group]
 
 
 def normal(label: Any) -> str:
-    """The normal form of a label, a text.
+    """Returns the normal form of a label, a text.
 
-    Different spellings of one number or truth value are one label: `1`, `1.0`, `01` and `"1e0"` are
-    `1`, and `True` and `"TRUE"` are `true`. So are the Unicode forms of one text, with or without
-    blanks around it. The labels of an intersectional group, in a tuple or a list, are joined.
+    All spellings of a number or truth value are one label: `1`, `1.0`, `01` and `"1e0"` are `1`,
+    and `True` and `"TRUE"` are `true`. So are the Unicode forms of a text, with or without blanks
+    around it. The labels of an intersectional group, in a tuple or a list, are joined.
 
     >>> normal(1), normal("01"), normal(True), normal(("f", 2.0))
     ('1', '1', 'true', 'f × 2')
@@ -66,24 +65,19 @@ def _normal(text: str) -> str:
 
 
 def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Codes]:
-    """The numbers of some labels, and all groups: new ones get the next numbers, as they appear.
-
-    Raises:
-        FairbanditError: a label that is not hashable, or not equal to itself, as NaN.
-    """
-    found = [known.get(label) if type(label) is str else None for label in labels]
-    if None not in found:  # as most labels of agents
-        return np.array([group.code for group in found if group], np.int64), known
+    """Returns the numbers of labels, and all groups, in which new groups get the next numbers."""
+    groups = [known.get(label) if type(label) is str else None for label in labels]
+    if None not in groups:  # most labels of agents are known texts
+        return np.array([group.code for group in groups if group], np.int64), known
     try:
         plain = [_plain(label) for label in labels]
         forms = [normal(label) for label in plain]
-        if not all(map(known.__contains__, forms)):
-            every = dict(known)
+        if not known.keys() >= {*forms}:
+            grown = dict(known)
             for form, label in zip(forms, plain, strict=True):
-                if form not in every:
-                    every[form] = Group(len(every), label)
-            known = every
-    except Exception as error:  # whatever a label's own methods may raise
+                grown.setdefault(form, Group(len(grown), label))
+            known = grown
+    except Exception as error:  # a label's own methods may raise any error
         raise FairbanditError(
             f"groups: expected hashable labels that are equal to themselves; {error}"
         ) from error
@@ -91,23 +85,20 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
 
 
 def spellings(known: Codes) -> tuple[Hashable, ...]:
-    """The labels of all known groups, as they were first spelled, in the order of their numbers."""
+    """Returns the first spelling of each known group, in the order of their numbers."""
     return tuple(group.spelling for group in known.values())
 
 
 def _plain(label: Any) -> Any:
-    """A label without NumPy scalars and tensors, within tuples too."""
-    if type(label) is tuple:
-        label = tuple(map(_plain, label))
-    label = _item(label)
-    hash(label)  # a TypeError, if it has none
+    """Replaces NumPy scalars and tensors by Python numbers, in tuples too."""
+    label = tuple(map(_plain, label)) if type(label) is tuple else _item(label)
+    hash(label)  # raises a TypeError if the label is not hashable
     if not label == label:
         raise ValueError(f"got {label!r}")
     return label
 
 
 def _item(label: Any) -> Any:
-    """The number that a NumPy scalar or a tensor holds; any other label as it is."""
-    if isinstance(label, (type, np.ndarray)):  # an array has no hash, nor has a masked label
-        return label
-    return label.item() if hasattr(label, "item") else label
+    """Returns the number in a NumPy scalar or a tensor, and any other label unchanged."""
+    is_array = isinstance(label, (type, np.ndarray))  # or a masked label; neither is hashable
+    return label.item() if hasattr(label, "item") and not is_array else label

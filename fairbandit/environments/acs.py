@@ -59,15 +59,14 @@ def person_table(
     download: bool = False,
     cache: str | Path | None = None,
 ) -> Path:
-    """The path of a Parquet table of working adults, which is made once and then cached.
+    """Returns the path of a Parquet table of working adults, which is made once and then cached.
 
     The Adult-style filter is AGEP > 16, PINCP > 100, WKHP > 0, PWGTP ≥ 1. The name of the table has
-    a hash of the year, the states, and the names, sizes and times of the source files: if one of
-    these changes, a new table is made. The arguments are those of `CensusGender`.
+    a hash of the year, the states, and the names, sizes and times of the source files, so that a
+    change of any of them makes a new table. See `CensusGender` for the arguments.
 
     Raises:
-        FairbanditError: the year is not in `YEARS`, a state is unknown, or a file is missing, is
-            damaged or lacks a column.
+        FairbanditError: an argument is invalid, or a file is missing or damaged.
         OSError: the table or a download cannot be written.
 
     Reference:
@@ -101,7 +100,7 @@ def person_table(
 def record_files(
     *, root: str | Path, year: int, states: Sequence[str] | None = None
 ) -> dict[str, Path]:
-    """The path of each state's records, which need not exist; `person_table` has the arguments."""
+    """Returns the path of each state's records, which may be missing; see `person_table`."""
     if year not in YEARS:
         raise FairbanditError(f"the census year must be one of {[*YEARS]}, got {year}")
     if root == SAMPLE and states is None:
@@ -123,10 +122,10 @@ def _download(path: Path, year: int, state: str) -> None:
     _log.info("downloading the %d census records of %s", year, state)
     name = f"csv_p{state.lower()}.zip"
     url = f"{_SITE}/{year}/1-Year/{name}"
-    with _moved_when_whole(path) as found:
+    with _moved_when_whole(path) as target:
         try:
-            folktables.download_and_extract(url, str(found.parent), name, found.name)
-            read_table(found, _READ)
+            folktables.download_and_extract(url, str(target.parent), name, target.name)
+            read_table(target, _READ)
         except (FairbanditError, *_DAMAGE) as error:
             raise FairbanditError(
                 f"the download of {url} failed; fetch it by other means and unpack it into "
@@ -136,7 +135,7 @@ def _download(path: Path, year: int, state: str) -> None:
 
 @contextmanager
 def _moved_when_whole(path: Path) -> Iterator[Path]:
-    """Gives a temporary path for writing; the file is moved to `path` if no error occurs."""
+    """Yields a temporary path for writing, and moves the file to `path` unless an error occurs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path.parent, prefix=".part-") as folder:
         yield Path(folder, path.name)

@@ -1,4 +1,4 @@
-"""The base class of environments, the pools that they draw, and their ground truth."""
+"""The base class of environments, their pools, and their ground truth."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from fairbandit.streams import Streams
 
 @dataclass(frozen=True)
 class Truth:
-    """The ground truth, which only an environment knows: true rewards, and their CDF by group.
-
-    It may depend on the round t, so that rewards can drift.
+    """The ground truth of an environment: true rewards, and their CDF by group, for each round.
 
     Args:
         theta: the true θ, (d,), the paper's μ*, if true rewards are ⟨θ, x⟩; otherwise None.
@@ -43,19 +41,15 @@ class Truth:
     rewards: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
 
     def score(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
-        """The true rewards, (…), of contexts (…, d) of groups (…) int64 in rounds (…) int64."""
+        """Returns the true rewards, (…), of contexts (…, d), groups and rounds (…) int64."""
         if self.rewards is not None:
             return self.rewards(contexts, groups, rounds)
         return contexts @ self.linear_theta()
 
     def linear_theta(self) -> Tensor:
-        """θ, (d,), for callers that need linear rewards.
-
-        Raises:
-            FairbanditError: the true rewards are not linear.
-        """
+        """Returns θ, (d,); a `FairbanditError` if the true rewards are not linear."""
         if self.theta is None:
-            raise FairbanditError("expected linear true rewards ⟨θ, x⟩, and these have no θ")
+            raise FairbanditError("expected linear true rewards ⟨θ, x⟩, but θ is None")
         return self.theta
 
 
@@ -80,18 +74,18 @@ class Pools:
     ranks: Tensor
 
     def __getitem__(self, rounds: slice) -> Pools:
-        """Some of the rounds, as views."""
+        """Returns some of the rounds, as views."""
         return Pools(*(values[:, rounds] for values in vars(self).values()))
 
 
 @base("environment")
 class Environment(Registered, ABC):
-    """A bandit problem: draws pools and knows the truth about them.
+    """A bandit problem, which draws pools and knows their truth.
 
     A subclass writes `_pools`. Its constructor takes keyword-only plain data, stores each argument
     under its own name, and sets `features` (d), `places` (K), `group_names` (G of them) and
-    `truth`. All randomness comes from `self.streams`, addressed by round. A subclass never changes
-    draws that a stream returned, nor pools that it has returned itself.
+    `truth`. All randomness comes from `self.streams`, addressed by round. A subclass never modifies
+    draws of a stream, nor pools that it has returned.
     """
 
     rounds: ClassVar[int] = 5000
@@ -107,11 +101,12 @@ class Environment(Registered, ABC):
 
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
-        """A hash of the data that an environment with these parameters plays, without loading them.
+        """Returns a hash of the data that an environment with these parameters plays.
 
-        A finished run is played again if it changes, and if it is None, as where a file is missing.
-        By default it is that of the files that a parameter names; `parameters` has all those of the
-        constructor, as plain data. A subclass that reads other files returns their `data_hash`.
+        A finished run is played again if the hash changes, or if it is None because a file is
+        missing. By default, the hash covers the files that a parameter names; `parameters` has all
+        arguments of the constructor, as plain data. A subclass that reads other files returns their
+        `data_hash`. The data are not loaded.
         """
         texts = (value for value in parameters.values() if isinstance(value, str))
         # `Path.is_file` would raise an error for some texts that cannot be paths
@@ -122,11 +117,10 @@ class Environment(Registered, ABC):
         self.streams = streams
 
     def pools(self, first: int, count: int) -> Pools:
-        """Rounds first … first+count−1, from 1, of every replica of the bound streams, checked.
+        """Returns rounds first … first+count−1, from 1, of every replica of the bound streams.
 
         Raises:
-            FairbanditError: wrong shapes or dtypes, or the first unknown group or value that is
-                not finite.
+            FairbanditError: a shape or dtype is wrong, a group unknown, or a value not finite.
         """
         pools = self._pools(first, count)
         places = (len(self.streams.replicas), count, self.places)
@@ -154,10 +148,10 @@ class Environment(Registered, ABC):
         return pools
 
     def reward_distribution(self, group: int) -> Distribution | None:
-        """The distribution of a group's true rewards, for figures; None without a truth.
+        """Returns the distribution of a group's true rewards, for figures; None without a truth.
 
-        By default it is computed from `truth.cdf` in round 1, of the group with this code. A
-        subclass that knows the density overrides this method.
+        By default it is computed from `truth.cdf` in round 1. A subclass that knows the density
+        overrides this method.
         """
         if self.truth is None:
             return None

@@ -25,7 +25,7 @@ CENSUS_COLUMNS: Mapping[str, Any] = MappingProxyType(
         "RAC1P": list(range(1, 10)),
     }
 )
-"""The 39 features like those of "Adult", as `Table` takes them; a bias makes d = 40."""
+"""The `columns` of 39 features similar to the data set "Adult"; a bias makes d = 40."""
 
 GROUPS = {
     "SEX": ("male", "female"),
@@ -34,14 +34,14 @@ GROUPS = {
         *("asian", "pacific_islander", "other", "two_or_more"),
     ),
 }
-"""Names of the codes of these columns, from 1."""
+"""The names of the codes from 1 of both group columns."""
 
 GROUP_SIZE, SAMPLE_GROUP_SIZE = 5000, 800
-"""The `min_group_size` of ethnicities: the paper's, and the sample's, which keeps seven of them."""
+"""The `min_group_size` of ethnicities in the paper, and in the sample, where seven are left."""
 
 
 def _surveys(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The arguments of `record_files` for D2, then for D1, from those of `CensusGender`."""
+    """Returns the arguments of `record_files` for D2, then for D1, from `CensusGender`'s."""
     root, year, states = given["root"], given["year"], given["states"]
     first = {"year": given["scaler_year"] or year, "states": given["scaler_states"] or states}
     return [{"root": root, "year": year, "states": states}, {"root": root, **first}]
@@ -50,8 +50,10 @@ def _surveys(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 class _Census(Table):
     """The working adults of a survey year as a `Table`, with another year as D1."""
 
-    def __init__(self, given: Mapping[str, Any], group: str, **table: Any) -> None:
-        vars(self).update(given)
+    def __init__(self, group: str, given: Mapping[str, Any], **table: Any) -> None:
+        surveys = "root", "states", "year", "scaler_year", "scaler_states", "download", "cache"
+        vars(self).update({name: given[name] for name in surveys})
+        table = {name: given[name] for name in ("group_size", "sample_seed")} | table
         fetched = {"download": given["download"], "cache": given["cache"]}
         paths = [str(person_table(**survey, **fetched)) for survey in _surveys(given)]
         table |= dict(zip(("path", "scaler_path"), paths, strict=True))
@@ -62,8 +64,8 @@ class _Census(Table):
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
         """A hash of the person records of D2 and of D1."""
-        found = [record_files(**survey).values() for survey in _surveys(parameters)]
-        return data_hash(file for files in found for file in files)
+        surveys = [record_files(**survey).values() for survey in _surveys(parameters)]
+        return data_hash(file for files in surveys for file in files)
 
 
 @register("environment", "census_gender")
@@ -75,13 +77,13 @@ class CensusGender(_Census):
 
     Args:
         root: a folder in folktables' layout, {root}/{year}/1-Year/psam_p{FIPS}.csv; or `sample`,
-            records of six small states inside the package, with those of Alabama as D1.
+            records of six small states inside the package, with Alabama as D1.
         states: postal codes of the states; null for the 50 states and PR.
         year: the survey of D2, 2017 or 2018.
         scaler_year: the survey of D1; null for `year`.
         scaler_states: the states of D1; null for `states`.
         min_group_size: a gender with fewer members in D2 is left out.
-        group_size: at most so many of a gender, drawn without replacement, in D1 and in D2.
+        group_size: the most members of a gender, drawn without replacement, in D1 and in D2.
         sample_seed: seed of that draw.
         download: fetches files that are missing from the Census Bureau.
         cache: folder for the filtered records; null for the user's cache folder.
@@ -110,14 +112,7 @@ class CensusGender(_Census):
         download: bool = False,
         cache: str | None = None,
     ) -> None:
-        given = {"root": root, "states": states, "year": year, "scaler_year": scaler_year}
-        super().__init__(
-            {**given, "scaler_states": scaler_states, "download": download, "cache": cache},
-            "SEX",
-            min_group_size=min_group_size,
-            group_size=group_size,
-            sample_seed=sample_seed,
-        )
+        super().__init__("SEX", locals(), min_group_size=min_group_size)
 
 
 @register("environment", "census_ethnicity")
@@ -130,9 +125,9 @@ class CensusEthnicity(_Census):
     Args, beside those of `CensusGender`:
         candidates: K.
         noise: standard deviation of the reward noise, at least 0.
-        min_group_size: groups with fewer members in D2 are left out, of D1 too; null for 5,000,
-            or 800 of the sample.
-        group_size: at most so many members of a group make its true CDF; null for all.
+        min_group_size: groups with fewer members in D2 are left out of D2 and D1; null for 5,000,
+            or 800 with root=sample.
+        group_size: the most members of a group that make its true CDF; null for all.
         sample_seed: seed of the choice of those members.
 
     Raises:
@@ -163,15 +158,12 @@ class CensusEthnicity(_Census):
     ) -> None:
         if min_group_size is None:
             min_group_size = SAMPLE_GROUP_SIZE if root == SAMPLE else GROUP_SIZE
-        given = {"root": root, "states": states, "year": year, "scaler_year": scaler_year}
         super().__init__(
-            {**given, "scaler_states": scaler_states, "download": download, "cache": cache},
             "RAC1P",
+            locals(),
             pool=PoolKind.random,
             rewards=RewardSource.model,
             candidates=candidates,
             noise=noise,
             min_group_size=min_group_size,
-            group_size=group_size,
-            sample_seed=sample_seed,
         )

@@ -24,13 +24,14 @@ CATEGORY = "category"
 """The specification of a category whose codes are the values in the table."""
 
 MANY_CODES, ROWS_PER_CODE = 50, 10
-"""A category with more codes, or with fewer rows a code, may hold names; there is a notice."""
+"""A category with more codes, or with fewer rows per code, gives a notice: it may hold names."""
 
 MOST_CODES = 1_000
 """The most distinct texts of a column that becomes a category without a specification."""
 
 FEW, SMALL = 5, 30
-"""A column is refused if most groups are below the first size; the second gives a notice."""
+"""A column is refused if most groups have fewer members than the first number. Groups with fewer
+members than the second one give a notice."""
 
 # the reasons why a column is not a feature
 CONSTANT = "one value, or none"
@@ -43,21 +44,23 @@ _CODE = "([-+]?0[0-9]+)"  # a number with leading zeros, such as 007
 
 
 def columns_file(columns: Any) -> Path | None:
-    """The path in `environment.columns` if it names a YAML file; None otherwise."""
+    """Returns the path in `environment.columns` if it names a YAML file, else None."""
     named = isinstance(columns, str) and columns.lower().endswith((".yaml", ".yml"))
     return Path(columns) if named else None
 
 
 def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
-    """The specification of each column in `environment.columns` or in its file; None for null.
-
-    Raises:
-        FairbanditError: there is no such file or mapping, or a specification is not valid.
-    """
+    """Returns the specification of each column in `environment.columns` or in its file."""
     if columns is None:
         return None
-    file = columns_file(columns)
-    given, where = (_load(file), f"{file}: ") if file else (columns, "")
+    given, where = columns, ""
+    if file := columns_file(columns):
+        where = f"{file}: "
+        try:
+            given = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+        except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
+            reason = " ".join(str(error).split())
+            raise FairbanditError(f"{file} cannot be read as YAML: {reason}") from error
     if not isinstance(given, Mapping) or not given:
         raise FairbanditError(
             f"{where}environment.columns must be a mapping {{column: spec}}, the path of a .yaml "
@@ -68,14 +71,14 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
             raise FairbanditError(
                 f"{where}environment.columns.{name}: expected null (a number), {CATEGORY} (the "
                 "codes are the values in the table), a list of codes, or {codes: [...], "
-                "reference: [...]}; codes are all numbers or all texts (in quotes), and no two of "
-                f"them are equal; got {spec!r}"
+                "reference: [...]}; codes are all numbers or all texts (in quotes) and are "
+                f"distinct; got {spec!r}"
             )
     return {str(name): spec for name, spec in given.items()}
 
 
 def codes_and_reference(spec: Any) -> tuple[list[Any], list[Any]]:
-    """The codes of a category that become features, and its reference codes; none for a number."""
+    """Returns the codes of a category that become features, and its reference codes."""
     if isinstance(spec, Mapping):
         return list(spec["codes"]), list(spec.get("reference", ()))
     return list(spec or ()), []
@@ -88,20 +91,11 @@ def _is_valid(spec: Any) -> bool:
     lists = [given.get("codes"), given.get("reference", ())]
     if isinstance(spec, str) or not lists[0] or given.keys() - {"codes", "reference"}:
         return False
-    if not all(isinstance(one, Sequence) for one in lists):
+    if not all(isinstance(codes, Sequence) for codes in lists):
         return False
     codes = [*lists[0], *lists[1]]
     kinds = {type(code) for code in codes}
     return (kinds == {str} or kinds <= {int, float}) and len(set(codes)) == len(codes)
-
-
-def _load(path: Path) -> Any:
-    try:
-        return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-    except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
-        raise FairbanditError(
-            f"{path} cannot be read as YAML: {' '.join(str(error).split())}"
-        ) from error
 
 
 def resolve_columns(
@@ -111,45 +105,43 @@ def resolve_columns(
     exclude: Sequence[str] | None = None,
     remedy: str = "",
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The specification of each feature column, with its codes, and why others are left out.
-
-    There is a notice for columns that become features and may well be none, such as ids.
+    """Returns the specification of each feature column, and the reason for each column left out.
 
     Args:
-        source: the table whose values are codes where none are given.
-        chosen: what `chosen_columns` returned. If None, the cells of each column decide: numbers
-            and truth values become numbers, texts that recur become categories.
-        taken: the columns with another role, left out if `chosen` is None.
-        exclude: columns that are no features.
-        remedy: the end of a notice of columns that cannot be features; "" for no notice.
-
-    Raises:
-        FairbanditError: a column has numbers with decimal commas although `decimal` is a point, or
-            there is no column to exclude.
+        source: the table. Its values are the codes of a category without codes.
+        chosen: the result of `chosen_columns`. If it is None, the cells decide: numbers and truth
+            values become numbers, and texts that recur become categories.
+        taken: the columns with another role, which are ignored if `chosen` is None.
+        exclude: columns that the user leaves out.
+        remedy: the end of the notice of columns that cannot be features; "" for no notice.
     """
-    out = dict.fromkeys(exclude or (), EXCLUDED)
-    if unknown := [name for name in out if name not in source.columns]:
+    excluded = exclude or ()
+    if unknown := [name for name in excluded if name not in source.columns]:
         raise FairbanditError(f"exclude: {source.name} has no column {unknown[0]!r}")
     if chosen is not None:
-        asked = [name for name, spec in chosen.items() if spec == CATEGORY]
-        found = {**chosen, **{name: _codes(source, name) for name in asked}}
-        return {name: spec for name, spec in found.items() if name not in out}, {}
-    every = [name for name in source.columns if name not in taken]
-    judged = {name: _judged(source, name) for name in every if name not in out}
-    columns = {name: spec for name, (spec, reason) in judged.items() if not reason}
-    doubts = [f"{name!r} {doubt}" for name in columns if (doubt := _doubt(source, name, columns))]
+        codes = {name: _codes(source, name) for name, spec in chosen.items() if spec == CATEGORY}
+        specs = {**chosen, **codes}
+        return {name: spec for name, spec in specs.items() if name not in excluded}, {}
+    judged = {
+        name: (None, EXCLUDED) if name in excluded else _judged(source, name)
+        for name in source.columns
+        if name not in taken
+    }
+    features = {name: spec for name, (spec, reason) in judged.items() if not reason}
+    reasons = {name: _doubt(source, name, spec) for name, spec in features.items()}
+    doubts = [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
     if doubts and len(source) >= SMALL:
         text = f"these features may be ids or names: {listed(doubts)}"
         remark(f"{source.name}: {text}; exclude=[…] leaves columns out")
-    unfit = {name: reason for name, (_, reason) in judged.items() if reason}
+    left_out = {name: reason for name, (_, reason) in judged.items() if reason}
+    unfit = [f"{name!r} ({reason})" for name, reason in left_out.items() if reason != EXCLUDED]
     if unfit and remedy:
-        text = listed([f"{name!r} ({reason})" for name, reason in unfit.items()])
-        remark(f"{source.name}: these columns are no features: {text}. {remedy}")
-    return columns, {name: one for name in every if (one := {**out, **unfit}.get(name))}
+        remark(f"{source.name}: these columns are no features: {listed(unfit)}. {remedy}")
+    return features, left_out
 
 
 def group_columns(given: Any) -> tuple[str, ...]:
-    """The columns of the group, of which there are several for intersectional groups."""
+    """Returns the columns of the group; an intersectional group has several."""
     names = (given,) if isinstance(given, str) else given
     texts = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
     if texts and len(set(names)) == len(names) > 0:
@@ -158,11 +150,9 @@ def group_columns(given: Any) -> tuple[str, ...]:
 
 
 def check_groups(where: str, sizes: Mapping[str, int]) -> None:
-    """Refuses groups that are none, as of a column of amounts or ids; gives notice of small ones.
+    """Refuses groups of amounts or ids, most of which are tiny, and notes doubtful groups.
 
-    Args:
-        where: the table and its column, for messages.
-        sizes: the number of members by label.
+    Messages begin with `where`; `sizes` holds the number of members by label.
     """
     few = sum(size < FEW for size in sizes.values())
     if few > max(len(sizes) / 2, 10):
@@ -178,14 +168,14 @@ def check_groups(where: str, sizes: Mapping[str, int]) -> None:
 
 
 def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
-    """The specification of a column by its cells, and the reason why it is no feature, or ""."""
+    """Returns the specification of a column by its cells, or the reason to leave it out."""
     if name not in source.frame:
         return None, OTHER
-    if re.fullmatch("Unnamed: [0-9]+", name) and _counts(source, name):
-        return None, INDEX
     if not source.fits(name).all() and source.fits(name, ",").all():
         source.numbers(name)  # raises an error that names `decimal`
     codes = _codes(source, name)
+    if _counts(source, codes) and re.fullmatch("Unnamed: [0-9]+", name):
+        return None, INDEX
     if len(codes) < 2:
         return None, CONSTANT
     if not isinstance(codes[0], str):
@@ -195,26 +185,23 @@ def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
     return (None, OTHER) if numbers or _matches(source, name, _DATE) or not recur else (codes, "")
 
 
-def _doubt(source: Source, name: str, columns: Mapping[str, Any]) -> str:
-    """The reason why a feature may well be none, or ""."""
-    rows, codes = len(source), columns[name]
+def _doubt(source: Source, name: str, codes: list[Any] | None) -> str:
+    """Returns the reason why a feature may be an id or a name, or ""."""
     if codes is None:
-        return f"is another whole number in each {source.unit}" if _counts(source, name) else ""
-    if len(codes) > MANY_CODES or rows < ROWS_PER_CODE * len(codes):
-        return f"has {len(codes):,} codes in {rows:,} {source.unit}s"
+        counts = _counts(source, _codes(source, name))
+        return f"is another whole number in each {source.unit}" if counts else ""
+    if len(codes) > MANY_CODES or len(source) < ROWS_PER_CODE * len(codes):
+        return f"has {len(codes):,} codes in {len(source):,} {source.unit}s"
     return ""
 
 
-def _counts(source: Source, name: str) -> bool:
-    """Whether a column holds whole numbers, of which no two are equal."""
-    if not source.fits(name).all() or source.gaps(name).any():
-        return False
-    values = source.numbers(name)
-    return bool((values == values.round()).all()) and len(np.unique(values)) == len(values)
+def _counts(source: Source, codes: list[Any]) -> bool:
+    """Whether the values of a column are whole numbers, another one in each row."""
+    return len(codes) == len(source) and all(isinstance(code, int) for code in codes)
 
 
 def _codes(source: Source, name: str) -> list[Any]:
-    """The distinct values of a column, sorted; texts if a cell is a text or has leading zeros."""
+    """Returns the sorted values of a column: texts if any is a text or has leading zeros."""
     if not source.fits(name).all() or _matches(source, name, _CODE):
         return sorted(source.frame[name].dropna().unique())
     values = np.unique(source.numbers(name))

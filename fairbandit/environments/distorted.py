@@ -1,9 +1,10 @@
-"""Any problem, with the rewards of each group seen through an increasing function of its own."""
+"""Any problem, with each group's rewards seen through an increasing function."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 """Strictly increasing functions by name; `root` is the root of |y| with the sign of y."""
 
 BASE = {"name": "synthetic", "theta": [2, -2, 1, 1], "scales": [1, 3, 2, 1], "noise": 2}
-"""Groups that share their features, whose rewards the functions bend, but hardly make equal."""
+"""Groups that share their features; the functions bend rewards and hardly make them equal."""
 
 NODES, ROUNDS, STEPS, FARTHEST = 64, 1024, 120, 1e6
 
@@ -39,27 +40,26 @@ NODES, ROUNDS, STEPS, FARTHEST = 64, 1024, 120, 1e6
 class Distorted(Environment):
     """Any environment, with the rewards of each group seen through an increasing function.
 
-    If the base's reward is s + ε, that of a candidate of group g is h_g(s + ε), with h_g(y) = y or
-    a function of scale·y. Its true reward is H_g(s) = E[h_g(s + ε)], which increases with s, so
-    that true ranks are those of the base. The mean is Gauss-Hermite quadrature with 64 nodes where
-    ε is Gaussian with the base's `noise`: under `simulation`, `synthetic` with rewards=normal,
-    `table` with rewards=model, and those derived from them. For any other base it is the mean over
-    64 quantiles of reward − true reward, from 1,024 rounds drawn for that, as if the noise were
-    alike for all candidates. True rewards have a θ only if all functions are the identity. A
-    function that is flat in double precision, as tanh is beyond 19, makes rewards equal and loses
-    their order.
+    A reward s + ε of the base becomes h_g(s + ε) for a candidate of group g, where h_g(y) is y or a
+    function of scale·y. The true reward is H_g(s) = E[h_g(s + ε)], which increases with s, so that
+    true ranks do not change. The expectation is Gauss-Hermite quadrature with 64 nodes if ε is
+    Gaussian with the base's `noise`: for `simulation`, `synthetic` with rewards=normal, `table`
+    with rewards=model, and environments derived from them. For any other base it is the mean over
+    64 quantiles of reward − true reward in 1,024 rounds, as if all candidates had the same noise.
+    True rewards have a θ only if all functions are the identity. A function that is flat in double
+    precision, like tanh beyond 19, makes rewards equal and loses their order.
 
     Args:
         base: the environment, a name or a mapping with `name` and parameters; null for `synthetic`
             with theta=[2, −2, 1, 1], scales=[1, 3, 2, 1] and noise=2.
-        functions: h of group 0, 1, …, from the first again after the last one: identity, exp, cube,
-            tanh, sinh, root (of |y|, with the sign of y) or logistic.
-        scale: what rewards are multiplied by before a function other than the identity: more bends
-            them more.
+        functions: h of group 0, 1, …, repeated if there are more groups: identity, exp, cube, tanh,
+            sinh, root (of |y|, with the sign of y) or logistic.
+        scale: the factor of rewards before a function other than the identity; a larger factor
+            bends them more.
 
     Raises:
-        FairbanditError: an unknown function, a scale out of range, or a base that cannot be made or
-            has no truth.
+        FairbanditError: a function is unknown, the scale is out of range, or the base cannot be
+            made or lacks a truth.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Distorted(Environment):
 
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
-        """That of the base."""
+        """Returns the fingerprint of the base."""
         given = completed("environment", parameters.get("base") or BASE)
         base: type[Environment] = lookup("environment", given.pop("name"))
         return base.fingerprint(given)
@@ -121,32 +121,27 @@ class Distorted(Environment):
 
     def _pools(self, first: int, count: int) -> Pools:
         pools = self._inner.pools(first, count)
-        groups = pools.groups
-        return Pools(
-            pools.contexts,
-            groups,
-            self._mean(pools.rewards, groups, noisy=True),
-            self._mean(pools.expected, groups),
-            pools.ranks,
-        )
+        rewards = self._mean(pools.rewards, pools.groups, noisy=True)
+        expected = self._mean(pools.expected, pools.groups)
+        return replace(pools, rewards=rewards, expected=expected)
 
     def _mean(self, values: Tensor, groups: Tensor, noisy: bool = False) -> Tensor:
-        """H_g of true rewards (…) of groups (…), or h_g of noisy ones; 0 in empty places."""
+        """Returns H_g of true rewards (…), or h_g of noisy rewards; 0 in empty places."""
         values, groups = torch.broadcast_tensors(values, groups)
-        found = torch.zeros_like(values)
+        means = torch.zeros_like(values)
         for group, function in enumerate(self._own):
             own = groups == group
             if self._plain[group]:
-                found[own] = values[own]
+                means[own] = values[own]
             elif noisy:
-                found[own] = function(self.scale * values[own])
+                means[own] = function(self.scale * values[own])
             else:
                 around = values[own][:, None] + self._nodes
-                found[own] = function(self.scale * around) @ self._weights
-        return found
+                means[own] = function(self.scale * around) @ self._weights
+        return means
 
     def _inverse(self, groups: Tensor, values: Tensor) -> Tensor:
-        """The largest s with H_g(s) ≤ value, by bisection between ∓`FARTHEST`."""
+        """Returns the largest s with H_g(s) ≤ value, by bisection between ∓`FARTHEST`."""
         groups, values = torch.broadcast_tensors(groups, values)
         low, high = (torch.full_like(values, end) for end in (-FARTHEST, FARTHEST))
         for _ in range(STEPS):
@@ -157,7 +152,7 @@ class Distorted(Environment):
 
 
 def _noise_of(base: Environment) -> tuple[Tensor, Tensor]:
-    """Values of an environment's reward noise, and their weights, (`NODES`,) each."""
+    """Returns values of an environment's reward noise, and their weights, (`NODES`,) each."""
     modelled = getattr(base, "rewards", Noise.normal) in (Noise.normal, RewardSource.model)
     if isinstance(base, (Simulation, Synthetic, Table)) and modelled:
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)

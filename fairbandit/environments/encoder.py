@@ -31,23 +31,23 @@ class Column(NamedTuple):
 class Encoder:
     """Turns rows of a table into features, standardised by the table that it was fitted to.
 
-    A number is one feature, a category one feature a code, which is 1 or 0. A feature x becomes
-    (x − mean)/deviation; what is constant in the table is only centred. Missing cells are left out
-    of means and deviations, and become 0.
+    A number is one feature, and a category one indicator for each code. A feature x becomes
+    (x − mean)/deviation; a feature that is constant in the table is only centred. Means and
+    deviations leave out missing cells, which become 0.
 
-    `Encoder.from_table` makes one, and an `Agent` with `features=encoder` takes raw rows.
+    `Encoder.from_table` makes an encoder, and an `Agent` with `features=encoder` takes raw rows.
 
     Args:
-        columns: of features, in order, as `state` returns them.
+        columns: the columns of features, in order, as `state` returns them.
         bias: adds a last feature that is always 1.
-        fill: whether missing cells and unknown codes of raw rows become 0, the mean, with a notice,
-            or are an error.
+        fill: if true, missing cells and unknown codes of raw rows become 0, the mean, with a
+            notice; otherwise they are an error.
         decimal: the decimal mark of numbers that are texts.
         groups: the columns of an intersectional group, if it is a feature.
         missing: the texts that are missing cells in raw rows.
 
     Attributes:
-        names: of the d features, as in `age`, `job=1`, `job=2`, `bias`.
+        names: the names of the d features, such as `age`, `job=1`, `job=2`, `bias`.
 
     >>> table = {"sex": ["f", "m"] * 2, "pay": [1, 2, 3, 4], "age": [20, 40, 20, 40]}
     >>> encoder = Encoder.from_table(table, group="sex", reward="pay")
@@ -71,18 +71,18 @@ class Encoder:
         self.groups, self.missing = tuple(groups), tuple(missing)
         names: list[str] = []
         for name, _, codes, _, *scales in self._columns:
-            own = [f"{name}={code}" for code in codes] or [name]
-            names += [one for one, *_ in zip(own, *scales, strict=True)]  # raises if they differ
+            features = [f"{name}={code}" for code in codes] or [name]
+            names += [feature for feature, *_ in zip(features, *scales, strict=True)]  # or raises
         self.names = (*names, *["bias"] * bias)
 
     @classmethod
     def from_table(cls, data: Any, **parameters: Any) -> Self:
-        """The encoder of an environment `table`, so that agents see what policies saw there.
+        """Returns the encoder of an environment `table`, which gives agents the same features.
 
         Args:
             data: the path of a CSV or Parquet file, or a table in memory, as for `Table.from_data`.
-            parameters: those of the environment, such as `group`, `reward`, `columns`, `missing`;
-                what it refuses raises `FairbanditError`.
+            parameters: the parameters of the environment, such as `group`, `reward`, `columns`,
+                `missing`; its errors are raised.
         """
         path, _held = (str(data), None) if isinstance(data, (str, Path)) else keep(data)
         return create("environment", {"name": "table", "path": path, **parameters}).encoder
@@ -91,19 +91,15 @@ class Encoder:
     def fitted(
         cls, columns: Mapping[str, Any], source: Source, group: str | None = None, **options: Any
     ) -> Self:
-        """An encoder with the means and deviations of a table.
+        """Returns an encoder with the means and deviations of a table.
 
         Args:
             columns: the specification of each column, with the codes of categories.
             source: the table.
-            group: the column whose cells are labels, among which `1.0` and `1` are one.
-            options: of an `Encoder`.
-
-        Raises:
-            FairbanditError: a cell is neither missing nor a number, or none of the codes; or a
-                column has no cell at all.
+            group: the column whose cells are labels; `1.0` and `1` are the same label.
+            options: further arguments of an `Encoder`.
         """
-        found = []
+        fitted = []
         for name, spec in columns.items():
             column = Column(name, name == group, *codes_and_reference(spec))
             block = _encoded(source, column)
@@ -113,87 +109,84 @@ class Encoder:
             constant = low == np.nanmax(block, axis=0)
             means = np.where(constant, low, np.nanmean(block, axis=0))
             scales = np.where(constant, 1.0, np.nanstd(block, axis=0))
-            found.append(column._replace(means=means.tolist(), deviations=scales.tolist()))
-        return cls(found, decimal=source.decimal, missing=source.missing, **options)
+            fitted.append(column._replace(means=means.tolist(), deviations=scales.tolist()))
+        return cls(fitted, decimal=source.decimal, missing=source.missing, **options)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that it reads."""
+        """The names of the columns that the encoder reads."""
         return tuple(column.name for column in self._columns)
 
     def __eq__(self, other: object) -> bool:
-        """Whether it makes the same features of the same rows."""
+        """Whether both encoders make the same features of the same rows."""
         if not isinstance(other, Encoder):
             return False
-        one, two = self.state(), other.state()
-        return all(one[key] == two[key] for key in ("columns", "bias", "groups"))
+        own, others = self.state(), other.state()
+        return all(own[key] == others[key] for key in ("columns", "bias", "groups"))
 
     __hash__ = object.__hash__
 
     def state(self) -> dict[str, Any]:
-        """All arguments of the encoder as plain data, which JSON holds exactly."""
+        """Returns the arguments of the encoder as plain data, which JSON holds exactly."""
         columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
         options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
         return {"columns": columns, **options, "groups": [*self.groups], "missing": [*self.missing]}
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
-        """The features of each row, (n, d).
+        """Returns the features of each row, (n, d).
 
         Args:
             rows: a DataFrame, an Arrow table, a mapping from names to columns, or a list of rows,
-                each a mapping; columns of no feature are left alone.
+                each a mapping; other columns are ignored.
 
         Raises:
-            FairbanditError: a column is missing, or a cell is not as those of the table.
+            FairbanditError: a column is missing, or a cell is invalid.
         """
-        source = rows.joined(self.groups) if isinstance(rows, Source) else self._raw(rows)
-        features, at = np.ones((len(source), len(self.names))), 0
+        raw, at = not isinstance(rows, Source), 0
+        if raw:
+            rows = source_of(table_of(rows), "the pool", missing_values=self.missing)
+            rows = replace(rows, decimal=self.decimal)
+        source = rows.joined(self.groups)
         source.need(self.columns)
+        features = np.ones((len(source), len(self.names)))
         for column in self._columns:
-            block = (_encoded(source, column) - column.means) / column.deviations
-            features[:, at : at + len(column.means)] = np.where(np.isnan(block), 0.0, block)
-            at += len(column.means)
-        return features
-
-    def _raw(self, rows: Any) -> Source:
-        """Raw rows; with `fill`, cells of unknown codes are missing, and there is a notice."""
-        source = source_of(table_of(rows), "the pool", missing_values=self.missing)
-        source = replace(source, decimal=self.decimal).joined(self.groups)
-        source.need(self.columns)
-        frame = source.frame
-        for column in self._columns:
-            name, gaps = column.name, source.gaps(column.name)
-            if column.label or not self.fill:
-                source.require(name, ~gaps, "a value (missing=mean fills in means of features)")
-            if self.fill and column.codes:
-                gaps = _places(source, column) < 0
-                frame = frame.assign(**{name: frame[name].mask(gaps)})
-            if gaps.any():
+            name, width = column.name, len(column.means)
+            if raw and (column.label or not self.fill):
+                expected = "a value (missing=mean fills in means of features)"
+                source.require(name, ~source.gaps(name), expected)
+            block = (_encoded(source, column, raw and self.fill) - column.means) / column.deviations
+            if raw and np.isnan(block).any():
                 text = "missing or unknown cells get the table's mean, as missing=mean asks for"
                 remark(f"a pool, column {name!r}: {text}")
-        return replace(source, frame=frame)
+            features[:, at : at + width] = np.where(np.isnan(block), 0.0, block)
+            at += width
+        return features
 
 
 def _places(source: Source, column: Column) -> NDArray[np.int64]:
-    """The place of each cell in the codes and the reference of a category; −1 if it is neither."""
+    """Returns the place of each cell in the codes, then the reference codes; −1 for any other."""
     import pandas as pd  # here, since it takes a third of a second
 
-    every = [*column.codes, *column.reference]
+    codes = [*column.codes, *column.reference]
     if column.label:
-        return pd.Index(every).get_indexer(source.labels(column.name))
-    if isinstance(every[0], str):
-        known = [normalize("NFC", code) for code in every]
-        return pd.Index(known).get_indexer(source.frame[column.name])
-    return pd.Index([*map(float, every)]).get_indexer(source.numbers(column.name))
+        return pd.Index(codes).get_indexer(source.labels(column.name))
+    if isinstance(codes[0], str):
+        texts = [normalize("NFC", code) for code in codes]
+        return pd.Index(texts).get_indexer(source.frame[column.name])
+    return pd.Index([*map(float, codes)]).get_indexer(source.numbers(column.name))
 
 
-def _encoded(source: Source, column: Column) -> NDArray[np.float64]:
-    """The features of a column before they are standardised, (n, width); NaN if missing."""
+def _encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.float64]:
+    """Returns the features of a column before standardisation, (n, width); NaN if missing.
+
+    With `fill`, unknown codes are missing; otherwise they are an error.
+    """
     if not column.codes:
         return source.numbers(column.name)[:, None]
     places, gaps = _places(source, column), source.gaps(column.name)
-    expected = f"one of the codes {listed([*map(repr, [*column.codes, *column.reference])])}"
-    source.require(column.name, gaps | (places >= 0), expected)
+    if not fill:
+        expected = f"one of the codes {listed([*map(repr, [*column.codes, *column.reference])])}"
+        source.require(column.name, gaps | (places >= 0), expected)
     features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
-    features[gaps] = np.nan
+    features[places < 0] = np.nan
     return features

@@ -34,8 +34,8 @@ class Noise(Enum):
 class Drift(Enum):
     """What moves when a group drifts."""
 
-    features = "the features, so that θ stays true"
-    rewards = "the rewards of equal features, so that no θ is true for ever"
+    features = "the features; θ stays the same"
+    rewards = "the rewards of equal features, so that θ is not constant"
     weights = "θ itself, which turns, so that the order within each group changes"
 
 
@@ -155,7 +155,7 @@ class Synthetic(Environment):
         return expected + self.noise * torch.from_numpy(quantiles).to(expected.device)
 
     def _moved(self, groups: Tensor, rounds: Tensor) -> Tensor:
-        """What the drift adds to the mean linear value of each group."""
+        """Returns the shift of each group's mean linear value by the drift."""
         turns = self.drifts is Drift.weights
         return torch.where(groups == (-1 if turns else 0), self._wave(rounds), 0.0)
 

@@ -1,6 +1,6 @@
-"""Tables of packages that are installed beside this one: loans, college grades, law school.
+"""Tables in other packages: loans, college grades, law school.
 
-A package's file is read where it lies; nothing of the package is imported or run.
+The file of a package is read, but no code of the package is imported.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fairbandit.registry import register
 
 
 def package_file(package: str, inside: str) -> Path:
-    """Where a package's file is, or would be if the package were installed."""
-    found = find_spec(package)
-    folders = (found and found.submodule_search_locations) or [f"{package} (not installed)"]
+    """Returns the path of a package's file, which may be missing."""
+    spec = find_spec(package)
+    folders = (spec and spec.submodule_search_locations) or [f"{package} (not installed)"]
     return Path(folders[0], inside)
 
 
 def read(package: str, inside: str) -> Any:
-    """A CSV file of a package as a DataFrame; a `FairbanditError` if it is not there."""
+    """Reads a CSV file of a package; a `FairbanditError` if it is missing."""
     import pandas as pd  # here, since it takes a third of a second
 
     if not (path := package_file(package, inside)).is_file():
@@ -79,7 +79,7 @@ class _Packaged(Table):
 class Loans(_Packaged):
     """Mortgage applications: the reward is approval, the group the applicant's race.
 
-    A `Table` of 1,989 applications in Boston; the features are those of the textbook's regressions.
+    A `Table` of 1,989 applications in Boston, with the features of the textbook's regressions.
 
     Reference:
         Hunter and Walker, "The Cultural Affinity Hypothesis and Mortgage Lending Decisions",

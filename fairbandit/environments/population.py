@@ -1,11 +1,11 @@
-"""Makes the members that a problem draws candidates from, and computes their ground truth.
+"""Makes the members from which a problem draws candidates, with their ground truth.
 
-D1 is the table whose means and standard deviations standardise the columns. D2 is the table whose
-rows, the members, become candidates.
+The rows of table D2 are the members. The means and deviations of table D1 standardise the columns.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -40,20 +40,19 @@ ROUNDING = 8 * torch.finfo(torch.float64).eps
 
 
 class Missing(Enum):
-    """What is done with missing cells."""
+    """The treatment of missing cells."""
 
     error = "a missing cell is an error"
     drop = "a row that lacks its group, its reward or a feature is left out"
-    mean = "a feature that is missing gets the mean of D1, which is 0 once it is standardised"
+    mean = "a missing feature gets the mean of D1, which is 0 once it is standardised"
 
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `Table` that decide on its population, and a hash of its files.
+    """The arguments of `Table` that determine its population, and a hash of its files.
 
-    `group` joins the names of `groups`. If `thin`, members that are not sampled are dropped. If
-    not, all are kept, for the fit of the true θ and for play, and only the true reward CDFs are of
-    the sample.
+    `group` joins the names of `groups`. If `thin`, only the sampled members are kept; otherwise the
+    sample makes the true reward CDFs alone, and all members the true θ and the pools.
     """
 
     path: str
@@ -105,13 +104,13 @@ class Members:
     cdf: GroupedCdf
 
     def to(self, device: torch.device) -> Members:
-        """The same members on another device."""
+        """Returns the members on another device."""
         return Members(*(values.to(device) for values in vars(self).values()))
 
 
 @dataclass(frozen=True)
 class Population:
-    """The members, their groups' labels, and the columns with the codes of each category."""
+    """The members, their groups' labels, the encoder, and the columns with all codes."""
 
     members: Members
     groups: tuple[str, ...]
@@ -119,22 +118,9 @@ class Population:
     columns: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The rows of D1 or of D2 that are used, (n,), each one's group, and if a CDF counts it."""
-
-    source: Source
-    groups: NDArray[np.int64]
-    counted: NDArray[np.bool_]
-
-
 @lru_cache(1)
 def load_population(request: Request) -> Population:
-    """Reads D2, and D1 where it is another file; the last population is kept for the next job.
-
-    Raises:
-        FairbanditError: a file or a cell cannot be used, or fewer than two groups are left.
-    """
+    """Reads D2, and D1 if it is another file; the last population is cached for the next job."""
     taken, every = (*request.groups, request.reward), request.columns is None
     wanted = [*taken, *(request.columns or ())]
     marks = request.separator, request.decimal, request.missing_values
@@ -144,16 +130,16 @@ def load_population(request: Request) -> Population:
         sources.append(read_table(request.scaler_path, [*taken, *columns], False, *marks))
     sources = [_usable(source.joined(request.groups), columns, request) for source in sources]
     kept = _kept_groups(sources[0], request)
-    parts = [_part(*own, kept, request) for own in zip(sources, (2, 1), strict=False)]
-    members, first = parts[0], parts[-1].source
-    rewards = Encoder.fitted({request.reward: None}, first)(members.source)[:, 0]
+    parts = [_part(*pair, kept, request) for pair in zip(sources, (2, 1), strict=False)]
+    (second, *of_second), (first, *_) = parts[0], parts[-1]
+    rewards = Encoder.fitted({request.reward: None}, first)(second)[:, 0]
     left = request.group_feature and request.group not in {*columns, *request.exclude}
     group = request.group if left else None
     features = {**columns, **({group: list(kept)} if group else {})}
     fill, groups = request.missing is Missing.mean, request.groups if group else ()
     encoder = Encoder.fitted(features, first, group, fill=fill, bias=request.bias, groups=groups)
-    made = _members(encoder(members.source), rewards, members, len(kept))
-    return Population(made, kept, encoder, columns)
+    members = _members(encoder(second), rewards, *of_second, count=len(kept))
+    return Population(members, kept, encoder, columns)
 
 
 def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Source:
@@ -175,54 +161,50 @@ def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Sou
 
 
 def _kept_groups(source: Source, request: Request) -> tuple[str, ...]:
-    """The labels of the groups that are large enough, sorted; numbers come first, by value."""
+    """Returns the labels of groups that are large enough, numbers first and by value."""
     sizes = Counter(source.labels(request.group).tolist())
     kept = [group for group, size in sizes.items() if size >= request.min_group_size]
     if len(kept) < 2:
-        found = listed([f"{group!r}: {size}" for group, size in sizes.most_common()])
+        every = listed([f"{group!r}: {size}" for group, size in sizes.most_common()])
         raise FairbanditError(
             f"{source.name}: {len(kept)} group(s) of column {request.group!r} have at least "
             f"environment.min_group_size={request.min_group_size} members, and a problem needs "
-            f"two; the groups and their sizes are {found or 'none'}"
+            f"two; the groups and their sizes are {every or 'none'}"
         )
-    check_groups(f"{source.name}, column {request.group!r}", {one: sizes[one] for one in kept})
-    return tuple(sorted(kept, key=_by_value))
+    where = f"{source.name}, column {request.group!r}"
+    check_groups(where, {label: sizes[label] for label in kept})
+    numbers = {label: float(label) for label in kept if re.fullmatch(NUMBER, label)}
+    return tuple(sorted(kept, key=lambda label: (numbers.get(label, math.inf), label)))
 
 
-def _by_value(label: str) -> tuple[int, float, str]:
-    """A key that sorts labels: numbers first and by value, then texts."""
-    return (0, float(label), label) if re.fullmatch(NUMBER, label) else (1, 0.0, label)
-
-
-def _part(source: Source, table: int, kept: Sequence[str], request: Request) -> _Part:
-    """The members of the kept groups in D2 (`table` 2) or D1 (1), and the sample of each group."""
+def _part(
+    source: Source, table: int, kept: Sequence[str], request: Request
+) -> tuple[Source, NDArray[np.int64], NDArray[np.bool_]]:
+    """Returns the rows of D2 (`table` 2) or D1 (1), their groups, and whether they are sampled."""
     import pandas as pd  # here, since it takes a third of a second
 
     codes = pd.Index(kept).get_indexer(source.labels(request.group)).astype(np.int64)
-    counted = codes >= 0
+    sampled = codes >= 0
     for group in range(len(kept)):
         rows = np.flatnonzero(codes == group)
         excess = len(rows) - (request.group_size or len(rows))
         if excess > 0:
             seeds = np.random.SeedSequence(request.sample_seed, spawn_key=(table, group))
-            counted[np.random.default_rng(seeds).choice(rows, excess, replace=False)] = False
-    rows = counted if request.thin else codes >= 0
-    return _Part(replace(source, frame=source.frame[rows]), codes[rows], counted[rows])
+            sampled[np.random.default_rng(seeds).choice(rows, excess, replace=False)] = False
+    rows = sampled if request.thin else codes >= 0
+    return replace(source, frame=source.frame[rows]), codes[rows], sampled[rows]
 
 
-def _members(
-    features: NDArray[np.float64], column: NDArray[np.float64], part: _Part, count: int
-) -> Members:
-    """The members of `count` groups with their ground truth; a CDF is of those counted."""
-    contexts, rewards = torch.from_numpy(features), torch.from_numpy(column)
-    groups, counted = torch.from_numpy(part.groups), torch.from_numpy(part.counted)
+def _members(*arrays: NDArray[Any], count: int) -> Members:
+    """Returns the members of `count` groups, from features, rewards, groups and the sample."""
+    contexts, rewards, groups, sampled = map(torch.from_numpy, arrays)
     theta = ridge_fit(contexts, rewards, REGULARIZATION)
     expected = contexts @ theta
     magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(1 << 16)])
     sizes = torch.bincount(groups, minlength=count)
     order = groups.sort(stable=True).indices
     members_of = order.split(sizes.tolist())
-    cdf = GroupedCdf([expected[rows[counted[rows]]] for rows in members_of])
+    cdf = GroupedCdf([expected[rows[sampled[rows]]] for rows in members_of])
     # members with equal features may be scored a few units in the last place apart
     upper = expected + ROUNDING * magnitudes
     ranks = torch.empty_like(expected)

@@ -28,15 +28,15 @@ class CdfSource(Enum):
 class Simulation(Environment):
     """Synthetic groups with diverse reward distributions (paper, Sec. 6 and App. D.1).
 
-    There is one candidate for each group, K = G. The features x of candidate a are 0 but for the
-    last one, bias·a, and a slice of (d − 1)/G features of its own, which are independent and
-    uniform on [0, 1] (the paper's x = B_a·Y + c_a). The true reward ⟨θ, x⟩ is a weighted sum of
+    There is one candidate for each group, K = G. Candidate a has its own slice of (d − 1)/G
+    features, which are independent and uniform on [0, 1], and the last feature bias·a; its other
+    features are 0 (the paper's x = B_a·Y + c_a). The true reward ⟨θ, x⟩ is a weighted sum of
     uniforms plus a constant; its CDF is the group's true CDF. The observed reward is
     ⟨θ, x⟩ + noise·ξ with ξ standard normal.
 
     Args:
         groups: G = K, the number of groups.
-        theta: the true θ, (d,): the weights of the G slices, then that of the last feature.
+        theta: the true θ, (d,): the weights of the G slices, then of the last feature.
         bias: the last feature of candidate a, from 0, is bias·a.
         noise: standard deviation of the reward noise, at least 0.
         cdf: `exact`, or `sampled` as in the paper.

@@ -58,41 +58,40 @@ class Table(Environment):
         reward: the column of the reward.
         columns: a mapping from each feature column, in order, to its specification: null for a
             number; for a category the list of its codes, each of which becomes a feature, or
-            {codes: [...], reference: [...]}, where codes in `reference` are valid but have no
-            feature, or `category`, which takes the values in the table as codes. Or the path of a
-            YAML file with that mapping. null: all columns of numbers, truth values or recurring
-            texts.
-        exclude: columns that are no features, such as ids and names.
+            {codes: [...], reference: [...]}, where the valid codes in `reference` get no feature,
+            or `category`, which takes the values in the table as codes. Or the path of a YAML file
+            with that mapping. null: all columns of numbers, truth values or recurring texts.
+        exclude: columns that are not features, such as ids and names.
         group_feature: adds a feature for each group label, unless `columns` has the group. Without
-            the group, true rewards miss what differs by group alone.
+            it, true rewards ignore differences between groups.
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
         pool: `one_per_group`, where K = G, or `random`.
         candidates: K of random pools; null for 10, and always null with one_per_group.
-        rewards: what noise is added to: the reward `column`, or `model`, the true reward ⟨θ, x⟩.
+        rewards: the reward before noise: the reward `column`, or `model`, the true reward ⟨θ, x⟩.
         noise: standard deviation of the Gaussian reward noise, at least 0.
         min_group_size: groups with fewer members in D2 are left out of D2 and of D1.
-        group_size: the most members of a group, drawn without replacement, that its true CDF is
-            made of; with one_per_group, D2 and D1 keep only this many. null for all.
+        group_size: the most members of a group, drawn without replacement, that make its true CDF;
+            with one_per_group, D2 and D1 keep only these members. null for all.
         sample_seed: seed of the choice of members, the same for all replicas.
-        missing: what becomes of missing cells: `error`; `drop` leaves out a row that lacks its
+        missing: the treatment of missing cells: `error`; `drop` leaves out a row that lacks its
             group, its reward or a feature; `mean` sets the features of a missing cell to their
             means in D1.
-        separator: what stands between the cells of a CSV file; `tab` for a tab.
+        separator: the separator of the cells of a CSV file; `tab` for a tab.
         decimal: the decimal mark of numbers in a CSV file, `.` or `,`.
-        missing_values: the texts that are missing cells. null: in a CSV file those of
-            `pandas.read_csv`, such as `NA`, and in Parquet and in memory none but nulls. An empty
-            cell of a CSV file is always missing, and so is NaN.
+        missing_values: the texts that are missing cells. null: in a CSV file the texts of
+            `pandas.read_csv`, such as `NA`; in Parquet and in memory only nulls are missing. An
+            empty cell of a CSV file and NaN are always missing.
 
     Attributes:
-        resolved_columns: the columns with the codes of each category, as `columns` takes them.
+        resolved_columns: the mapping `columns` with the codes of each category.
         feature_names: the name of each of the d features.
-        labels: of the groups, by number, as a log has them.
-        encoder: what turns rows into features; an `Agent` with `features=encoder` takes raw rows.
+        labels: the labels of the groups, by number, as in a log.
+        encoder: the encoder of rows; an `Agent` with `features=encoder` takes raw rows.
 
     Raises:
-        FairbanditError: a value out of range, a file or cell that is not as it should be (with its
-            column and row), or fewer than two groups.
+        FairbanditError: a value is out of range, a file or a cell (with its column and row) is
+            invalid, or there are fewer than two groups.
 
     Reference:
         Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,
@@ -143,31 +142,31 @@ class Table(Environment):
         own_places = pool is PoolKind.one_per_group
         # a file that is D1 and D2 is read once
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
-        given: dict[str, Any] = {one.name: vars(self).get(one.name) for one in fields(Request)}
+        given: dict[str, Any] = {key.name: vars(self).get(key.name) for key in fields(Request)}
         groups = group_columns(group)
         given |= {"groups": groups, "group": JOINED.join(groups), "thin": own_places}
         given |= {"columns": chosen_columns(columns), "missing_values": gaps}
         given |= {"scaler_path": other, "exclude": tuple(texts_of("exclude", exclude))}
         given |= {"fingerprint": Table.fingerprint(vars(self))}
-        found = load_population(Request(**given))
-        self.resolved_columns, self.encoder = found.columns, found.encoder
-        self.feature_names = found.encoder.names
-        self.members, self.group_names, self.labels = found.members, found.groups, found.groups
+        population = load_population(Request(**given))
+        self.resolved_columns, self.encoder = population.columns, population.encoder
+        self.members, self.labels = population.members, population.groups
+        self.feature_names, self.group_names = self.encoder.names, self.labels
         self.features = len(self.feature_names)
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES
-        self.truth: Truth = Truth(found.members.theta, found.members.cdf)
+        self.truth: Truth = Truth(self.members.theta, self.members.cdf)
 
     @classmethod
     def from_data(cls, data: Any, **parameters: Any) -> Table:
         """Makes an environment from a table in memory, without writing a file.
 
-        Its `path` is `memory:` with a hash of the table. In this process, that path names the table
-        as long as an environment made from it is in use.
+        The `path` is `memory:` with a hash of the table. In this process, it names the table as
+        long as an environment made from it is in use.
 
         Args:
             data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
                 Arrow's PyCapsule interface, or a mapping from names to columns.
-            parameters: those of the constructor, but for `path`.
+            parameters: the parameters of the constructor except `path`.
 
         Raises:
             FairbanditError: as for the constructor, or Arrow cannot hold `data`.
@@ -179,7 +178,7 @@ class Table(Environment):
 
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
-        """A hash of the files of D2, of D1 and of `columns`, as far as there are such files."""
+        """Returns a hash of the files of D2, of D1 and of `columns`."""
         named = columns_file(parameters.get("columns"))
         files = [parameters.get("path"), parameters.get("scaler_path"), named]
         return data_hash(Path(file) for file in files if file and not str(file).startswith(MEMORY))
@@ -191,7 +190,7 @@ class Table(Environment):
         self.truth = Truth(self.members.theta, self.members.cdf)
 
     def reward_distribution(self, group: int) -> Distribution:
-        """The ECDF of the true rewards of a group's members, and a kernel density estimate."""
+        """Returns the ECDF of a group's true rewards, and a kernel density estimate."""
         return of_sample(self.members.cdf.sample(group).cpu())
 
     def _pools(self, first: int, count: int) -> Pools:
@@ -200,16 +199,12 @@ class Table(Environment):
         expected = members.expected[rows]
         rewards = members.rewards[rows] if self.rewards is RewardSource.column else expected
         noise = streams[Purpose.REWARDS].normal(first, count, self.places)
-        return Pools(
-            members.contexts[rows],
-            members.groups[rows],
-            rewards + self.noise * noise,
-            expected,
-            members.ranks[rows],
-        )
+        rewards = rewards + self.noise * noise
+        x, groups, ranks = members.contexts[rows], members.groups[rows], members.ranks[rows]
+        return Pools(x, groups, rewards, expected, ranks)
 
     def _drawn(self, uniforms: Tensor) -> Tensor:
-        """The member at each place, number ⌊u·n⌋ of n eligible ones; ⌊u·n⌋ < n as u ≤ 1 − 2⁻⁵³."""
+        """Returns the member at each place, the number ⌊u·n⌋ < n of n eligible members."""
         members = self.members
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]

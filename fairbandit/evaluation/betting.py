@@ -1,8 +1,8 @@
-"""Bets against a mean, whose winnings refute it at any number of observations.
+"""Bets against a mean, whose winnings refute it after any number of observations.
 
 References: Fan, Grama and Liu, "Exponential inequalities for martingales with applications", EJP
 2015; Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B
-2024.
+2024; Karampatziakis et al., "Off-policy confidence sequences", ICML 2021.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import math
 import numpy as np
 
 STAKES = np.geomspace(3e-3, 0.94, 10)
-"""The shares of their wealth that gamblers bet on each decision."""
+"""The shares of wealth that gamblers bet on each decision."""
 
 BETS, CENTRES = np.meshgrid(np.geomspace(1e-4, 0.5, 24), np.linspace(0, 1, 5))
 """The bets λ and the centres c of `lower_end`."""
 
 
 def lower_end(n: int, mean: float, square: float, alpha: float) -> float:
-    """The least mean in [0, 1] that n values leave possible, with probability 1 − α for all n.
+    """Returns a lower bound of a mean in [0, 1], valid for all n with probability 1 − α.
 
     Let Z₁, Z₂, … ≥ 0 have the conditional means v₁, v₂, …, which may change. For a bet λ in [0, 1)
-    and a centre c in [0, 1], with ψ(λ) = −ln(1 − λ) − λ,
+    and a centre c in [0, 1], with ψ(λ) = −ln(1 − λ) − λ, the wealth of a gambler
 
         W(λ, c) = exp(λ Σ (Zₜ − vₜ) − ψ(λ) Σ (Zₜ − c)²)
 
-    is a supermartingale, since exp(λξ − ψ(λ)ξ²) ≤ 1 + λξ for ξ ≥ −1 (Fan, Grama and Liu): the
-    wealth of a gambler who bets on Z. The average over λ and c ever exceeds 1/α with probability at
-    most α (Ville), however large Z may be. So the mean of v₁, …, vₙ is one for which it does not,
-    and that rests on the mean of Z and that of its square alone.
+    is a supermartingale, since exp(λξ − ψ(λ)ξ²) ≤ 1 + λξ for ξ ≥ −1 (Fan, Grama and Liu). Its mean
+    over λ and c ever exceeds 1/α with probability at most α (Ville), however large Z is. The bound
+    is the least mean of v₁, …, vₙ for which it stays below 1/α. It depends on the means of Z and Z²
+    alone.
     """
     spread = n * (square - 2 * CENTRES * mean + CENTRES**2)
     fixed = (np.log1p(-BETS) + BETS) * spread - math.log(BETS.size / alpha)

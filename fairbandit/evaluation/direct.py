@@ -7,8 +7,8 @@ m̂ over *all* logged candidates of group g, picked or not. With the probabiliti
     rank         mean over decisions of Σₐ πₐ F̂_g(m̂(a))
     fair_regret  mean over decisions of (the m largest F̂) − Σₐ πₐ F̂_g(m̂(a))
 
-each divided by m. They are right where mean rewards are linear in the features, if the logged picks
-span the contexts and depend on nothing but what is logged. Intervals are those of a bootstrap over
+each divided by m. They are consistent if mean rewards are linear in the features, and the logged
+picks span the contexts and depend on logged quantities alone. Intervals come from a bootstrap over
 decisions, in which m̂ and F̂ are computed anew.
 
 References: Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,
@@ -21,7 +21,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats, Ints, Log
+
+
+def contexts_of(log: Log) -> Floats:
+    """Returns the contexts of a log; raises a `FairbanditError` if the log leaves them out."""
+    if log.contexts is None:
+        raise FairbanditError("the log leaves out the contexts, which every policy needs")
+    return log.contexts
 
 
 class LinearModel:
@@ -29,7 +37,7 @@ class LinearModel:
 
     Args:
         log: with contexts.
-        counts: how often each decision counts, (n,); once by default.
+        counts: the weight of each decision, (n,); 1 by default.
     """
 
     def __init__(self, log: Log, counts: Floats | None = None) -> None:
@@ -41,72 +49,69 @@ class LinearModel:
         weighted = x * weights[:, None]
         gram = weighted.T @ x
         scale = np.sqrt(gram.diagonal() / total)
-        scale[scale <= 1e-12 * np.abs(centre)] = np.inf  # what is constant has θ = 0
-        # a little regularization makes collinear features welcome
+        scale[scale <= 1e-12 * np.abs(centre)] = np.inf  # constant features have θ = 0
+        # a little regularization allows collinear features
         gram = gram / scale / scale[:, None] + 1e-6 * total * np.eye(len(scale))
         self.theta: Floats = np.linalg.solve(gram, weighted.T @ (y - mean) / scale) / scale
         self.constant = mean - float(self.theta @ centre)
 
     def scores(self, contexts: Floats) -> Floats:
-        """m̂ of contexts (…, d), to twelve digits, so that equal contexts tie."""
+        """Returns m̂ of contexts (…, d), rounded to twelve digits, so that equal contexts tie."""
         scores = contexts @ self.theta + self.constant
         size = max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0))) or 1.0
         return (scores / size).round(12) * size
 
 
 def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
-    """Contexts and rewards of the picks whose rewards are known, and their decisions."""
-    assert log.contexts is not None
+    """Returns the contexts, rewards and decisions of the picks whose rewards are known."""
     known = (log.picks >= 0) & ~np.isnan(log.rewards)
-    return log.at_picks(log.contexts)[known], log.rewards[known], np.nonzero(known)[0]
+    return log.at_picks(contexts_of(log))[known], log.rewards[known], np.nonzero(known)[0]
 
 
 def unspanned(log: Log) -> int:
-    """How many dimensions of the candidates' contexts the picks with a reward do not span."""
-    assert log.contexts is not None
-    every = log.contexts[log.groups >= 0]
-    scale, ranks = every.std(0), []
-    scale[scale <= 1e-12 * np.abs(every).max(0, initial=0.0)] = np.inf
-    for some in (every, _known_picks(log)[0]):
-        some = (some - some.sum(0) / max(len(some), 1)) / scale
-        ranks.append(np.linalg.matrix_rank(some.T @ some / max(len(some), 1), hermitian=True))
+    """Counts the dimensions of the candidates' contexts that picks with a reward do not span."""
+    candidates = contexts_of(log)[log.groups >= 0]
+    scale, ranks = candidates.std(0), []
+    scale[scale <= 1e-12 * np.abs(candidates).max(0, initial=0.0)] = np.inf
+    for x in (candidates, _known_picks(log)[0]):
+        x = (x - x.sum(0) / max(len(x), 1)) / scale
+        ranks.append(np.linalg.matrix_rank(x.T @ x / max(len(x), 1), hermitian=True))
     return int(ranks[0] - ranks[1])
 
 
 def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:
-    """The weight of all values below each one, and so much of that of those equal to it.
+    """Returns the weight strictly below each value, plus `ties` × the weight of equal values.
 
     >>> weight_below(np.array([3.0, 1.0, 1.0]), np.array([2.0, 1.0, 1.0])).tolist()
     [4.0, 2.0, 2.0]
     """
-    order, found = values.argsort(), np.empty_like(values)
+    order, result = values.argsort(), np.empty_like(values)
     ordered, sums = values[order], np.append(0.0, weights[order].cumsum())
     below, upto = (sums[np.searchsorted(ordered, ordered, side)] for side in ("left", "right"))
-    found[order] = below + ties * (upto - below)
-    return found
+    result[order] = below + ties * (upto - below)
+    return result
 
 
 def direct_values(
     log: Log, policies: Sequence[Floats] | Floats, seed: int, repetitions: int = 100
 ) -> Floats:
-    """Means over the decisions of a log, and over those of each repetition of the bootstrap.
+    """Returns direct estimates for a log and for each repetition of the bootstrap.
 
     Args:
         log: n decisions with contexts.
         policies: the probabilities π of P policies, (P, n, K).
-        seed: of the bootstrap.
-        repetitions: how many there are, R.
+        seed: the seed of the bootstrap.
+        repetitions: the number R of repetitions.
 
     Returns:
-        (1 + R, 1 + 2P), the log first: the m largest estimated ranks of a pool, the rewards of all
-        policies, and their ranks, each divided by m.
+        The means over decisions, (1 + R, 1 + 2P), of the log first: the m largest estimated ranks
+        of a pool, then the policies' rewards and their ranks, each divided by m.
     """
-    assert log.contexts is not None
     n, present, slots = len(log), log.groups >= 0, (log.picks >= 0).sum(1)
     among = np.arange(present.shape[1]) < slots[:, None]
-    x, groups, decision = log.contexts[present], log.groups[present], np.nonzero(present)[0]
+    x, groups, decision = contexts_of(log)[present], log.groups[present], np.nonzero(present)[0]
     members = [np.flatnonzero(groups == group) for group in range(len(log.labels))]
-    chances = np.array([(own / slots[:, None])[present] for own in policies])
+    chances = np.array([(pi / slots[:, None])[present] for pi in policies])
     draws, values = np.random.default_rng(seed), []
     ranks, table = np.zeros(len(x)), np.full(present.shape, -np.inf)
     for repetition in range(1 + repetitions):
@@ -114,9 +119,9 @@ def direct_values(
         if repetition:
             counts = np.bincount(draws.integers(n, size=n), minlength=n).astype(np.float64)
         scores, weights = LinearModel(log, counts).scores(x), counts[decision]
-        for own in members:
-            below = weight_below(scores[own], weights[own])
-            ranks[own] = below / max(float(weights[own].sum()), 1.0)
+        for rows in members:
+            below = weight_below(scores[rows], weights[rows])
+            ranks[rows] = below / max(float(weights[rows].sum()), 1.0)
         table[present] = ranks
         best = counts @ (np.where(among, -np.sort(-table, axis=1), 0.0).sum(1) / slots)
         values.append([best, *chances @ (weights * scores), *chances @ (weights * ranks)])

@@ -14,9 +14,7 @@ of each decision, so that the picks of one decision may depend on each other.
 References: Horvitz and Thompson (1952); Swaminathan and Joachims, "The self-normalized estimator
 for counterfactual learning", NeurIPS 2015; Dudík, Langford and Li, "Doubly robust policy evaluation
 and learning", ICML 2011; Chan, Golub and LeVeque (1979), for sums of parts; Mann and Whitney
-(1947); Fan, Grama and Liu, "Exponential inequalities for martingales with applications", EJP 2015;
-Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024;
-Karampatziakis et al., "Off-policy confidence sequences", ICML 2021.
+(1947). See `betting` for anytime intervals.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
 
 MOST_ROUNDED = 0.05
-"""The rounding of propensities may move the mean weight by this much; more is refused."""
+"""The largest shift of the mean weight that the rounding of propensities may explain."""
 
 WRONG = (
     "propensities are wrong, have too few digits or stand beside other candidates, or rewards are "
@@ -46,7 +44,7 @@ WRONG = (
 
 
 class Estimate(NamedTuple):
-    """A value and its interval, which rest on n decisions, of the effective number `ess`."""
+    """A value and its interval from n decisions, whose effective number is `ess`."""
 
     measure: str
     estimator: str
@@ -58,7 +56,7 @@ class Estimate(NamedTuple):
 
 
 def student(value: float, error: float, freedom: float, level: float) -> tuple[float, float, float]:
-    """A value and the ends of its interval by Student's t, of a standard error."""
+    """Returns a value and the ends of its Student's t interval, from its standard error."""
     from scipy.special import stdtrit
 
     half = float(stdtrit(freedom, (1 + level) / 2)) * error if freedom > 1e-9 else math.inf
@@ -66,7 +64,7 @@ def student(value: float, error: float, freedom: float, level: float) -> tuple[f
 
 
 def checked_level(level: Any) -> float:
-    """A number between 0 and 1; anything else raises `FairbanditError`."""
+    """Returns a number between 0 and 1; raises a `FairbanditError` for anything else."""
     if not 0 < (value := number(level, "level")) < 1:
         raise FairbanditError(f"level must be above 0 and below 1, got {level}")
     return value
@@ -75,11 +73,11 @@ def checked_level(level: Any) -> float:
 def weighted_picks(
     log: Log, chances: Floats
 ) -> tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints]:
-    """The picks of the decisions whose rewards and propensities are known.
+    """Returns the picks of the decisions whose rewards and propensities are known.
 
     Returns:
-        Which decisions these are; then, each (n, m) and 0 in empty slots, the weights π/p, times m
-        over the number of picks where there are fewer, rewards, 1/p, and the groups' numbers.
+        Whether each decision is known; then, each (n, m) and 0 in empty slots, the weights π/p
+        (times m over the number of picks, if that is smaller), rewards, 1/p, and groups.
     """
     filled = log.picks >= 0
     rewards = np.where(filled, log.rewards, 0.0)
@@ -93,23 +91,23 @@ def weighted_picks(
 class Sums(NamedTuple):
     """Sufficient statistics of a policy's estimates on some decisions.
 
-    Each decision whose rewards and propensities are known contributes four numbers, which are
-    means over its m picks: wr, w, the summand of `dr`, and the weight u of a policy that picks
-    among all candidates with support alike. The means of w and u are 1 in expectation.
+    Each decision with known rewards and propensities contributes four numbers, which are means over
+    its m picks: wr, w, the summand of `dr`, and the weight u of a policy that picks uniformly among
+    the candidates with support. The means of w and u are 1 in expectation.
 
     Attributes:
-        n, mean, scatter: the number of such decisions, the mean of the four numbers, (4,), and the
+        n, mean, scatter: the number of these decisions, the mean of the four numbers, (4,), and the
             sum of the outer products of their deviations from it, (4, 4).
-        wealth: of gamblers who bet that the means of w and of u are above 1, and that they are
-            below, with each of `STAKES`, as logarithms, (4, S); 0 where too little is known.
-        balance: of each feature, the sum of its values at the picks less its expectation, a bound
-            of the sum of its variances, and the largest deviation, (3, d); empty if not known.
+        wealth: the log wealth of gamblers with each of `STAKES`, (4, S), who bet that the mean of w
+            is above 1 and below 1, and the same for u; 0 if too little is known.
+        balance: for each feature, the sum of its values at the picks less its expectation, a bound
+            of the sum of its variances, and the largest deviation, (3, d); empty if unknown.
         largest: the largest weight, and the largest of the rewards r and of −r, (3,).
         groups: for each label, the expected number of picks and the number of candidates.
         features: the names of the features.
-        unsupported: the summed probability of candidates that the log never picks; NaN where only
-            the propensities of picks are known.
-        refused: the reason why weighted estimates are refused whatever the numbers, or "".
+        unsupported: the summed probability of candidates that the log never picks; NaN if only the
+            propensities of picks are known.
+        refused: a reason to refuse all weighted estimates, or "".
     """
 
     n: int
@@ -125,16 +123,12 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
-        """The sums of some decisions, of the probabilities π and the scores q, (n, K).
-
-        Raises:
-            FairbanditError: products that are beyond double precision.
-        """
+        """Returns the sums of decisions, from the probabilities π and the scores q, (n, K)."""
         here, picks, p = log.groups >= 0, (log.picks >= 0).sum(1), log.probabilities
         alike, unit = here * (picks / here.sum(1))[:, None], rounding_unit(log.propensities)
         off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]
         if p is None and off.max(initial=0.0) <= unit + 1e-12:
-            p = alike  # as far as the picks say
+            p = alike  # the picks are consistent with it
         if p is not None:
             alike = (p > 0) * (picks / (p > 0).sum(1))[:, None]
         known, weights, rewards, references, _ = weighted_picks(log, chances)
@@ -149,30 +143,28 @@ class Sums(NamedTuple):
             raise FairbanditError("the log has rewards or weights too large to be squared")
         rounding = min(unit * float((even * references).mean() if even.size else 0), MOST_ROUNDED)
         wealth = list[Floats]()
-        for own, weight in ((chances, four[1]), (alike, four[3])):
+        for pi, weight in ((chances, four[1]), (alike, four[3])):
             bound = np.full(len(here), math.inf)
             if p is not None:
-                ratios = np.where(p > 0, own, 0.0) / np.where(p > 0, p, 1.0)
-                bound = ratios.max(1, initial=1.0)
-            below = (1 - weight - rounding) / bound[known]
-            for bet in (weight - 1 - rounding, below):
+                bound = (np.where(p > 0, pi, 0.0) / np.where(p > 0, p, 1.0)).max(1, initial=1.0)
+            for bet in (weight - 1 - rounding, (1 - weight - rounding) / bound[known]):
                 wealth.append(np.log1p(STAKES[:, None] * bet).sum(1))
         extremes = (weights, log.rewards, -log.rewards)
-        largest = [np.fmax.reduce(one, axis=None, initial=-math.inf) for one in extremes]
+        largest = [np.fmax.reduce(part, axis=None, initial=-math.inf) for part in extremes]
         groups, size, unsupported, refused = log.groups[here], len(log.labels), math.nan, ""
         counts = np.bincount(groups, chances[here], size), np.bincount(groups, minlength=size)
         if log.probabilities is not None:
             unsupported = float(chances[log.probabilities <= 0].sum())
         if np.isnan(log.propensities[:, 0]).any():
-            refused = "the log has no propensities"
+            refused = "the log lacks propensities"
         if log.draws_models:
-            refused = "the logged probabilities are given a draw of the model"
+            refused = "the logged probabilities are conditional on a draw of the model"
         of_label = dict(zip(map(normal, log.labels), np.transpose(counts), strict=True))
         further = np.array(wealth), _balance(log, p, unit), np.array(largest), of_label
         return cls(len(expected), mean, scatter, *further, log.features, unsupported, refused)
 
     def merged(self, other: Sums) -> Sums:
-        """The sums of both together."""
+        """Returns the sums of both together."""
         n, apart = self.n + other.n, other.mean - self.mean
         share, none = other.n / max(n, 1), np.zeros(2)
         labels = {**self.groups, **other.groups}
@@ -185,7 +177,7 @@ class Sums(NamedTuple):
             self.wealth + other.wealth,
             balance,
             np.maximum(self.largest, other.largest),
-            {one: self.groups.get(one, none) + other.groups.get(one, none) for one in labels},
+            {key: self.groups.get(key, none) + other.groups.get(key, none) for key in labels},
             self.features,
             self.unsupported + other.unsupported,
             self.refused or other.refused,
@@ -193,7 +185,7 @@ class Sums(NamedTuple):
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """(Σw)²/Σw², the largest weight, and the share of probability without support, or NaN."""
+        """(Σw)²/Σw², the largest weight, and the share of unsupported probability, or NaN."""
         mean = float(self.mean[1])
         square = float(self.scatter[1, 1]) / max(self.n, 1) + mean**2
         lacking = self.unsupported / float(sum(picks for picks, _ in self.groups.values()))
@@ -205,23 +197,23 @@ class Sums(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """The reason why weighted estimates are refused, or "".
+        """The reason to refuse weighted estimates, or "".
 
-        If propensities are right, the means of w and u are 1, and the picks have the features that
-        are expected. The wealth of a gambler who bets against a mean of 1 exceeds 40,000 in at most
-        one of 40,000 logs (Ville), and features are farther from their expectation than
-        Freedman's inequality allows in at most one of 10,000. Where only the propensities of picks
-        are known, w may be below 1 for want of support; a normal test finds that.
+        If propensities are right, the means of w and u are 1, and the features of the picks have
+        their expected sum. The wealth of a gambler who bets against a mean of 1 exceeds 40,000 in
+        at most one of 40,000 logs (Ville). Features exceed Freedman's bound in at most one of
+        10,000 logs. If only the propensities of picks are known, the mean of w is below 1 where
+        support is lacking; a normal test detects that.
         """
         lacking, n = self.diagnostics["unsupported"], max(self.n, 2)
         if self.refused:
             return self.refused
         if lacking > 1e-9:
-            return f"{lacking:.1%} of its probability has no support in the log, or p rounded to 0"
+            return f"{lacking:.1%} of its probability lacks support in the log, or p rounded to 0"
         won = np.logaddexp.reduce(self.wealth, axis=1) - math.log(len(STAKES)) > math.log(4e4)
         if won[2:].any():
-            found = "the mean of 1/(K·p) over the picks from pools of K"
-            return f"{found} is {self.mean[3]:.3f} and should be 1: {WRONG}"
+            mean = "the mean of 1/(K·p) over the picks from pools of K"
+            return f"{mean} is {self.mean[3]:.3f} and should be 1: {WRONG}"
         if won[:2].any():
             return f"the mean weight is {self.mean[1]:.3f} and should be 1: {WRONG}"
         difference, variance, most = self.balance
@@ -237,12 +229,12 @@ class Sums(NamedTuple):
         if math.isnan(lacking) and self.n and 1 - self.mean[1] > off + MOST_ROUNDED:
             return (
                 f"the mean weight is {self.mean[1]:.3f} ± {off:.3f} and should be 1: about "
-                f"{1 - self.mean[1]:.0%} of its probability has no support in the log"
+                f"{1 - self.mean[1]:.0%} of its probability lacks support in the log"
             )
         return ""
 
     def rewards(self, level: float, reward_range: Any = None) -> Iterator[Estimate]:
-        """The weighted estimates of the reward, unless they are refused; see `evaluate_sums`."""
+        """Yields the weighted estimates of the reward, unless refused; see `evaluate_sums`."""
         if not self.n or self.refusal:
             return
         (wr, w, robust, _), n, ess = self.mean.tolist(), self.n, self.diagnostics["ess"]
@@ -252,30 +244,26 @@ class Sums(NamedTuple):
         ways["dr"] = robust, [0.0, 0.0, 1.0, 0.0]
         for name, (value, gradient) in ways.items():  # by the delta method
             variance = max(float(gradient @ self.scatter @ gradient), 0.0) / max(n - 1, 1)
-            found = student(value, math.sqrt(variance / n), ess - 1, level)
-            yield Estimate("reward", name, *found, n, ess)
+            interval = student(value, math.sqrt(variance / n), ess - 1, level)
+            yield Estimate("reward", name, *interval, n, ess)
         if reward_range is None:
             return
-        given, most, least = (
-            numbers(reward_range, "reward_range"),
-            self.largest[1],
-            -self.largest[2],
-        )
-        if given.shape != (2,) or not given[0] <= least <= most <= given[1] or given[0] == given[1]:
+        span, least, most = numbers(reward_range, "reward_range"), -self.largest[2], self.largest[1]
+        if span.shape != (2,) or not span[0] <= least <= most <= span[1] or span[0] == span[1]:
             raise FairbanditError(
                 "reward_range: expected the least and the greatest possible reward; the log has "
                 f"rewards from {least:g} to {most:g}; got {reward_range}"
             )
         # for r in [0, 1], E[w(1 − r)] is 1 − E[wr], since E[w] = 1: each gives one end
         squares, ends = self.scatter / n + np.outer(self.mean, self.mean), list[float]()
-        for one, other in (given.tolist(), given[::-1].tolist()):
-            way = np.array([1.0, -one, 0.0, 0.0]) / (other - one)  # of (r − one)/(other − one)
+        for start, stop in (span.tolist(), span[::-1].tolist()):
+            way = np.array([1.0, -start, 0.0, 0.0]) / (stop - start)  # maps the range to [0, 1]
             end = lower_end(n, float(way @ self.mean), float(way @ squares @ way), (1 - level) / 2)
-            ends.append(one + (other - one) * end)
+            ends.append(start + (stop - start) * end)
         yield Estimate("reward", "anytime", wr, ends[0], ends[1], n, ess)
 
     def selections(self) -> Iterator[Estimate]:
-        """The selection rate of each group that has candidates: picks divided by candidates."""
+        """Yields the selection rate of each group with candidates: picks divided by candidates."""
         for label, (picks, received) in self.groups.items():
             if received:
                 rate, n = float(picks / received), int(received)
@@ -283,7 +271,7 @@ class Sums(NamedTuple):
 
 
 def _balance(log: Log, p: Floats | None, unit: float) -> Floats:
-    """See `Sums.balance`; p are the probabilities of all candidates, which may be off by a unit."""
+    """Returns `Sums.balance` for the probabilities p, which may be wrong by a rounding unit."""
     if p is None or log.contexts is None:
         return np.zeros((3, 0))
     k = p.sum(1)[:, None, None]
@@ -297,49 +285,45 @@ def _balance(log: Log, p: Floats | None, unit: float) -> Floats:
 
 
 def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
-    """Merges the statistics of several parts, by policy.
-
-    Raises:
-        FairbanditError: there is no part.
-    """
-    whole = dict[str, Sums]()
+    """Merges the statistics of several parts by policy; without any part, it is an error."""
+    total = dict[str, Sums]()
     for part in parts:
-        whole = {name: whole[name].merged(one) if whole else one for name, one in part.items()}
-    if not whole:
-        raise FairbanditError("no decisions are left that could judge")
-    return whole
+        total = {name: total[name].merged(own) if total else own for name, own in part.items()}
+    if not total:
+        raise FairbanditError("expected at least one decision to judge policies by")
+    return total
 
 
 def win(log: Log, chances: Floats, level: float) -> Estimate:
-    """P(reward of a pick > reward of a random candidate of its group), ties counting one half.
+    """Estimates P(reward of a pick > reward of a random candidate of its group), with half of ties.
 
-    A Mann-Whitney statistic, weighted by inverse propensities on both sides: over pairs i ≠ j of
-    one group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of the groups'
-    shares, weighted by their Σ wᵢ. By sorting, it takes O(n log n). A group with one pick counts ½.
-    The share of each group takes a degree of freedom from the interval.
+    The estimate is a Mann-Whitney statistic with inverse propensities on both sides. Over pairs
+    i ≠ j of a group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of all
+    shares, weighted by the groups' Σ wᵢ. Sorting makes it O(n log n). A group with one pick has
+    share ½. The interval loses a degree of freedom for each group.
     """
     _, weights, rewards, references, groups = weighted_picks(log, chances)
     w, r, reference = (part.ravel() for part in (weights, rewards, references))
     influence, g, value, shares = np.zeros_like(w), groups.ravel(), 0.0, 0
     for group in np.unique(g):
         here = np.flatnonzero(g == group)
-        one, other = w[here], reference[here]
-        of_group, references_of = float(one.sum()), float(other.sum())
-        # as a pick and as a reference; its own reward ties with itself
-        below = one * (weight_below(r[here], other, 0.5) - other / 2)
-        above = other * (of_group - weight_below(r[here], one, 0.5) - one / 2)
-        every = one * (references_of - other) + other * (of_group - one)
-        pairs = float(every.sum()) / 2
+        own, other = w[here], reference[here]
+        of_group, references_of = float(own.sum()), float(other.sum())
+        # as a pick and as a reference; each reward ties with itself
+        below = own * (weight_below(r[here], other, 0.5) - other / 2)
+        above = other * (of_group - weight_below(r[here], own, 0.5) - own / 2)
+        both = own * (references_of - other) + other * (of_group - own)
+        pairs = float(both.sum()) / 2
         known = pairs > 1e-12 * of_group * references_of
         share = float(below.sum()) / pairs if known else 0.5
         value += of_group * share / float(w.sum())
         shares += of_group > 0
-        influence[here] = one * share
+        influence[here] = own * share
         if known:
-            influence[here] += of_group * (below + above - share * every) / pairs
+            influence[here] += of_group * (below + above - share * both) / pairs
     influence = (influence - w * value) / w.mean()
-    each, one = weights.mean(1), influence.reshape(weights.shape).mean(1)
+    each, influence = weights.mean(1), influence.reshape(weights.shape).mean(1)
     n, ess = len(each), float(each.sum() ** 2 / (each**2).sum())
     wider = max(ess - 1, 0.0) / max(ess - shares, 1e-9)
-    error = math.sqrt(float((one**2).sum()) / max(n - 1, 1) / n * wider)
+    error = math.sqrt(float((influence**2).sum()) / max(n - 1, 1) / n * wider)
     return Estimate("win", "snips", *student(value, error, ess - shares, level), n, ess)

@@ -1,4 +1,4 @@
-"""Judges policies by the decisions of a log from which they have not learned."""
+"""Judges policies by decisions of a log from which they have not learned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_values, unspanned
+from fairbandit.evaluation.direct import LinearModel, contexts_of, direct_values, unspanned
 from fairbandit.evaluation.sums import Estimate, Sums, checked_level, merged, student, win
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.policy import Policy
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = ("policy", *Estimate._fields)
-"""The columns of an evaluation."""
+"""The columns of the table of an evaluation."""
 
 ASSUMPTIONS = {
     "ips, snips, dr, win": "propensities are right and positive where the policy's are; rewards "
     "that are missing are so completely at random; the reward of a pick of several does not depend "
     "on the others; intervals are normal in the number of effective decisions (ess)",
     "direct": "mean rewards are linear in the features, logged picks span the contexts and depend "
-    "on nothing but what is logged; intervals are bootstrapped over decisions",
+    "on logged quantities alone; intervals are bootstrapped over decisions",
     "anytime": "propensities and rewards as above, rewards in the range given; covers the mean "
     "over the decisions that judge, and holds at all times at once for a policy that stays frozen",
-    "exact": "the pools are those of the log",
+    "exact": "the pools have the distribution of the log",
 }
 """The assumptions of each estimator."""
 
 PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
-"""The estimators by which policies are compared: the first one that all of them have."""
+"""The estimators by preference; policies are compared by the first that all of them have."""
 
 
 def evaluate(
@@ -57,21 +57,21 @@ def evaluate(
 ) -> pd.DataFrame:
     """Estimates rewards, relative ranks and selection rates of policies from a log.
 
-    A policy learns from one part of the log, is frozen, and is judged on the other; the parts then
-    change places, so that each decision judges once. See `plan` for how decisions are divided.
+    A policy learns from one part of the log, is frozen, and is judged by the other; the parts then
+    change places, so that each decision judges once. See `plan` for the division of the decisions.
 
     Args:
-        log: logged decisions, as `read_log` gives them.
-        policies: a policy's name, a mapping as `build` takes it, a `Policy`, an `Agent` or the file
-            of a saved one, which is judged as it is; or a list of these.
-        train: the share of the decisions that train; 0 for policies that learn nothing.
-        folds: how many parts are judged.
-        seed: of the division, of the policies' draws and of the bootstrap.
-        level: of all intervals.
-        adaptive: whether logged decisions depend on earlier rewards. Then policies are trained
-            forward in time only. None takes what the log says.
+        log: logged decisions, from `read_log`.
+        policies: the name of a policy, a mapping as in `build`, a `Policy`, an `Agent`, or the file
+            of a saved agent; or a list of these. Agents are judged without further training.
+        train: the share of the decisions that train; 0 for policies that do not learn.
+        folds: the number of parts that are judged.
+        seed: the seed of the division, of the policies' draws and of the bootstrap.
+        level: the confidence level of all intervals.
+        adaptive: whether logged decisions depend on earlier rewards, so that policies are trained
+            forward in time only. None reads it from the log.
         anytime: adds intervals for `reward` over the decisions that judge; trains forward too. For
-            agents with `train=0`, these hold at all times of a growing log at once.
+            agents with `train=0`, they hold at all times of a growing log at once.
         reward_range: the least and the greatest possible reward, for `anytime`.
         choose: a measure; `attrs["chosen"]` names the policy whose interval has the best near end:
             the smallest upper end of `fair_regret`, else the largest lower end.
@@ -82,8 +82,8 @@ def evaluate(
         `assumptions`.
 
     Raises:
-        FairbanditError: a value out of range, no such policy, or an agent that has learned from
-            this very log.
+        FairbanditError: a value is out of range, a policy does not exist, or an agent has learned
+            from this log.
     """
     if not {type(adaptive), type(anytime)} <= {bool, type(None)}:
         got = f"got {adaptive!r} and {anytime!r}"
@@ -92,41 +92,43 @@ def evaluate(
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
     level, adaptive = checked_level(level), log.adaptive if adaptive is None else adaptive
-    every, notes = named(policies), list(log.notes)
-    for name, one in every.items():
-        if isinstance(one, Agent):
-            notes += one.schema.check_log(log.schema, log.pick_hashes, name)
-        if isinstance(one, Policy) and not train:
-            if one.learns:
+    judges, notes = named(policies), list(log.notes)
+    for name, judge in judges.items():
+        if isinstance(judge, Agent):
+            notes += judge.schema.check_log(log.schema, log.pick_hashes, name)
+        elif not train:
+            if judge.learns:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
-            every[name] = Agent.from_log(one, log[:0], seed=seed)
-    parts, found, forward = list[Log](), list[tuple[Floats, Floats]](), bool(anytime or adaptive)
+            judges[name] = Agent.from_log(judge, log[:0], seed=seed)
+    forward = bool(anytime or adaptive)
     divided = plan(len(log), train, folds, seed, forward=forward)
-    for trained, judges in divided:
-        parts.append(log[judges])
-        found.append(Frozen(log[trained], every, seed=seed).decided(parts[-1]))
-    judged = log[np.concatenate([judges for _, judges in divided])]
+    parts = [log[rows] for _, rows in divided]
+    pairs = zip(divided, parts, strict=True)
+    decided = [Frozen(log[rows], judges, seed=seed).decided(part) for (rows, _), part in pairs]
+    judged = log[np.concatenate([rows for _, rows in divided])]
     if np.isnan(judged.rewards).all():
         raise FairbanditError("none of the decisions that judge has a reward")
-    chances, scores = (np.concatenate(one, axis=-2) for one in zip(*found, strict=True))
-    if all(isinstance(one, Agent) for one in every.values()):
-        parts, found = [judged], [(chances, scores)]  # no policy differs among the parts
-    pairs = enumerate(zip(parts, found, strict=True))
-    direct = [direct_values(part, own, seed + place) for place, (part, (own, _)) in pairs]
+    chances, scores = (np.concatenate(arrays, axis=-2) for arrays in zip(*decided, strict=True))
+    if all(isinstance(judge, Agent) for judge in judges.values()):
+        parts, decided = [judged], [(chances, scores)]  # agents are the same in all parts
+    direct = [
+        direct_values(part, own, seed + fold)
+        for fold, (part, (own, _)) in enumerate(zip(parts, decided, strict=True))
+    ]
     best, *means = np.average(direct, axis=0, weights=[len(part) for part in parts]).T
     present = judged.groups >= 0
-    anyone = present * ((judged.picks >= 0).sum(1) / present.sum(1))[:, None]
-    refusal = Sums.of(judged, anyone, scores).refusal  # of the candidates with which `win` compares
-    sums, further = dict[str, Sums](), {name: list[Estimate]() for name in every}
-    for name, own, reward, rank in zip(every, chances, means, means[len(every) :], strict=False):
+    uniform = present * ((judged.picks >= 0).sum(1) / present.sum(1))[:, None]
+    refusal = Sums.of(judged, uniform, scores).refusal  # `win` compares with random candidates
+    sums, further = dict[str, Sums](), {name: list[Estimate]() for name in judges}
+    for name, own, reward, rank in zip(judges, chances, means, means[len(judges) :], strict=False):
         sums[name] = Sums.of(judged, own, scores)
-        for measure, one in {"reward": reward, "rank": rank, "fair_regret": best - rank}.items():
-            further[name].append(_unbiased(measure, one, len(judged), level))
+        values = {"reward": reward, "rank": rank, "fair_regret": best - rank}
+        further[name] = [_unbiased(key, values[key], len(judged), level) for key in values]
         if not refusal and not sums[name].refusal and sums[name].mean[1] > 0:
             further[name].append(win(judged, own, level))
     span = reward_range if anytime else None
     table = evaluate_sums(sums, level=level, reward_range=span, further=further)
-    if refusal and any(not one.refusal for one in sums.values()):
+    if refusal and any(not own.refusal for own in sums.values()):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
     table.attrs["notes"] += notes
     table.attrs["notes"] += _notes(judged, best, forward, max(map(unspanned, parts)))
@@ -137,13 +139,13 @@ def evaluate(
 
 
 def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:
-    """The decisions that train and those that judge of each part, (n,) ascending.
+    """Returns the decisions that train and that judge in each fold, (n,) ascending each.
 
-    At random, each of the folds judges what is trained on `train`·n of the other decisions. Forward
-    in time, the first `train`·n decisions only train; the others are cut into folds, and each
-    judges what is trained on all decisions before it. So no summand depends on later data, and the
-    errors of weighted estimators are martingale differences, whoever decided. With train=0 the
-    reward model of `dr` alone is fitted, to all decisions that may train.
+    At random, a fold judges policies that are trained on `train`·n of the other decisions. Forward
+    in time, the first `train`·n decisions only train; the others are cut into folds, and a fold
+    judges policies that are trained on all earlier decisions. Then no summand depends on later
+    data, and the errors of weighted estimators are martingale differences for any logging policy.
+    With train=0, only the reward model of `dr` is fitted, to all decisions that may train.
     """
     least = 1 if forward or not train else 2
     if not 0 <= train < 1 or folds < least or (not forward and train > 1 - 1 / folds):
@@ -164,79 +166,75 @@ def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[
 
 
 class Frozen:
-    """Policies that learned from some decisions, and a linear model m̂ of the mean reward.
+    """Policies that have learned from decisions, and a linear model m̂ of the mean reward.
 
-    It can be sent to other processes, each of which sums up decisions of its own.
+    A `Frozen` can be sent to other processes, which judge different decisions.
 
     Args:
-        log: decisions from which policies learn; agents are as they are.
-        policies: as `evaluate` takes them.
-        seed: of the policies' draws.
+        log: decisions from which policies learn; agents do not learn.
+        policies: as for `evaluate`.
+        seed: the seed of the policies' draws.
 
     Raises:
-        FairbanditError: no such policy, or a log without contexts.
+        FairbanditError: a policy does not exist, or the log lacks contexts.
     """
 
     def __init__(self, log: Log, policies: Any, *, seed: int = 0) -> None:
-        if log.contexts is None:
-            raise FairbanditError("the log leaves out the contexts, and no policy decides without")
         self._like, self._schema = log[:0] if log.encoder else None, log.schema
         self._model, self._agents = LinearModel(log), dict[str, Agent]()
-        for name, one in named(policies).items():
-            agent = one if isinstance(one, Agent) else Agent.from_log(one, log, seed=seed)
+        for name, judge in named(policies).items():
+            agent = judge if isinstance(judge, Agent) else Agent.from_log(judge, log, seed=seed)
             self._agents[name] = agent
 
     def decided(self, log: Log) -> tuple[Floats, Floats]:
-        """The probabilities of n decisions under P policies, (P, n, K), and their m̂, (n, K).
-
-        Raises:
-            FairbanditError: a log without contexts, or which a policy may not judge; see `Schema`.
-        """
-        if log.contexts is None:
-            raise FairbanditError("the log leaves out the contexts, and no policy decides without")
+        """Returns the probabilities of n decisions under P policies, (P, n, K), and m̂, (n, K)."""
+        contexts = contexts_of(log)
         list(self._schema.check_log(log.schema, log.pick_hashes[:0], "the log that trained"))
         for name, agent in self._agents.items():
             list(agent.schema.check_log(log.schema, log.pick_hashes, name))
         chances, picks = np.empty((len(self._agents), *log.groups.shape)), (log.picks >= 0).sum(1)
         for m in np.unique(picks).tolist():
-            some = picks == m
-            given = log.contexts[some], log.groups[some], log.labels, m
+            rows = picks == m
+            pools = contexts[rows], log.groups[rows], log.labels, m
             for own, agent in zip(chances, self._agents.values(), strict=True):
-                own[some] = agent.probabilities(*given)
-        return chances, self._model.scores(log.contexts)
+                own[rows] = agent.probabilities(*pools)
+        return chances, self._model.scores(contexts)
 
     def sums(self, log: Log) -> dict[str, Sums]:
-        """What each policy gives on some decisions, as sums."""
+        """Returns the sums of some decisions for each policy."""
         chances, scores = self.decided(log)
         pairs = zip(self._agents, chances, strict=True)
         return {name: Sums.of(log, own, scores) for name, own in pairs}
 
     def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
-        """The sums of a file or folder, which is read as `read_pieces` does with these options.
+        """Returns the sums of a file or folder, which `read_pieces` reads with these options.
 
-        Features of tables are encoded as those of the log from which the policies learned.
+        Tables are encoded like the log from which the policies learned.
         """
         return merged(map(self.sums, read_pieces(path, like=self._like, **options)))
 
 
 def named(policies: Any) -> dict[str, Policy | Agent]:
-    """Policies and agents by name; one whose name is taken gets a number."""
-    found, made = dict[str, Policy | Agent](), (Policy, Agent)
-    if isinstance(policies, dict) and any(isinstance(one, made) for one in policies.values()):
-        pairs = policies.items()
-        return {name: one if isinstance(one, made) else build_policy(one) for name, one in pairs}
-    for one in policies if isinstance(policies, (list, tuple)) else [policies]:
-        policy: Policy | Agent
-        if isinstance(one, (str, Path)) and str(one) not in presets() and Path(one).is_file():
-            policy, name = Agent.load(one), Path(one).name
-        else:
-            policy = one if isinstance(one, made) else build_policy(one)
-            name = policy.name if isinstance(policy, Policy) else "agent"
+    """Returns policies and agents by name; a name that is taken gets a number."""
+    kinds = (Policy, Agent)
+
+    def made(given: Any) -> Policy | Agent:
+        return given if isinstance(given, kinds) else build_policy(given)
+
+    if isinstance(policies, dict) and any(isinstance(own, kinds) for own in policies.values()):
+        return {name: made(given) for name, given in policies.items()}
+    judges = dict[str, Policy | Agent]()
+    for given in policies if isinstance(policies, (list, tuple)) else [policies]:
+        is_path = isinstance(given, (str, Path)) and str(given) not in presets()
+        is_file = is_path and Path(given).is_file()
+        judge = Agent.load(given) if is_file else made(given)
+        name = judge.name if isinstance(judge, Policy) else "agent"
+        name = Path(given).name if is_file else name
         names = chain([name], (f"{name}-{number}" for number in count(2)))
-        found[next(each for each in names if each not in found)] = policy
-    if not found:
+        judges[next(free for free in names if free not in judges)] = judge
+    if not judges:
         raise FairbanditError("policies: expected a policy, an agent or a list of these")
-    return found
+    return judges
 
 
 def evaluate_sums(
@@ -249,31 +247,32 @@ def evaluate_sums(
     """Makes the table of `evaluate` from sufficient statistics alone.
 
     Args:
-        sums: the statistics by policy, as `merged` returns them.
+        sums: the statistics by policy, from `merged`.
         level: the confidence level of all intervals.
         reward_range: the least and the greatest possible reward, for `anytime`.
         further: estimates of each policy that these statistics do not determine.
 
     Raises:
-        FairbanditError: a value out of range, or rewards outside theirs.
+        FairbanditError: a value or a reward is out of range.
     """
     import pandas as pd
 
     level = checked_level(level)
     rows, notes, diagnostics = [], [], []
-    for name, one in sums.items():
-        own = [*one.rewards(level, reward_range), *(further or {}).get(name, ()), *one.selections()]
-        rows += [(name, *estimate) for estimate in own if estimate.low <= estimate.high]
-        notes += [
-            f"{name}: {estimate.estimator} is refused: the ends of its interval cross, at "
-            f"{estimate.low:.3g} and {estimate.high:.3g}, so that its assumptions do not hold"
-            for estimate in own
-            if estimate.low > estimate.high
-        ]
-        diagnostics.append({"policy": name, **one.diagnostics})
-        if one.refusal:
+    for name, own in sums.items():
+        others = (further or {}).get(name, ())
+        for estimate in (*own.rewards(level, reward_range), *others, *own.selections()):
+            if estimate.low <= estimate.high:
+                rows.append((name, *estimate))
+            else:
+                notes.append(
+                    f"{name}: {estimate.estimator} is refused: the ends of its interval cross, at "
+                    f"{estimate.low:.3g} and {estimate.high:.3g}: its assumptions do not hold"
+                )
+        diagnostics.append({"policy": name, **own.diagnostics})
+        if own.refusal:
             notes.append(
-                f"{name}: ips, snips, dr and win are refused: {one.refusal}. Log with a selector "
+                f"{name}: ips, snips, dr and win are refused: {own.refusal}. Log with a selector "
                 "that picks every candidate now and then, such as epsilon_greedy"
             )
     table = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -284,41 +283,38 @@ def evaluate_sums(
 
 
 def _unbiased(measure: str, values: Floats, n: int, level: float) -> Estimate:
-    """A direct estimate of a log and of R repetitions, (1 + R,), less the bias that these find."""
+    """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values."""
     value, again = float(values[0]), values[1:]
-    found = student(
-        2 * value - float(again.mean()), float(again.std(ddof=1)), len(again) - 1, level
-    )
-    return Estimate(measure, "direct", *found, n, n)
+    corrected, error = 2 * value - float(again.mean()), float(again.std(ddof=1))
+    return Estimate(measure, "direct", *student(corrected, error, len(again) - 1, level), n, n)
 
 
 def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
-    """What a reader has to know beside the numbers."""
+    """Yields notes that a reader of the numbers needs."""
     sizes, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
     # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
     independent = float((1 - (picks + 1) / (2 * (sizes + 1))).mean())
     yield (
         f"the best estimated rank of a pool is {best[0]:.4f} on average; independent candidates "
-        f"would give {independent:.4f}. The best of estimates is biased, by "
-        f"{best[1:].mean() - best[0]:+.4f} as the bootstrap estimates it; fair_regret is given "
-        "less this"
+        f"would give {independent:.4f}. The best of estimates has a bias, which the bootstrap "
+        f"estimates as {best[1:].mean() - best[0]:+.4f}; fair_regret is corrected by it"
     )
     yield "policies were trained forward in time" if forward else "decisions were dealt at random"
     if lost:
         yield (
-            f"direct is a guess: no pick differs in {lost} dimensions of the contexts, such as a "
-            "group that was never picked"
+            f"direct is a guess: all picks are equal in {lost} dimensions of the contexts, such as "
+            "a group that was never picked"
         )
     if log.missing:
         yield (
             f"{log.missing:.1%} of the rewards are missing, and their decisions are left out of "
-            "reward and win; that is right only if they are missing completely at random, whatever "
-            "the group, the features and the reward"
+            "reward and win; that is right only if they are missing completely at random, "
+            "independent of group, features and reward"
         )
 
 
 def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The rows of a measure, by policy, of the best estimator that all policies have."""
+    """Returns the rows of a measure by policy, for the first of `PREFERRED` that all have."""
     rows = table[table["measure"] == measure]
     for estimator in PREFERRED:
         if table["policy"].nunique() == len(own := rows[rows["estimator"] == estimator]):
@@ -339,7 +335,7 @@ def draw(table: pd.DataFrame) -> Figure:
         panel = figure.add_subplot()
         for name, look in looks(rows[0].index).items():
             x, y = (row.loc[name] for row in rows)
-            arms = [[[one.value - one.low], [one.high - one.value]] for one in (x, y)]
+            arms = [[[end.value - end.low], [end.high - end.value]] for end in (x, y)]
             panel.errorbar(x.value, y.value, arms[1], arms[0], look.marker, **look.line)
         panel.set_xlabel(f"mean reward ({rows[0]['estimator'].iloc[0]}) →")
         panel.set_ylabel("← mean fair regret (direct)")

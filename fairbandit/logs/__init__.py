@@ -1,4 +1,4 @@
-"""Logged decisions: those that agents write, and those of others."""
+"""Logged decisions of agents and of other programs."""
 
 from fairbandit.logs.chain import LogFile, Position, own_lines
 from fairbandit.logs.log import Floats, Ints, Log

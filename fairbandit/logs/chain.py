@@ -1,8 +1,8 @@
-"""The file of a log: lines of JSON, each with its own SHA-256 and that of the line before.
+"""The file of an agent's log: a chain of JSON lines.
 
 A line is `{..., "previous": H, "sha256": h}`, where H is the hash of the line before (64 zeros for
-the first line) and h is the hash of the line's own bytes up to `, "sha256"`. So no line can be
-changed, left out, added or moved without a change of the last hash.
+the first line) and h is the hash of the line's own bytes up to `, "sha256"`. Changing, removing,
+adding or moving a line changes the last hash.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from filelock import lock_descriptor, unlock_descriptor
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, open_regular
 from fairbandit.formats import Plain
-from fairbandit.logs.records import HEADER, RECORDS, SCHEMA
+from fairbandit.logs.records import HEADER, RECORD
 
 _BEGIN = b'{"kind": "'
 _MARK = b', "sha256": "'
@@ -37,7 +37,7 @@ _log = logging.getLogger("fairbandit")
 
 
 class Position(NamedTuple):
-    """The end of a line: its number, from 1, its hash, and the length of the log up to it."""
+    """The end of a line: its number from 1, its hash, and the length of the log in bytes."""
 
     line: int = 0
     sha256: str = "0" * 64
@@ -45,7 +45,7 @@ class Position(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A whole line: its end, how messages name it, and what it says."""
+    """A complete line: its end, its name for messages, and its record."""
 
     at: Position
     where: str
@@ -53,13 +53,13 @@ class Line(NamedTuple):
 
 
 def text(value: Any) -> str:
-    """Plain data as JSON, in which floats have the digits that read back as the same number."""
+    """Returns plain data as JSON, whose floats are read back exactly."""
     try:
         return _JSON.encode(value)
     except (AttributeError, TypeError, ValueError) as error:
         raise FairbanditError(
-            f"a log cannot hold it: {error}; group labels are texts, numbers, booleans, None and "
-            "tuples of these, such as str(label)"
+            f"cannot write to the log: {error}; a group label must be a text, a number, a boolean, "
+            "None or a tuple of such labels"
         ) from error
 
 
@@ -67,7 +67,7 @@ _JSON = json.JSONEncoder(allow_nan=False, default=lambda scalar: scalar.item())
 
 
 def encoded(record: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:
-    """The bytes of the line that follows a position, and the position after it.
+    """Returns the bytes of the line that follows a position, and the position after it.
 
     >>> line, _ = encoded({"kind": "reward", "reward": 0.1}, Position())
     >>> line[:32]
@@ -81,25 +81,19 @@ def encoded(record: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:
 
 @contextmanager
 def of_line(where: str) -> Iterator[None]:
-    """Has errors that a line's values cause name the line."""
+    """Re-raises every error as a FairbanditError whose message begins with the line."""
     try:
         yield
-    except Exception as error:  # lines of strangers may cause any
+    except Exception as error:  # a crafted line may cause any error
         kind = "" if isinstance(error, FairbanditError) else f"{type(error).__name__}: "
         raise FairbanditError(f"{where}: {kind}{str(error)[:500]}") from error
 
 
 def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
-    """The lines of a log, the header first; each is checked.
+    """Yields the lines of a log, the header first; a damaged line raises a `FairbanditError`.
 
-    A last line that is cut off, as by a crash, is left out with a notice.
-
-    Args:
-        path: the file.
-        new: whether it may hold no line yet.
-
-    Raises:
-        FairbanditError: the file is no log, or a line is damaged; the message names it.
+    A last line that was cut off, for example by a crash, is left out with a notice. A `new` log may
+    be empty.
     """
     at = Position()
     with open_regular(path) as file:
@@ -109,35 +103,33 @@ def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
             if cut and _BEGIN.startswith(line[: len(_BEGIN)]):
                 _log.warning("%s is cut off and left out", where)
                 break
-            body, kinds = line[:-_TAIL], RECORDS if at.line else HEADER
+            body = line[:-_TAIL]
             digest = hashlib.sha256(body).hexdigest()
             with of_line(where):
                 if line[-_TAIL:] != _MARK + digest.encode() + _END:
-                    raise FairbanditError("it is damaged or was changed: its SHA-256 is another")
+                    raise FairbanditError("it is damaged: its SHA-256 does not fit its contents")
                 record = msgspec.convert(json.loads(body + b"}"), Plain)
                 if record.pop("previous", None) != at.sha256:
                     raise FairbanditError("a line is missing before it, or was added or moved")
-                if record.get("schema", SCHEMA) != SCHEMA or record.get("kind") not in [*kinds]:
-                    raise FairbanditError(f"expected {' or '.join(kinds)} of schema {SCHEMA}")
-                msgspec.convert(record, kinds[record["kind"]])
+                msgspec.convert(record, RECORD if at.line else HEADER)
             at = Position(at.line + 1, digest, at.end + len(line))
             yield Line(at, where, record)
     if not at.line and not new:
-        raise FairbanditError(f"{path} is no log of an agent: it has no header")
+        raise FairbanditError(f"{path} is not a log of an agent: it has no header")
 
 
 class LogFile:
-    """A log that this process alone appends to; a new file, if the path is a folder's.
+    """Appends to a log, which is locked against other agents; a folder gets a new file.
 
-    The file itself is locked, whatever links lead to it. It holds no position: the caller says
-    where the log ends, so that what a failed or interrupted call wrote is cut off by the next one.
+    The lock belongs to the file and not to its path, so that links share it. The caller keeps the
+    end of the log. A call cuts off the bytes that a failed or interrupted call left behind the end.
 
     Raises:
         FairbanditError: the file cannot be opened, or another agent appends to it.
     """
 
-    _file = -1  # its descriptor, while it is open
-    _last = b""  # what may follow the end of the log
+    _file = -1  # the descriptor of an open file
+    _last = b""  # the bytes that may follow the end of the log
 
     def __init__(
         self, path: str | PathLike[str], contexts: bool = True, fsync: bool = False
@@ -156,22 +148,22 @@ class LogFile:
 
     @property
     def size(self) -> int:
-        """The length of the file, in bytes."""
+        """The length of the file in bytes."""
         return os.fstat(self._file).st_size
 
     def line(self, entry: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:
-        """The line for an entry that follows a position, and the position after it."""
+        """Returns the line of an entry after a position, and the position after the line."""
         record = {**entry, "time": datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"}
         if not self._contexts:
             record.pop("contexts", None)
         return encoded(record, at)
 
     def begin(self, end: int) -> None:
-        """Takes the rest of the file from a position on for a line that was cut off."""
+        """Treats the rest of the file after a position as a line that was cut off."""
         self._last = self._rest(end, self.size)
 
     def append(self, data: bytes, end: int) -> None:
-        """Hands whole lines to the operating system, as the bytes from a position on, or none."""
+        """Writes complete lines from a position on; on an error, the file keeps its old end."""
         if self._file < 0:
             raise FairbanditError(
                 f"{self.path} belongs to the process that opened it; this process is a fork of it, "
@@ -186,7 +178,7 @@ class LogFile:
                 "to it; save the agent and load it with a log of its own"
             )
         try:
-            if rest:  # the call before was interrupted
+            if rest:  # the previous call was interrupted
                 os.ftruncate(self._file, end)
             self._last = data
             if os.write(self._file, data) != len(data):
@@ -213,5 +205,5 @@ class LogFile:
         return os.read(self._file, most)
 
     def __del__(self) -> None:
-        """Lets others append to the file, even if a fork has it open."""
+        """Releases the lock, even if a fork has the file open."""
         self.close(unlock=True)

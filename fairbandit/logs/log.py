@@ -1,4 +1,4 @@
-"""Logged decisions as arrays, whoever made them and however they were stored."""
+"""Logged decisions as arrays."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class Log:
         groups: the number of each candidate's group, (n, K); −1 for an empty place.
         labels: the groups' labels, by number.
         picks: the places picked, in order of preference, (n, m); −1 for an empty slot.
-        rewards: of the picks, (n, m); NaN where none is known.
-        propensities: the probability with which each pick was picked, (n, m); NaN where unknown.
-        contexts: (n, K, d); None where the log leaves them out.
-        probabilities: of all candidates to be picked, (n, K); None where only `propensities` are
-            known.
+        rewards: the rewards of the picks, (n, m); NaN if unknown.
+        propensities: the probability with which each pick was picked, (n, m); NaN if unknown.
+        contexts: the features of the candidates, (n, K, d); None if the log leaves them out.
+        probabilities: the probability of each candidate to be picked, (n, K); None if only
+            `propensities` are known.
         features: the names of the d features; x0, x1, … stand for features without names.
-        names: what the log calls the decisions, n of them.
-        scores: a score of each candidate, (n, K), NaN for none; None where there are none.
-        group_columns: those of a table by name, each with its label of every group.
-        adaptive: whether decisions depend on earlier rewards, as those of a learning agent do.
-        draws_models: whether probabilities are given a draw of the model, as in posterior sampling:
-            then they do not say how probable a pick was.
-        encoder: what encoded the features, if it was read from a table.
+        names: the names of the n decisions.
+        scores: a score of each candidate, (n, K), NaN if unknown; None without scores.
+        group_columns: the group columns of a table by name, each with the label of every group.
+        adaptive: whether decisions depend on earlier rewards, as decisions of a learning agent do.
+        draws_models: whether probabilities are conditional on a draw of the model, as in posterior
+            sampling; they are not propensities then.
+        encoder: the encoder of the features, if a table was read.
         reward: the name of the reward, or None.
-        notes: what was left out or decided when it was read.
+        notes: the notices of reading, for example on lines that are left out.
     """
 
     groups: Ints
@@ -72,79 +72,70 @@ class Log:
         return len(self.groups)
 
     def __getitem__(self, rows: Any) -> Log:
-        """Some decisions: a slice, places or truth values."""
-        every = {one.name: getattr(self, one.name) for one in fields(self)}
-        arrays = {name: one for name, one in every.items() if isinstance(one, np.ndarray)}
-        arrays["names"] = np.asarray(self.names)
-        return replace(self, **{name: one[rows] for name, one in arrays.items()})
+        """Returns some decisions: a slice, places or truth values."""
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        values["names"] = np.asarray(self.names)
+        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return replace(self, **{name: array[rows] for name, array in arrays.items()})
 
     @property
     def missing(self) -> float:
-        """The share of the picks whose reward is not known."""
+        """The share of the picks without a known reward."""
         picked = self.picks >= 0
         return float((np.isnan(self.rewards) & picked).sum() / max(picked.sum(), 1))
 
     @cached_property
     def picked(self) -> NDArray[np.bool_]:
-        """Which candidates were picked, (n, K)."""
+        """Whether each candidate was picked, (n, K)."""
         return self.at_places(np.ones(self.picks.shape, np.bool_), False)
 
     @property
     def schema(self) -> Schema:
         """The properties by which an agent is compared with the log."""
-        d = len(self.features)
-        named = self.features != unnamed(d)
-        labels = tuple(map(normal, self.labels))
-        return Schema(d, self.features if named else None, self.encoder, labels, self.reward)
+        d, labels = len(self.features), tuple(map(normal, self.labels))
+        names = None if self.features == unnamed(d) else self.features
+        return Schema(d, names, self.encoder, labels, self.reward)
 
     @cached_property
     def pick_hashes(self) -> Ints:
-        """The hashes of the picks whose rewards are known, (n, 3), decision by decision."""
-        forms = [normal(label) for label in self.labels]
-        key = cache(lambda row: pool_key(forms[code] for code in row if code >= 0))
-        rows = zip(
-            np.asarray(self.names).tolist(),
-            map(tuple, self.groups.tolist()),
-            self.picks.tolist(),
-            self.rewards.tolist(),
-            [None] * len(self) if self.contexts is None else self.contexts,
-            strict=True,
-        )
-        found = [
-            pick_hashes(name, key(groups), place, reward, None if x is None else x[place])
-            for name, groups, places, rewards, x in rows
-            for place, reward in zip(places, rewards, strict=True)
-            if place >= 0 and reward == reward
-        ]
-        return np.array(found, np.int64).reshape(-1, 3)
+        """The hashes of the picks whose rewards are known, (n, 3), in order; see `pick_hashes`."""
+        forms, known = [normal(label) for label in self.labels], ~np.isnan(self.rewards)
+        key = cache(lambda codes: pool_key(forms[code] for code in codes if code >= 0))
+        rows, slots = np.nonzero(known & (self.picks >= 0))
+        places, names = self.picks[rows, slots], np.asarray(self.names)[rows].tolist()
+        pools = [key(tuple(codes)) for codes in self.groups[rows].tolist()]
+        rewards = self.rewards[rows, slots].tolist()
+        contexts = [None] * len(rows) if self.contexts is None else self.contexts[rows, places]
+        picks = zip(names, pools, places.tolist(), rewards, contexts, strict=True)
+        return np.array([pick_hashes(*pick) for pick in picks], np.int64).reshape(-1, 3)
 
     @property
     def attributes(self) -> dict[str, tuple[Ints, tuple[str, ...]]]:
-        """The numbers, (n, K), and the labels of the groups of each group column by itself."""
-        found = {}
-        for name, of_group in self.group_columns.items():
-            labels, codes = np.unique(of_group, return_inverse=True)
-            found[name] = np.append(codes, -1)[self.groups], tuple(labels.tolist())
-        return found
+        """The groups of each group column by itself: their numbers, (n, K), and labels."""
+        groups = {}
+        for name, label_of_group in self.group_columns.items():
+            labels, codes = np.unique(label_of_group, return_inverse=True)
+            groups[name] = np.append(codes, -1)[self.groups], tuple(labels.tolist())
+        return groups
 
     def at_picks(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values (n, K, …) of the picks, (n, m, …); those of place 0 at empty slots."""
+        """Gathers values (n, K, …) at the picks, (n, m, …); an empty slot gets place 0."""
         return values[np.arange(len(self))[:, None], self.picks.clip(min=0)]
 
     def at_places(self, values: NDArray[Any], empty: Any) -> NDArray[Any]:
-        """Values (n, m) of the picks at their places, (n, K), where others are empty."""
-        whole = np.full(self.groups.shape, empty, values.dtype)
+        """Scatters values (n, m) of the picks to their places, (n, K); others are `empty`."""
+        scattered = np.full(self.groups.shape, empty, values.dtype)
         filled = self.picks >= 0
-        whole[np.nonzero(filled)[0], self.picks[filled]] = values[filled]
-        return whole
+        scattered[np.nonzero(filled)[0], self.picks[filled]] = values[filled]
+        return scattered
 
     @property
     def frame(self) -> pd.DataFrame:
         """The log as a pandas table with a row for each candidate.
 
-        Its columns are `decision, group, picked, propensity, reward`, then the features and the
-        score; the propensity is that of each candidate, as far as it is known. Of shortlists,
-        `picked` is 1 for the first pick, 2 for the second, …, and 0 for the others.
+        The columns are `decision, group, picked, propensity, reward`, then the features and the
+        score. The propensity of a candidate is NaN if unknown. For shortlists, `picked` is 1 for
+        the first pick, 2 for the second, …, and 0 for the other candidates.
         """
         import pandas as pd
 
@@ -170,14 +161,13 @@ class Log:
     def to_dsjson(self, path: str | PathLike[str]) -> None:
         """Writes the log as Vowpal Wabbit's DSJSON, for `--dsjson --cb_explore_adf`.
 
-        Each decision is a line, with the reward as a negative cost. Decisions whose reward is not
-        known are left out, since the format has no word for them. Where only the propensities of
-        picks are known, those of the others are written as 0.
+        Each decision is a line, with the reward as a negative cost. Decisions without a known
+        reward are left out, since the format cannot hold them. Unknown propensities of candidates
+        that were not picked are written as 0.
 
         Raises:
-            FairbanditError: shortlists, a log without contexts or propensities, a feature whose
-                name begins with `_`, which the format keeps for itself, or a file that cannot be
-                written.
+            FairbanditError: the log has shortlists or lacks contexts or propensities, the name of a
+                feature begins with `_`, or the file cannot be written.
         """
         wrong = self.picks.shape[1] > 1 or np.isnan(self.propensities).any()
         if wrong or self.contexts is None or any(name[:1] == "_" for name in self.features):
@@ -192,13 +182,10 @@ class Log:
                 present = self.groups[n] >= 0
                 p, pick = chances[n, present].tolist(), int(self.picked[n, present].argmax())
                 order = [pick, *(place for place in range(len(p)) if place != pick)]
-                candidates = zip(self.groups[n, present], self.contexts[n, present], strict=True)
+                labels = [str(self.labels[group]) for group in self.groups[n, present]]
                 actions = [
-                    {
-                        "group": {str(self.labels[group]): 1},
-                        "x": dict(zip(self.features, x.tolist(), strict=True)),
-                    }
-                    for group, x in candidates
+                    {"group": {label: 1}, "x": dict(zip(self.features, x.tolist(), strict=True))}
+                    for label, x in zip(labels, self.contexts[n, present], strict=True)
                 ]
                 line = {
                     "_label_cost": -float(self.rewards[n, 0]),

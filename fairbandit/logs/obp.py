@@ -16,18 +16,17 @@ from fairbandit.logs.tables import Pool, log_of_pools
 NAME = "bandit feedback of obp"
 
 MOST_ACTIONS = 10_000
-"""More one-hot actions are refused: each is a candidate of every pool."""
+"""The largest number of one-hot actions, each of which is a candidate of every pool."""
 
 
 def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) -> Log:
-    """The log of a dictionary with `context, action_context, action, position, reward, pscore`.
+    """Returns the log of `context, action_context, action, position, reward, pscore`.
 
     The actions are the candidates of every pool. The features of action a in context x are its
-    action context z, x itself and all products xᵢzⱼ, so that with one-hot action contexts a linear
-    model has a θ of its own for each action; so they are without `action_context`. Where there are
-    several positions, x also has a number that is 1 or 0 for each. `pi_b`, where obp's synthetic
-    data have it, gives the probabilities of all actions. A reward that is NaN is missing.
-    `read_log` has the arguments.
+    action context z, x and all products xᵢzⱼ. Without `action_context`, z is one-hot, so that a
+    linear model has a θ for each action. If there are several positions, x has an indicator for
+    each. `pi_b` of obp's synthetic data holds the probabilities of all actions. A reward that is
+    NaN is missing. See `read_log` for the arguments.
     """
     with of_line(NAME):
         x, rewards = (np.asarray(feedback[key], np.float64) for key in ("context", "reward"))
@@ -42,12 +41,12 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
         if isinstance(labels, str) or len(labels) != k:
             raise FairbanditError(f"group: expected {k} labels, one an action; got {group}")
         if propensity and pscore is None:
-            raise FairbanditError("there is no pscore; propensity=None reads a log without it")
+            raise FairbanditError("pscore is missing; propensity=None reads a log without it")
         names = [f"x{a}" for a in range(x.shape[1])]
         seen, places = np.unique(np.zeros(n) if position is None else position, return_inverse=True)
         if len(seen) > 1:
             x = np.hstack([x, np.eye(len(seen))[places]])
-            names += [f"position={one}" for one in seen]
+            names += [f"position={value}" for value in seen]
         products = (x[:, None, :, None] * z[None, :, None, :]).reshape(n * k, -1)
         contexts = np.hstack([np.tile(z, (n, 1)), x.repeat(k, 0), products])
         chances = np.zeros((n, k))

@@ -1,12 +1,12 @@
-"""The logs that agents write: what their lines say, and the decisions that they hold.
+"""The logs that agents write.
 
 The first line is the `header`: schema, package version, the policy's config, the agent's options,
-and the hash of the file it was loaded from, if it was. Then come, in the order of the calls,
+and the hash of the file from which the agent was loaded, if any. Then come, in the order of calls,
 
     decision  ticket, time, contexts (K, d), groups, probabilities of all K, picks
-    reward    ticket, time, reward; of several picks, a list of candidates and one of rewards
-    drop      ticket, time: the reward is not waited for any more
-    observed  time, contexts, groups, actions and rewards of n rounds that others decided
+    reward    ticket, time, reward; for several picks, a list of candidates and a list of rewards
+    drop      ticket, time: the agent no longer waits for the reward
+    observed  time, contexts, groups, actions and rewards of n rounds that another system decided
 
 See `chain` for the two hashes of each line.
 """
@@ -32,21 +32,21 @@ from fairbandit.logs.tables import Pool, log_of_pools
 
 
 def is_own(path: Path) -> bool:
-    """Whether a file begins as a log of ours does."""
+    """Whether a file begins like the log of an agent."""
     with open_regular(path) as file:
         return file.read(64).startswith(b'{"kind": "header", "schema": ')
 
 
 def label(plain: Any) -> Hashable:
-    """The group label that a line holds: tuples are lists in JSON."""
+    """Returns a group label of a line; JSON holds a tuple as a list."""
     return tuple(map(label, plain)) if isinstance(plain, list) else plain
 
 
 def read_own(paths: Sequence[Path], name: str) -> Log:
-    """The decisions of the files of a log of ours.
+    """Returns the decisions in the files of an agent's log.
 
-    Left out are rounds that were observed and not decided, since nobody knows how probable their
-    picks were, and the rewards of decisions that a saved agent had made before it began a file.
+    Observed rounds are left out, since their propensities are unknown. So are rewards of decisions
+    that a saved agent had made before it began a file.
     """
     pools, headers, left_out = list[Pool](), list[Any](), Counter[str]()
     for path in paths:
@@ -67,9 +67,9 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                     tickets[ticket] = Pool(str(path), line.at.line, *parts)
                 elif kind == "reward" and (ticket in tickets or not loaded):
                     pool, rewards = tickets[ticket], record["reward"]
+                    places = record.get("candidate", pool.order)
                     if "candidate" not in record:
                         rewards = [rewards]
-                    places = record.get("candidate", pool.order)
                     for place, reward in zip(places, rewards, strict=True):
                         pool.reward(place, reward)
                 elif kind != "drop":
@@ -78,56 +78,46 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     if left_out:
         counts = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
         remark(f"{name}: some lines are left out: {counts}")
-    contexts, further = None, dict[str, Any](features=())
+    contexts, further, adaptive, draws = None, dict[str, Any](features=()), False, False
     with of_line(name):
-        options = [one["options"] for one in headers]
-        given, *others = [(one["features"], one.get("reward")) for one in options]
-        if any(one != given for one in others):
+        options = [header["options"] for header in headers]
+        shape, reward = options[0]["features"], options[0].get("reward")
+        if any((own["features"], own.get("reward")) != (shape, reward) for own in options):
             raise ValueError("its files are of agents with different features or rewards")
         if pools and all(pool.contexts is not None for pool in pools):
             contexts = np.concatenate([pool.contexts for pool in pools])
-            shape, reward = given
             encoder, names, d = described(Encoder(**shape) if isinstance(shape, dict) else shape)
             if contexts.shape[1:] != (d,):
                 raise ValueError(f"expected contexts of {d} features, got {contexts.shape[1:]}")
             further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
-    kinds = [_learning(one["config"]["estimator"]["name"]) for one in headers]
-    further["adaptive"], further["draws_models"] = map(any, zip(*kinds, strict=True))
-    return log_of_pools(pools, name, contexts, **further)
-
-
-def _learning(estimator: str) -> tuple[bool, bool]:
-    """Whether an estimator learns, and draws its models; that of an unknown plugin learns."""
-    try:
-        part = registry.lookup("estimator", estimator)
-    except FairbanditError:
-        return True, False
-    return part.learns, part.draws_models
+        for estimator in [header["config"]["estimator"]["name"] for header in headers]:
+            try:
+                part = registry.lookup("estimator", estimator)
+            except FairbanditError:  # an unknown plugin, which may learn
+                adaptive = True
+            else:
+                adaptive, draws = adaptive or part.learns, draws or part.draws_models
+    return log_of_pools(pools, name, contexts, adaptive=adaptive, draws_models=draws, **further)
 
 
 def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
-    """Writes a log anew without some decisions and their rewards; returns how many are left out.
+    """Copies a log without the decisions of some tickets, and returns how many are left out.
 
-    The new log has a chain of hashes of its own, and its first line says how many decisions were
-    erased and what the last hash of the old log was. It serves evaluations and audits, but cannot
-    be played again.
-
-    Args:
-        source: a log that an agent wrote.
-        target: the new file, which replaces one of this name.
-        tickets: of the decisions.
+    The copy has new hashes. Its first line holds the number of erased decisions and the last hash
+    of the old log. It serves evaluations and audits, but cannot be replayed. An existing file is
+    replaced.
 
     Raises:
-        FairbanditError: a file that is no log, is damaged, or cannot be written.
+        FairbanditError: the file is not a log, is damaged, or cannot be written.
     """
     first, *lines = own_lines(source)
-    gone = {line.record.get("ticket") for line in lines if line.record["kind"] == "decision"}
-    gone &= set(tickets)
-    before = (lines or [first])[-1].at.sha256
-    kept = [line.record for line in lines if line.record.get("ticket") not in gone]
+    decided = {line.record.get("ticket") for line in lines if line.record["kind"] == "decision"}
+    erased = decided & {*tickets}
+    header = {**first.record, "erased": len(erased), "before": [first, *lines][-1].at.sha256}
+    kept = [line.record for line in lines if line.record.get("ticket") not in erased]
     at = Position()
     with of_file(target, "cannot write"), written_aside(target) as file:
-        for record in [{**first.record, "erased": len(gone), "before": before}, *kept]:
+        for record in [header, *kept]:
             data, at = encoded(record, at)
             file.write(data)
-    return len(gone)
+    return len(erased)

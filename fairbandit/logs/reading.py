@@ -1,4 +1,4 @@
-"""Reads logs, whoever wrote them."""
+"""Reads logs of every kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from fairbandit.environments.columns import group_columns
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import (
     Source,
-    keep,
     listed,
     noted,
     read_batches,
@@ -24,6 +23,7 @@ from fairbandit.environments.reading import (
     read_table,
     remark,
     source_of,
+    table_of,
     texts_of,
 )
 from fairbandit.errors import FairbanditError
@@ -36,7 +36,7 @@ from fairbandit.logs.tables import Columns, encoder_of, log_of_table, outcomes
 
 TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
-"""How the files of logs are called."""
+"""The endings of the names of log files."""
 
 WORDS = dict.fromkeys(["yes", "Yes", "YES", "y", "Y"], "1")
 WORDS |= dict.fromkeys(["no", "No", "NO", "n", "N"], "0")
@@ -74,15 +74,14 @@ def read_log(
         picked: the column of 1 for the pick of each pool, 2, 3, … for further picks of a shortlist,
             and 0 for the others; or of yes and no, or true and false.
         propensity: the column of the probability with which each candidate would be picked, or of
-            that of the pick alone, in its own row or in all of its pool; None where it is unknown.
+            the pick's probability alone, in its row or in all rows of its pool; None if unknown.
         group: the column of the sensitive group, or a list of several columns; for DSJSON, the
             feature that names the group; for obp, the label of each action's group, where None
             makes each action a group of its own.
-        reward: the column of the reward, empty but for picks; and there, too, where none came.
+        reward: the column of the reward, empty except for picks, and for a missing reward.
         features: the columns of features, as a list, or a mapping or YAML file as
-            `environment.columns` takes it; None takes all others that can be features. They are
-            encoded as those of a `Table`, and so is the group. For DSJSON, a list of names or
-            namespaces.
+            `environment.columns` takes it; None takes all others that can be features. The features
+            and the group are encoded as in a `Table`. For DSJSON, a list of names or namespaces.
         score: a column of scores by which candidates were judged, for audits.
         separator, decimal: of CSV files.
         like: a log, or an encoder, whose features are taken and encoded as there; so an agent
@@ -98,8 +97,8 @@ def read_log(
         day-10) and of the lines in each.
 
     Raises:
-        FairbanditError: a file or an argument that does not fit, or a value that does not make
-            sense, with its row or line.
+        FairbanditError: a file or an argument does not fit, or a value is invalid; the message
+            names its row or line.
 
     >>> table = {"decision": [1, 1, 2, 2], "group": ["a", "b", "b", "a"], "age": [3, 4, 5, 6],
     ...          "picked": [0, 1, 1, 0], "propensity": [0.5, 0.5, 0.5, 0.5],
@@ -115,9 +114,8 @@ def read_log(
 
 
 def _read(given: Mapping[str, Any]) -> Log:
-    """The log for the arguments of `read_log`."""
-    source = given["source"]
-    how = [given[key] for key in ("separator", "decimal", "missing_values")]
+    """Returns the log for the arguments of `read_log`."""
+    source, missing = given["source"], given["missing_values"]
     if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
         return read_obp(source, **_taken("obp", given, "group", "propensity"))
     if isinstance(source, Source):
@@ -129,27 +127,22 @@ def _read(given: Mapping[str, Any]) -> Log:
         if kind == "dsjson":
             keys = "group", "features", "exclude", "like", "bad_lines"
             return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
-        tables = [read_table(one, (), True, *how) for one in paths]
+        separator = given["separator"]
+        tables = [read_table(path, (), True, separator, missing_values=missing) for path in paths]
     else:
-        path, _held = keep(source)  # which lives until the end of this call
-        tables = [read_table(path, (), True, *how)]
-    source = _together(tables)
+        tables = [source_of(table_of(source), missing_values=missing)]
     _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
-    if not len(source):
-        raise FairbanditError(f"{source.name} holds no row")
     columns, time = Columns(*(given[key] for key in Columns._fields)), given["time"]
     groups, like = group_columns(given["group"]), given["like"]
-    further = [name for name in (columns.propensity, columns.score, time) if name is not None]
-    taken = [columns.decision, columns.picked, columns.reward, *further, *groups]
-    if not all(isinstance(name, str) for name in taken):
-        raise FairbanditError(f"columns: expected their names, got {taken}")
-    if [name for name in taken if name not in source.frame] == [columns.propensity]:
-        raise FairbanditError(
-            f"{source.name} has no column {columns.propensity!r} of probabilities; propensity=NAME "
-            "names another. Without it, propensity=null (None in Python) leaves only estimates by "
-            f"a model of rewards. It has {listed([*map(repr, source.columns)])}"
-        )
-    source.need(taken)
+    taken = [name for name in (*columns, time, *groups) if name is not None]
+    required = columns.decision, columns.picked, columns.reward
+    if not all(isinstance(name, str) for name in (*required, *taken)):
+        raise FairbanditError(f"columns: expected their names, got {[*required, *taken]}")
+    source = _together(tables)
+    if not len(source):
+        raise FairbanditError(f"{source.name} holds no row")
+    unknown = "propensity=null (None in Python) reads a log without probabilities; "
+    source.need(taken, unknown if columns.propensity in {*taken} - {*source.frame} else "")
     words = source.frame.replace({columns.picked: WORDS})
     source = replace(source, frame=words, decimal=given["decimal"])
     if time is not None:
@@ -171,50 +164,48 @@ def read_pieces(
 ) -> Iterator[Log]:
     """Reads a log that is larger than memory, in pieces.
 
-    A piece of a table has about so many rows; those of a decision stand together in the table. The
-    first piece says how features are encoded, unless `like` does, so that later ones may hold no
-    other categories. A file of another kind is one piece. A table is not sorted by `time`.
+    A piece of a table has about `rows` rows; the rows of a decision must be consecutive. Unless
+    `like` is given, later pieces are encoded like the first one, and hold no other categories. A
+    file of another kind is one piece. A table cannot be sorted by `time`.
 
     Args:
         path, like, options: as for `read_log`, whose errors are raised.
-        rows: of a table, in a piece.
+        rows: the number of rows of a piece.
 
     Yields:
         Consecutive decisions.
     """
     kind, paths = _files(Path(path))
-    chosen = {"features": None, "exclude": None}  # once `like` stands in their place
-    if like is not None:
-        options |= chosen
+    if like is not None:  # which takes the place of the other choices
+        options |= {"features": None, "exclude": None}
     if kind != "table":
         yield read_log(path, like=like, **options)
         return
     if options.get("time") is not None:
         raise FairbanditError("time: the pieces of a table stay in the order of its rows")
-    for one in paths:
-        for piece in _pieces(one, rows, **options):
+    for file in paths:
+        for piece in _pieces(file, rows, **options):
             log = read_log(piece, like=like, **options)
             like = log[:0] if like is None else like
-            options |= chosen
+            options |= {"features": None, "exclude": None}
             yield log
 
 
 def is_table(path: str | PathLike[str]) -> bool:
-    """Whether a log is a table, whose features are encoded where it is read."""
+    """Whether a log is a table, whose features are encoded when it is read."""
     return _files(Path(path))[0] == "table"
 
 
 def _files(path: Path) -> tuple[str, list[Path]]:
-    """The kind of a log in a file or a folder, and its files in the natural order of names."""
+    """Returns the kind of a log and its files, in the natural order of their names."""
     paths = [path]
     if path.is_dir():
         every = sorted(path.iterdir(), key=lambda file: (natural_order(file.name), file.name))
         paths = [file for file in every if file.name.lower().endswith(ENDINGS)]
         if not paths:
             raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
-        sizes = Counter(file.stat().st_size for file in paths)
-        hashes = dict[str, Path]()
-        for file in paths:  # files of one size may be copies
+        sizes, hashes = Counter(file.stat().st_size for file in paths), dict[str, Path]()
+        for file in paths:  # only files of one size can be copies
             several = sizes[file.stat().st_size] > 1 and file.is_file()
             if several and (copy := hashes.setdefault(sha256(file), file)) != file:
                 raise FairbanditError(f"{path} holds {file.name} twice, as {copy.name}")
@@ -222,38 +213,38 @@ def _files(path: Path) -> tuple[str, list[Path]]:
             ends = f"{paths[0].name} … {paths[-1].name}"
             remark(f"{path}: {len(paths):,} files in the natural order of their names: {ends}")
         known = *ENDINGS, ".lock"
-        if others := [one.name for one in every if not one.name.lower().endswith(known)]:
+        if others := [file.name for file in every if not file.name.lower().endswith(known)]:
             remark(f"{path}: {len(others):,} other files are left out: {listed(others, 5)}")
     kinds = {
         "table" if file.name.lower().endswith(TABLES) else "agent" if is_own(file) else "dsjson"
         for file in paths
     }
     if len(kinds) > 1:
-        raise FairbanditError(f"{path} holds files of several kinds, which are no one log")
+        raise FairbanditError(f"{path} mixes several kinds of files; a folder holds one kind")
     return kinds.pop(), paths
 
 
 def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
-    """Returns the arguments that a kind of log takes; others are refused, but for defaults."""
+    """Returns the arguments that a kind of log takes; others must keep their defaults."""
     defaults: Any = read_log.__kwdefaults__
     others = [key for key in defaults if key not in takes]
     if wrong := [key for key in others if str(given[key]) != str(defaults[key])]:
         raise FairbanditError(
             f"{listed(wrong)}: a log of {kind} takes only {listed(takes) or 'a path'}"
         )
-    like, *chosen = (given[key] for key in ("like", "features", "exclude"))
+    like = given["like"]
     encoder = like.encoder if isinstance(like, Log) else like
     fits = isinstance(encoder, Encoder) if kind == "a table" else encoder is None
-    if like is not None and not (fits and chosen == [None, None]):
+    if like is not None and not (fits and given["features"] is given["exclude"] is None):
         raise FairbanditError(
-            "like: expected a log or an encoder, and neither features nor exclude beside it; for a "
-            "table, one that was read from a table; for DSJSON, a log of DSJSON"
+            "like: expected a log or an encoder, without features and exclude; a table needs an "
+            "encoder or a log that was read from a table, and DSJSON a log of DSJSON"
         )
     return {key: given[key] for key in takes}
 
 
 def _by_time(source: Source, time: str, decision: str) -> Source:
-    """The rows of a table in the order of a column that is the same in all rows of a decision."""
+    """Sorts the rows of a table by a column that is constant within a decision."""
     import pandas as pd
 
     if source.fits(time).all():
@@ -269,24 +260,24 @@ def _by_time(source: Source, time: str, decision: str) -> Source:
 
 
 def _together(tables: Sequence[Source]) -> Source:
-    """All rows of some tables, each with the name of its file."""
+    """Concatenates tables; the index holds the name of each row's file."""
     import pandas as pd
 
     first, *others = tables
-    if any(not one.frame.dtypes.equals(first.frame.dtypes) for one in others):
+    if any(not table.frame.dtypes.equals(first.frame.dtypes) for table in others):
         raise FairbanditError(f"{first.name} and other files have different columns, or types")
-    return replace(first, frame=pd.concat({one.name: one.frame for one in tables}))
+    return replace(first, frame=pd.concat({table.name: table.frame for table in tables}))
 
 
 def _pieces(path: Path, rows: int, decision: str = "decision", **options: Any) -> Iterator[Source]:
-    """The rows of a table in pieces that cut no decision, unless its rows stand apart."""
+    """Yields the rows of a table in pieces of whole decisions, if their rows are consecutive."""
     separator, missing_values = options.get("separator", ","), options.get("missing_values")
     batches = read_batches(path, read_header(path, separator), separator, rows)
     first, rest = 0, next(batches)
     source_of(rest, str(path)).need([decision])
     for batch in batches:
         rest = pa.concat_tables([rest, batch])
-        end = pc.index(rest[decision], rest[decision][-1]).as_py()  # which may go on
+        end = pc.index(rest[decision], rest[decision][-1]).as_py()  # this decision may go on
         if end > 0 and len(rest) >= rows:
             yield source_of(rest[:end], str(path), first, missing_values)
             first, rest = first + end, rest[end:]

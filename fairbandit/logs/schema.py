@@ -1,10 +1,9 @@
-"""Schemas, by which an agent and a log are compared where they meet, and hashes of decisions.
+"""Schemas, which an agent and a log are compared by, and hashes that recognise decisions.
 
-A decision is recognised by its picks whose rewards are known. Each pick has three hashes: of its
-outcome, which is the labels of the pool in their order, the place picked and the reward; of the
-outcome and the name of the decision; and of its context, in single precision. So a pick is
-recognised in copies, exports and logs with erased decisions, where rewards are rounded or in other
-units, and where features are encoded anew or decisions are renamed.
+A pick whose reward is known has three hashes: of its outcome, which is the labels of its pool in
+order, its place and its reward; of the outcome and the decision's name; and of its context in
+single precision. One of them survives in copies, exports and logs with erased decisions, if rewards
+are rounded or in other units, if features are encoded anew, or if decisions are renamed.
 """
 
 from __future__ import annotations
@@ -27,32 +26,31 @@ from fairbandit.labels import normal
 NONE = np.zeros((0, 3), np.int64)
 
 KEPT = 1_024
-"""How many hashes an agent remembers: the least of all, which are a random sample of them."""
+"""The number of hashes that an agent keeps: the least ones, which are a random sample."""
 
 
 def unnamed(width: int) -> tuple[str, ...]:
-    """Placeholders for the names of d features that have none: x0, x1, …"""
+    """Returns placeholders for the names of features: x0, x1, …"""
     return tuple(f"x{column}" for column in range(width))
 
 
 def described(given: Encoder | Sequence[str] | int) -> tuple[Encoder | None, Any, int]:
-    """The encoder and the names of some features, None where there are none, and their number."""
+    """Returns the encoder, the names and the number of features; None if unknown."""
     if isinstance(given, int):
         return None, None, given
-    encoder = given if isinstance(given, Encoder) else None
     names = tuple(given.names if isinstance(given, Encoder) else given)
-    return encoder, names, len(names)
+    return given if isinstance(given, Encoder) else None, names, len(names)
 
 
 def pool_key(forms: Iterable[str]) -> str:
-    """A hash of the labels of a pool, in their normal forms and in their order."""
+    """Returns a hash of the normal forms of a pool's labels, in order."""
     return blake2b("\n".join(forms).encode(), digest_size=8).hexdigest()
 
 
 def pick_hashes(
     name: Any, pool: str, place: int, reward: float, context: NDArray[np.float64] | None
 ) -> tuple[int, int, int]:
-    """The hashes of a pick: of its outcome, of this with the decision's name, of its context."""
+    """Returns the hashes of a pick's outcome, named outcome and context."""
     outcome = f"{pool} {place} {reward + 0.0:.9g}".encode()  # digits that survive as text
     x = b"" if context is None else (context + 0.0).clip(-3e38, 3e38).astype(np.float32).tobytes()
     return _hash(outcome), _hash(b"%s %s" % (outcome, normal(name).encode())), _hash(x)
@@ -63,69 +61,65 @@ def _hash(data: bytes) -> int:
 
 
 class Learned(NamedTuple):
-    """The decisions whose rewards an agent has learned, as hashes; a value of bounded size.
+    """Hashes of the picks whose rewards an agent has learned, a value of bounded size.
 
     Attributes:
-        picks: how many picks there were.
-        least: the least hashes of these picks, (n, 3), in memory that is never written to.
-        latest: hashes that have not been merged into `least` yet.
+        picks: the number of picks.
+        kept: the hashes of the picks with the least named outcomes, (n, 3).
     """
 
     picks: int = 0
-    least: NDArray[np.int64] = NONE
-    latest: tuple[tuple[int, int, int], ...] = ()
+    kept: NDArray[np.int64] = NONE
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
-        """The value that gave a state; a `ValueError` if none does."""
+        """Returns the value with a given `state`; raises a `ValueError` if there is none."""
         read = fitted(state, cls().state())
         return cls(read["picks"], read["hashes"].numpy())
 
     def state(self) -> dict[str, Any]:
-        """The value as plain data."""
+        """Returns the value as plain data."""
         return {"picks": self.picks, "hashes": torch.from_numpy(self.kept)}
 
-    @property
-    def kept(self) -> NDArray[np.int64]:
-        """The hashes that are kept, (n, 3)."""
-        return np.concatenate([self.least, np.array(self.latest, np.int64).reshape(-1, 3)])
-
     def add(self, hashes: Iterable[tuple[int, int, int]] | NDArray[np.int64]) -> Learned:
-        """With further picks."""
-        new = tuple(hashes)
-        grown = Learned(self.picks + len(new), self.least, self.latest + new)
-        if len(grown.latest) <= 64:
-            return grown
-        every = grown.kept
-        return Learned(grown.picks, every[every[:, 1].argsort(kind="stable")[:KEPT]])
+        """Returns the value with further picks."""
+        new = np.array([*hashes], np.int64).reshape(-1, 3)
+        picks, every = self.picks + len(new), self.kept
+        if len(every) == KEPT:  # most picks change nothing any more
+            new = new[new[:, 1] < every[:, 1].max()]
+        if len(new):
+            every = np.concatenate([every, new])
+        if len(every) > KEPT:
+            every = every[every[:, 1].argsort(kind="stable")[:KEPT]]
+        return Learned(picks, every)
 
     def recognised(self, hashes: NDArray[np.int64]) -> str:
-        """Counts the picks of a log that were learned from, if chance does not explain them.
+        """Describes how many picks of a log were learned from, or "" if chance explains them.
 
-        The chance that two picks have an equal hash is estimated by how often two picks of the log
-        have; the names of two picks are taken to be equal.
-
-        Args:
-            hashes: of the n picks, (n, 3).
-
-        Returns:
-            The count as words for a message, or "".
+        The chance of equal hashes is their frequency among pairs of the log's n picks, (n, 3), and
+        among pairs of the picks that are kept; names are taken to be equal.
         """
-        n, kept = len(hashes), self.kept
-        if not n or not len(kept):
+        n = len(hashes)
+        if not n or not len(self.kept):
             return ""
-        share, of_name = len(kept) / self.picks, 0.0
-        for own, other in zip(hashes.T, kept.T, strict=True):
-            counts = np.unique(own, return_counts=True)[1]
-            alike = float((counts * (counts - 1)).sum()) / max(n * (n - 1), 1)
+        kept = np.unique(self.kept, axis=0)  # a pick that was learned twice is no chance
+        share, of_name = len(self.kept) / self.picks, 0.0
+        for logged, known in zip(hashes.T, kept.T, strict=True):
+            # equal hashes are kept or left out together, so that pairs of a sample have more of them
+            alike = max(_pairs(logged), share * _pairs(known))
             chance = min(1.0, alike * len(kept) + of_name)
-            of_name = alike * share  # of the outcome, which the next hash reads with the name
-            found = int(np.isin(own, other).sum())
-            if found > n * chance + 4 * math.sqrt(n * chance) + 2:
-                return f"{found:,} of its {n:,} picks with a reward" + (
-                    f" (of a sample of {share:.1%})" if share < 1 else ""
-                )
+            of_name = alike * share  # the next hash adds the name to the outcome
+            count = int(np.isin(logged, known).sum())
+            if count > n * chance + 4 * math.sqrt(n * chance) + min(n - 1, 4):
+                sample = f" (of a sample of {share:.1%})" if share < 1 else ""
+                return f"{count:,} of its {n:,} picks with a reward{sample}"
         return ""
+
+
+def _pairs(hashes: NDArray[np.int64]) -> float:
+    """The frequency of equal hashes among pairs of hashes."""
+    counts, n = np.unique(hashes, return_counts=True)[1], len(hashes)
+    return float((counts * (counts - 1)).sum()) / max(n * (n - 1), 1)
 
 
 class Schema(NamedTuple):
@@ -133,11 +127,11 @@ class Schema(NamedTuple):
 
     Attributes:
         width: the number d of features.
-        names: of the features, in order; None for arrays without names.
-        encoder: the encoder that made them of a table, or None.
+        names: the names of the features in order; None for arrays without names.
+        encoder: the encoder that made the features of a table, or None.
         labels: the normal forms of the groups' labels.
-        reward: the name of the reward, or None where it has none.
-        decisions: those that an agent has learned from; None for a log.
+        reward: the name of the reward, or None.
+        decisions: the decisions that an agent has learned from; None for a log.
     """
 
     width: int
@@ -148,33 +142,23 @@ class Schema(NamedTuple):
     decisions: Learned | None = None
 
     def check_log(self, log: Schema, hashes: NDArray[np.int64], name: str) -> Iterator[str]:
-        """Compares the schema of an agent with the schema of a log that it is to decide.
+        """Compares an agent's schema with the schema and the hashes, (n, 3), of a log's picks.
 
-        Args:
-            log: the schema of the log.
-            hashes: of its picks, (n, 3).
-            name: what messages call the agent.
-
-        Yields:
-            Notes on features that cannot be compared, or differences that do no harm.
-
-        Raises:
-            FairbanditError: other features or another order, another encoder, a group that the
-                agent does not know, or decisions that it has learned from.
+        Yields notes on features that cannot be compared, and on harmless differences; any other
+        difference raises a `FairbanditError`. Messages call the agent by `name`.
         """
-        if None not in (self.names, log.names):
-            if self.names != log.names:
-                raise FairbanditError(
-                    f"{name} takes the features {_names(self)}, and the log has {_names(log)}; "
-                    "read the log with like=… or features=[…] so that it has these, in this order"
-                )
-        elif self.width != log.width:
+        if self.names and log.names and self.names != log.names:
+            raise FairbanditError(
+                f"{name} takes the features {_names(self)}, and the log has {_names(log)}; read "
+                "the log with like=… or features=[…] so that it has these, in this order"
+            )
+        if self.width != log.width:
             raise FairbanditError(
                 f"{name} takes {self.width} features, and the log has {log.width}: {_names(log)}"
             )
-        else:
+        if None in (self.names, log.names):
             which = "the log's" if log.names is None else f"{name}'s"
-            yield f"{which} features have no names: they are compared by their number alone"
+            yield f"{which} features have no names, so that only their number is compared"
         if (self.encoder is None) != (log.encoder is None):
             yield f"{name} and the log: only one of them says how its features are standardised"
         elif self.encoder != log.encoder:
@@ -182,7 +166,7 @@ class Schema(NamedTuple):
                 f"{name} takes features standardised by another table than the log: read the log "
                 "as read_log(…, like=agent.encoder), or like the log that the agent learned from"
             )
-        unknown = [repr(one) for one in log.labels if one not in self.labels]
+        unknown = [repr(label) for label in log.labels if label not in self.labels]
         if unknown and self.labels:
             raise FairbanditError(
                 f"the log has groups that {name} does not know: {listed(unknown)}; it knows "
@@ -190,13 +174,14 @@ class Schema(NamedTuple):
             )
         if None not in (self.reward, log.reward) and self.reward != log.reward:
             yield f"{name} has learned from {self.reward!r}, and the log's reward is {log.reward!r}"
-        if self.decisions and (found := self.decisions.recognised(hashes)):
+        if self.decisions and (known := self.decisions.recognised(hashes)):
             raise FairbanditError(
-                f"{name} has learned from this log, which would flatter it: {found} are known to "
-                "it. Judge it by decisions that it has not seen, or give its policy, which is "
-                "trained on a part of the log"
+                f"{name} has learned from this log, which would flatter it: it knows {known}. "
+                "Judge it by other decisions, or give its policy, which is trained on a part of "
+                "the log"
             )
 
 
-def _names(one: Schema) -> str:
-    return listed([*map(repr, one.names)]) if one.names else "x0, x1, … without names"
+def _names(schema: Schema) -> str:
+    names = schema.names
+    return listed([*map(repr, names)]) if names else "x0, x1, … without names"

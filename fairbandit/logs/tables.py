@@ -1,4 +1,4 @@
-"""The common form of all logs: a table with one row for each candidate, which is checked here."""
+"""The common form of all logs: a table with a row for each candidate, which is checked here."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from fairbandit.environments.columns import (
     resolve_columns,
 )
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.reading import LARGEST, Source, listed, remark
+from fairbandit.environments.reading import LARGEST, Source, listed, remark, texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED, coded, normal, spellings
 from fairbandit.logs.log import Floats, Ints, Log
 
 MOST_OFF = 0.05
-"""A pool's probabilities sum to the number of picks up to this much a pick, however rounded."""
+"""The largest error of the sum of a pool's probabilities, for each pick, however they round."""
 
 SINGLE = 1e-6
-"""The largest excess over 1 of a probability of single precision."""
+"""The largest excess over 1 of a probability in single precision."""
 
 
 class Columns(NamedTuple):
-    """The names of columns; None if there is none."""
+    """The names of the columns with a role, or None."""
 
     decision: str
     picked: str
@@ -43,94 +43,83 @@ class Columns(NamedTuple):
 def encoder_of(
     source: Source, taken: Sequence[str], groups: Sequence[str], features: Any, exclude: list[str]
 ) -> Encoder:
-    """The encoder of a table's groups and of its features, which are none of the taken columns."""
+    """Returns the encoder of a table's groups and of its features, which have no other role."""
     chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
-    source.need(chosen or ())
-    if roles := [repr(name) for name in chosen or () if name in taken and name not in groups]:
-        raise FairbanditError(f"features: {listed(roles)} have another role in the log")
-    if by_name := isinstance(features, (list, tuple)):
-        taken = [*taken, *(name for name in source.columns if name not in features)]
-    remedy = "" if by_name else "features=[…] chooses others"
-    found, left_out = resolve_columns(source, chosen, taken, exclude, remedy)
-    if by_name:
-        for name in features:
-            if name not in found:
-                reason = left_out.get(name, "there is no such column, or it has another role")
-                raise FairbanditError(f"{source.name}, column {name!r} is no feature: {reason}")
-        found = {name: found[name] for name in features}
+    names = [*(chosen or texts_of("features", features))]
+    source.need(names)
+    roles = {*taken} - {*(groups if chosen else ())}
+    if wrong := [repr(name) for name in names if name in roles]:
+        raise FairbanditError(f"features: {listed(wrong)} have another role in the log")
+    if features is not None:
+        taken = [*taken, *(name for name in source.columns if name not in names)]
+    remedy = "features=[…] chooses others" if features is None else ""
+    specs, left_out = resolve_columns(source, chosen, taken, exclude, remedy)
+    if wrong := [f"{name!r} ({left_out[name]})" for name in names if name in left_out]:
+        raise FairbanditError(f"{source.name}: {listed(wrong)} cannot be features")
+    columns = {name: specs[name] for name in names or specs if name in specs}
     of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), (), exclude)
-    return Encoder.fitted({**found, **of_groups}, source, bias=True)
+    return Encoder.fitted({**columns, **of_groups}, source, bias=True)
 
 
 def outcomes(source: Source, picked: str, taken: Sequence[str]) -> list[str]:
-    """The columns that repeat the picks, or are known of picks alone, as outcomes are."""
-    picks = source.numbers(picked)
-    found = [
-        name
-        for name in source.frame
-        if name not in taken
-        and (
-            (source.gaps(name) == (picks == 0)).all()
-            or (source.fits(name).all() and np.array_equal(source.numbers(name), picks))
-        )
-    ]
-    if found:
-        names = listed([*map(repr, found)])
-        remark(
-            f"{source.name}: columns that are outcomes, known of picks alone, are left out: {names}"
-        )
-    return found
+    """Returns the columns that repeat the picks or are known of picks alone, as outcomes are."""
+    picks, others = source.numbers(picked), [name for name in source.frame if name not in taken]
+    partial = [name for name in others if (source.gaps(name) == (picks == 0)).all()]
+    numeric = [name for name in others if name not in partial and source.fits(name).all()]
+    copies = [name for name in numeric if np.array_equal(source.numbers(name), picks)]
+    if names := partial + copies:
+        shown = listed([*map(repr, names)])
+        remark(f"{source.name}: outcomes, which are known of picks alone, are left out: {shown}")
+    return names
 
 
 def log_of_table(
     source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder, like: bool
 ) -> Log:
-    """The log that a table holds; an error names the first row that is not valid.
-
-    Args:
-        source, columns, groups: the table, and the columns with a role in it.
-        encoder: makes the features.
-        like: whether the encoder is that of another table.
-    """
+    """Returns the log of a table; `like` says that the encoder was fitted to another table."""
     import pandas as pd
 
     for name in (columns.decision, *groups):
         source.require(name, ~source.gaps(name), "a value")
-    codes, every = pd.factorize(source.joined(groups).labels(JOINED.join(groups)), sort=True)
+    codes, labels = pd.factorize(source.joined(groups).labels(JOINED.join(groups)), sort=True)
     rows = np.unique(codes, return_index=True)[1]
-    by_group = {name: tuple(source.labels(name)[rows].tolist()) for name in groups}
-    further: dict[str, Any] = {"group_columns": by_group, "reward": columns.reward}
-    further |= {"features": encoder.names, "encoder": encoder}
     contexts, counts = encoder(source), {name: source.gaps(name).sum() for name in encoder.columns}
     if gaps := [f"{count:,} of {name!r}" for name, count in counts.items() if count]:
         remark(f"{source.name}: missing cells of features get the feature's mean: {listed(gaps)}")
-    decisions = source.frame[columns.decision].nunique()
-    if like and (strange := _strange(contexts, encoder, decisions)):
+    if like:
+        _note_shifts(source, contexts, encoder, source.frame[columns.decision].nunique())
+    return _log_of(
+        source,
+        columns,
+        (codes, tuple(labels)),
+        contexts,
+        group_columns={name: tuple(source.labels(name)[rows].tolist()) for name in groups},
+        reward=columns.reward,
+        features=encoder.names,
+        encoder=encoder,
+    )
+
+
+def _note_shifts(source: Source, contexts: Floats, encoder: Encoder, n: int) -> None:
+    """Notes numbers whose mean or deviation is far from the table that standardises them.
+
+    The candidates of a decision may be alike, so that n counts decisions and not rows.
+    """
+    names, means, stds = encoder.names, contexts.mean(0), contexts.std(0)
+    chance, ratios = 4 / math.sqrt(n), np.abs(np.log2(stds.clip(1e-9)))
+    far = (np.abs(means) > max(0.2, chance)) | (ratios > max(0.25, chance))
+    shifted = far & np.isin(names, encoder.columns) & (stds > 0)
+    rows = [(names[at], means[at], stds[at]) for at in np.flatnonzero(shifted)]
+    if texts := [f"{name!r} (mean {mean:.3g}, std {std:.3g})" for name, mean, std in rows]:
         remark(
             f"{source.name}: features differ from the table by which they are standardised, by "
-            f"other units, swapped columns or a drift: {listed(strange)}"
+            f"other units, swapped columns or a drift: {listed(texts)}"
         )
-    return _log_of(source, columns, (codes, tuple(every)), contexts, **further)
-
-
-def _strange(contexts: Floats, encoder: Encoder, n: int) -> list[str]:
-    """The numbers, standardised by another table, whose mean or deviation is far from its own.
-
-    Candidates of one of the n decisions may be alike, so that decisions count and not rows.
-    """
-    names, numbers = encoder.names, np.isin(encoder.names, encoder.columns)
-    means, stds = contexts.mean(0), contexts.std(0)
-    chance, wider = 4 / math.sqrt(n), np.abs(np.log2(stds.clip(1e-9)))
-    far = (np.abs(means) > max(0.2, chance)) | (wider > max(0.25, chance))
-    rows = zip(names, means, stds, far & numbers & (stds > 0), strict=True)
-    return [
-        f"{name!r} (mean {mean:.3g}, std {std:.3g})" for name, mean, std, found in rows if found
-    ]
 
 
 @dataclass
 class Pool:
-    """A decision as a line of a file holds it: its K candidates, and the places of its picks."""
+    """The decision of a line: its K candidates, and the places of its picks."""
 
     file: str
     line: int
@@ -142,49 +131,49 @@ class Pool:
 
     def __post_init__(self) -> None:
         k = len(self.labels)
-        if {k, len(self.propensities), k if self.contexts is None else len(self.contexts)} != {k}:
-            raise ValueError(f"expected all parts of {k} candidates")
-        hash(tuple(self.labels))  # a TypeError, if a label is an object of JSON
-        self.propensities = [number(one, "a propensity") for one in self.propensities]
+        contexts = [0] * k if self.contexts is None else self.contexts
+        if not len(self.propensities) == len(contexts) == k > 0:
+            raise ValueError("expected labels, propensities and contexts of the same candidates")
+        hash(tuple(self.labels))  # raises a TypeError for a JSON object
+        self.propensities = [number(p, "a propensity") for p in self.propensities]
         self.order = {range(k).index(pick): slot for slot, pick in enumerate(self.picks, 1)}
         self.rewards = dict[int, float]()
 
     def reward(self, place: int, reward: Any) -> None:
         """Adds the reward of the pick at a place."""
         if place not in self.order or place in self.rewards:
-            raise ValueError(f"the reward of candidate {place!r} came already, or it is no pick")
+            raise ValueError(f"candidate {place!r} has a reward already, or was not picked")
         self.rewards[place] = number(reward, "a reward")
 
     def rows(self) -> Iterator[tuple[float, float, float, float]]:
-        """Line, number of the pick, propensity and reward of each candidate."""
+        """Yields the line, the number of the pick, the propensity and the reward by candidate."""
         for place, propensity in enumerate(self.propensities):
             order, reward = self.order.get(place, 0), self.rewards.get(place, math.nan)
             yield self.line, order, propensity, reward
 
 
 def number(value: Any, name: str) -> float:
-    """A number of a line; anything else, or one that is too large, raises `ValueError`."""
-    found = float(value) if isinstance(value, (int, float)) else math.nan
-    if not abs(found) <= LARGEST:
-        raise ValueError(f"{name} is {str(value)[:50]}, and no number of at most {LARGEST:g}")
-    return found
+    """Returns a number of a line; raises `ValueError` for any other or too large value."""
+    result = float(value) if isinstance(value, (int, float)) else math.nan
+    if not abs(result) <= LARGEST:
+        raise ValueError(f"{name} is {str(value)[:50]}, not a number of at most {LARGEST:g}")
+    return result
 
 
 def log_of_pools(
     pools: Sequence[Pool], name: str, contexts: Floats | None, unit: str = "line", **further: Any
 ) -> Log:
-    """The log of decisions that lines hold, with the contexts of all their R candidates, (R, d)."""
+    """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d)."""
     import pandas as pd
 
     if not pools:
         raise FairbanditError(f"{name} holds no decision")
     columns = Columns("decision", "picked", "propensity", "reward", None)
-    frame = pd.DataFrame([row for pool in pools for row in pool.rows()], dtype=np.float64)
-    frame.columns = columns[:4]
+    rows = [row for pool in pools for row in pool.rows()]
+    frame = pd.DataFrame(rows, columns=columns[:4], dtype=np.float64)
     files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
-    every = [label for pool in pools for label in pool.labels]
-    codes, groups = coded(every, {})
+    codes, groups = coded([label for pool in pools for label in pool.labels], {})
     further["names"] = [pool.name for pool in pools]
     source = Source(name, list(frame), frame, unit=unit)
     return _log_of(source, columns, (codes, spellings(groups)), contexts, **further)
@@ -193,7 +182,7 @@ def log_of_pools(
 def _log_of(
     source: Source, columns: Columns, groups: tuple[Ints, Any], contexts: Any, **further: Any
 ) -> Log:
-    """The log of the candidates of a table, whose cells are checked here, whoever wrote it."""
+    """Returns the log of a table of candidates after checking its cells."""
     import pandas as pd
 
     cells, files = source.frame[columns.decision], source.frame.index.get_level_values(0)
@@ -208,14 +197,14 @@ def _log_of(
     sizes = np.bincount(groups[0], minlength=len(groups[1])).tolist()
     check_groups(f"{source.name}, the group", dict(zip(map(normal, groups[1]), sizes, strict=True)))
     chances = _chances(source, columns.propensity, codes, is_pick)
-    if contexts is not None and contexts.shape[1] > codes.max(initial=0):
-        remark(
-            f"{source.name}: {contexts.shape[1]:,} features are more than the decisions: ids or "
-            "names may be among them; exclude=[…] leaves columns out"
-        )
     if contexts is not None:
         finite = np.asarray((np.abs(contexts) <= LARGEST).all(1))
         source.require(columns.decision, finite, f"features of at most {LARGEST:g}")
+        if contexts.shape[1] > codes.max(initial=0):
+            remark(
+                f"{source.name}: {contexts.shape[1]:,} features are more than the decisions: ids "
+                "or names may be among them; exclude=[…] leaves columns out"
+            )
     scores = None if columns.score is None else source.numbers(columns.score)
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
     pools, picks = (codes, places), (codes[is_pick], order[is_pick].astype(np.int64) - 1)
@@ -230,80 +219,81 @@ def _log_of(
         scores=_spread(scores, pools, np.nan),
         **{"names": cells[places == 0].tolist(), **further},
     )
-    _check_repeats(log, files[places == 0].to_numpy())
+    _note_repeats(log, source.name)
     return log
 
 
-def _check_repeats(log: Log, files: NDArray[Any]) -> None:
-    """Refuses a log in which decisions of a file recur with their names; notes equal decisions.
+def _note_repeats(log: Log, name: str) -> None:
+    """Notes decisions that equal an earlier one, unless by chance.
 
-    `files` names the file of each of the n decisions, (n,).
+    Decisions that are alike by chance recur at many distances, and copies at a single distance or
+    under the same name.
     """
     import pandas as pd
 
     draws, n = np.random.default_rng(0), len(log)
-    parts = (log.groups, log.picks, log.rewards, log.propensities, log.contexts)
-    content = np.zeros(n, np.uint64)
-    for part in parts:
+    hashes = np.zeros(n, np.uint64)  # a random linear function of all bits
+    for part in (log.groups, log.picks, log.rewards, log.propensities, log.contexts):
         if part is not None and part.size:
             words = np.ascontiguousarray(part).reshape(n, -1).view(np.uint64)
-            content += words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
-    named = pd.DataFrame({"content": content, "name": np.asarray(log.names)})
-    again, (_, first, which, counts) = named.duplicated(), np.unique(content, True, True, True)
-    share = again.groupby(files).mean()
-    alike = (counts * (counts - 1)).sum() / max(n * (n - 1), 1)  # of two decisions, by chance
-    twice = share.max() > alike + 0.4 * (1 - alike)
-    if twice and again.sum() >= FEW and named["name"].nunique() > n / 4:
-        raise FairbanditError(
-            f"{share.idxmax()}: {share.max():.0%} of its decisions recur in the log, by name"
-        )
-    lags = (np.arange(n) - first[which])[np.arange(n) != first[which]]
-    # decisions that are alike by chance recur at many distances, and copies at one distance
-    if len(lags) >= max(FEW, n / 100) and np.bincount(lags).max() > max(FEW, len(lags) / 5):
+            hashes += words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
+    _, first, which, counts = np.unique(hashes, True, True, True)
+    distances = np.arange(n) - first[which]
+    repeats = distances[distances > 0]
+    frame = pd.DataFrame({"name": np.asarray(log.names), "hash": hashes})
+    recurring, copies = frame["name"].duplicated().sum(), frame.duplicated().sum()
+    alike = (counts * (counts - 1)).sum() / max(n * (n - 1), 1)  # the chance for two decisions
+    named = recurring < 0.75 * n and copies > (0.4 + 0.6 * alike) * recurring
+    shifted = np.bincount(repeats).max(initial=0) > max(FEW, len(repeats) / 5)
+    if len(repeats) >= max(FEW, n / 100) and (named or shifted):
         remark(
-            f"{files[0]}: {len(lags):,} of {n:,} decisions equal an earlier one in all that is "
-            "logged; where they are the same decisions, intervals are too narrow"
+            f"{name}: {len(repeats):,} of {n:,} decisions equal an earlier one in all that is "
+            "logged; if they are the same decisions, intervals are too narrow"
         )
 
 
 def _spread(values: Any, at: tuple[Ints, Ints], empty: float) -> Any:
-    """Values (R, …) at their decisions and places, (n, K, …); None stays None."""
+    """Places values (R, …) at their decisions and places, (n, K, …); None stays None."""
     if values is None:
         return None
     decisions, places = at
-    shape = decisions.max() + 1, places.max() + 1, *values.shape[1:]
-    whole = np.full(shape, empty, values.dtype)
-    whole[at] = values
-    return whole
+    array = np.full((decisions.max() + 1, places.max() + 1, *values.shape[1:]), empty, values.dtype)
+    array[at] = values
+    return array
 
 
 def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
-    """The propensities of all rows if all are known, and else those of the picks; NaN elsewhere."""
+    """Returns the propensities of all rows if all are known; otherwise NaN except for picks."""
     if name is None:
-        lost = "ips, snips, dr and win cannot be estimated, and direct estimates rest on a model"
-        remark(f"{source.name} has no propensities: {lost} of the rewards alone")
+        remark(
+            f"{source.name}: propensities are unknown: ips, snips, dr and win cannot be estimated, "
+            "and direct estimates rest on a model of the rewards alone"
+        )
         return np.full(len(source), np.nan)
     chances = source.numbers(name)
     known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)
     good = np.where(is_pick, in_range & (chances > 0), in_range | ~known)
     source.require(name, good, "a probability, above 0 for the pick")
     chances = chances.clip(max=1)
-    of_pick = np.where(is_pick, chances, 0.0)
-    if known.all():
-        picks, unit = np.bincount(codes, is_pick), rounding_unit(chances)
-        beyond = np.abs(np.bincount(codes, chances) - picks)
-        allowed = np.maximum(unit * np.bincount(codes), 0.001 * picks)  # or of few digits
-        near = beyond <= np.minimum(allowed, MOST_OFF * picks) + SINGLE
-        alone = (chances == np.bincount(codes, of_pick)[codes]).all() or (chances == of_pick).all()
-        expected = f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and "
-        source.require(name, near[codes] | alone, f"{expected}{MOST_OFF:g}, or the pick's alone")
-        if near.all():
-            return chances
-    return np.where(is_pick, chances, np.nan)
+    of_picks = np.where(is_pick, chances, np.nan)
+    if not known.all():
+        return of_picks
+    picks, unit, sums = (
+        np.bincount(codes, is_pick),
+        rounding_unit(chances),
+        np.bincount(codes, chances),
+    )
+    allowed = np.maximum(unit * np.bincount(codes), 0.001 * picks)  # or of few digits
+    near = np.abs(sums - picks) <= np.minimum(allowed, MOST_OFF * picks) + SINGLE
+    own = np.nan_to_num(of_picks)
+    alone = (chances == np.bincount(codes, own)[codes]).all() or (chances == own).all()
+    expected = f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and "
+    source.require(name, near[codes] | alone, f"{expected}{MOST_OFF:g}, or the pick's alone")
+    return chances if near.all() else of_picks
 
 
 def rounding_unit(chances: Floats) -> float:
-    """The largest error of numbers that were rounded to as many decimals as these have, or 0."""
+    """Returns the largest error of numbers rounded to as many decimals as these have, or 0."""
     known = chances[~np.isnan(chances)]
     for decimals in range(1, 9):
         if np.allclose(known, known.round(decimals), rtol=0, atol=1e-12):

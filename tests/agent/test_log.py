@@ -84,7 +84,7 @@ def test_one_flipped_bit_anywhere_is_named(log: Path, tmp_path: Path) -> None:
         changed[at] ^= 1 << draws.randrange(8)
         damaged.write_bytes(changed)
         number = whole[:at].count(b"\n") + 1
-        with pytest.raises(FairbanditError, match=rf"line {number}\b|no log of an agent"):
+        with pytest.raises(FairbanditError, match=rf"line {number}\b|not a log of an agent"):
             replay(damaged)
     lines = whole.splitlines(keepends=True)
     for other in (lines[:4] + lines[5:], [*lines[:4], lines[5], lines[4]], [*lines, lines[3]]):

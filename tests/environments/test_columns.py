@@ -159,7 +159,7 @@ def test_a_file_stands_for_its_mapping(tmp_path):
         ("job: 5\n", "environment.columns.job: expected null (a number), category"),
         ("job: {codes: [1], refs: [0]}\n", "expected null (a number), category"),
         ("smoker: [yes, no]\n", "codes are all numbers or all texts (in quotes)"),
-        ("job: {codes: [1], reference: [1.0]}\n", "no two of them are equal"),
+        ("job: {codes: [1], reference: [1.0]}\n", "and are distinct"),
         ("age:\njob: [1\n", "cannot be read as YAML: while parsing a flow sequence"),
         ("age:\nage:\n", "found duplicate key age"),
         ("- age\n", "environment.columns must be a mapping"),
@@ -182,7 +182,7 @@ def test_columns_that_are_no_mapping(chosen: Any) -> None:
         chosen_columns(chosen)
 
 
-def test_columns_that_may_be_none_are_noticed(tmp_path, caplog):
+def test_columns_that_may_be_ids_or_names_are_noticed(tmp_path, caplog):
     """Ids and names become features with a notice; `exclude` leaves them out without one."""
     table = cells(
         id=lambda row: 1000 + row,

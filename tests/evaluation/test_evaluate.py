@@ -102,9 +102,9 @@ def test_looks_at_a_growing_log_are_of_one_martingale():
 CHANCES = random_log(400).propensities
 
 REFUSED: list[tuple[str, float, dict[str, Any]]] = [
-    ("75.0% of its probability has no support", 0.75, {}),
-    ("given a draw of the model", 0, {"draws_models": True}),
-    ("no propensities", math.nan, {"probabilities": None, "propensities": CHANCES * math.nan}),
+    ("75.0% of its probability lacks support", 0.75, {}),
+    ("conditional on a draw of the model", 0, {"draws_models": True}),
+    ("lacks propensities", math.nan, {"probabilities": None, "propensities": CHANCES * math.nan}),
     ("mean weight is 0.", math.nan, {"probabilities": None, "propensities": np.sqrt(CHANCES)}),
 ]
 """Why weighted estimates are refused, the share without support, and what such logs differ in."""
@@ -168,7 +168,7 @@ def test_a_group_that_was_never_picked_makes_direct_a_guess():
     for rewards, guess in ((log.rewards, False), (never, True)):
         some = random_log(150, contexts=contexts, rewards=rewards, features=tuple("abcdef"))
         notes = " ".join(evaluate(some, "uniform").attrs["notes"])
-        assert ("direct is a guess: no pick differs in 1 dimensions" in notes) == guess
+        assert ("direct is a guess: all picks are equal in 1 dimensions" in notes) == guess
 
 
 def test_a_saved_agent_is_a_policy(tmp_path):
@@ -239,7 +239,7 @@ def test_pieces_of_shards_are_judged_by_two_processes_as_the_whole(tmp_path):
     assert set(rows(found, "agent").index) == WEIGHTED | {"anytime"}
     with pytest.raises(FairbanditError, match=r"takes the features 'age'.*the log has 'years'"):
         frozen.sums(read_log(pd.read_parquet(paths[0]).drop(columns="age")))
-    with pytest.raises(FairbanditError, match="no decisions are left"):
+    with pytest.raises(FairbanditError, match="expected at least one decision"):
         merged([])
 
 

@@ -72,18 +72,18 @@ def test_dsjson_there_and_back_is_the_same_log(tmp_path, only_picks):
         ({"_labelIndex": 2}, "`_label_Action` is not"),
         ({"_labelIndex": "1"}, "TypeError"),
         ({"_label_Action": 1}, "`_label_Action` is not"),
-        ({"_label_cost": "1"}, "no number"),
-        ({"_label_probability": 0.5}, "is not the pick's"),
-        ({"a": [1, 1]}, "no order"),
+        ({"_label_cost": "1"}, "not a number"),
+        ({"_label_probability": 0.5}, "not the pick's"),
+        ({"a": [1, 1]}, "not an order"),
         ({"a": [0, 1]}, "KeyError"),
         ({"a": 7}, "TypeError"),
-        ({"a": [1, 2]}, "is not the pick's"),
+        ({"a": [1, 2]}, "not the pick's"),
         ({"p": [0.05, 0.5]}, "sum to 1"),
         ({"p": [0.05]}, "ValueError"),
-        ({"p": [0.05, None]}, "no number"),
+        ({"p": [0.05, None]}, "not a number"),
         ({"pdrop": 0.9}, "left out"),
         ({"c": []}, "TypeError"),
-        ({"c": {"_multi": [{"i": {"id": "hot"}}, {}]}}, "no 'i.id'"),
+        ({"c": {"_multi": [{"i": {"id": "hot"}}, {}]}}, "lacks 'i.id'"),
     ],
 )
 def test_errors_name_the_line(tmp_path, change, expected):
@@ -121,7 +121,7 @@ def test_lines_that_are_no_decisions_are_left_out_and_counted(tmp_path, name, ca
     counts += "1 without a cost (_label_cost)"
     assert f"{path}: 4 of 6 lines are left out: {counts}" in caplog.messages
     lines(path, *sound, "[checkpoint-info] 2024", {**LINE, "pdrop": 0.5}, "[1]", "null")
-    with pytest.raises(FairbanditError, match="line 9: no decision of DSJSON"):
+    with pytest.raises(FairbanditError, match="line 9: not a decision of DSJSON"):
         read_log(path, group="i.id")
     assert len(read_log(path, group="i.id", bad_lines="skip")) == 2
     counts += ", 4 bad (bad_lines=skip)"
@@ -162,11 +162,11 @@ def test_features_of_dsjson_are_chosen_by_name_and_by_namespace(tmp_path, caplog
     assert not like.contexts[..., every.features.index("User.age")].any()
     assert like.contexts[..., every.features.index("i.id=hot")].tolist() == [[1.0, 0.0]]
     for options, expected in (
-        ({"features": ["i.i"]}, "no feature 'i.i'"),
-        ({"exclude": ["us"]}, "no feature 'us'"),
+        ({"features": ["i.i"]}, "lacks the feature 'i.i'"),
+        ({"exclude": ["us"]}, "lacks the feature 'us'"),
         ({"features": {"j": None}}, "features: expected a list of texts"),
         ({"like": random_log(3)}, "shares features"),
-        ({"like": every, "features": ["j"]}, "like: expected a log or an encoder, and neither"),
+        ({"like": every, "features": ["j"]}, "like: expected a log or an encoder, without"),
         ({"like": 3}, "like: expected a log"),
         ({"reward": "r", "picked": "p", "time": "Timestamp"}, "^picked, reward, time: a log of D"),
         ({"decision": "d", "propensity": None, "score": "s"}, "^decision, propensity, score: "),
@@ -229,7 +229,7 @@ def test_obp():
     ("changed", "expected"),
     [
         ({"pscore": np.full(50, 0.5)}, "round 1: expected .* sum to 1"),
-        ({"pscore": None}, "there is no pscore; propensity=None reads"),
+        ({"pscore": None}, "pscore is missing; propensity=None reads"),
         ({"reward": np.full(50, np.inf)}, "a reward is inf"),
         ({"action": np.full(50, 4)}, "IndexError"),
         ({"action": np.full(50, 0.5)}, "TypeError"),

@@ -128,6 +128,34 @@ def test_files_are_in_natural_order_and_others_are_counted(tmp_path, caplog):
     ]
 
 
+def test_copies_of_files_are_refused_and_copies_of_decisions_noted(tmp_path, caplog):
+    """A copy of some decisions is noted in any order, and decisions alike by chance are not."""
+    frame = table(200)[1].sort_values("decision", kind="stable")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "b.csv", index=False)
+    for read in (read_log, lambda path: [*read_pieces(path)]):
+        with pytest.raises(FairbanditError, match=r"holds b\.csv twice, as a\.csv"):
+            read(tmp_path)
+    some = frame[frame["decision"].isin(np.random.default_rng(0).permutation(200)[:40])]
+    some = some.sort_values("decision", ascending=False, kind="stable")
+    some.to_csv(tmp_path / "b.csv", index=False)
+    later = frame[frame["decision"] < 40].assign(decision=lambda rows: rows["decision"] + 1000)
+    for given in (tmp_path, pd.concat([frame, later])):
+        caplog.clear()
+        read_log(given)
+        assert "40 of 240 decisions equal an earlier one" in caplog.text
+    caplog.clear()
+    draw = np.random.default_rng(0)
+    for day in "ab":  # two candidates and two features of 0 and 1; the names begin anew each day
+        coarse = pd.DataFrame({"decision": np.repeat(range(200), 2), "group": ["a", "b"] * 200})
+        coarse["picked"], coarse["propensity"] = draw.permuted([[0, 1]] * 200, axis=1).ravel(), 0.5
+        coarse["age"], coarse["years"] = draw.integers(0, 2, (2, 400))
+        coarse["reward"] = np.where(coarse["picked"], draw.integers(0, 2, 400), np.nan)
+        coarse.to_csv(tmp_path / f"{day}.csv", index=False)
+    assert len(read_log(tmp_path)) == 400
+    assert "equal an earlier one" not in caplog.text
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_decisions_are_sorted_by_time(tmp_path, ending):
     _, frame = table(40)
@@ -333,10 +361,10 @@ def test_errors_name_the_row(change, column, expected):
     ("given", "options", "expected"),
     [
         (pd.DataFrame({"decision": []}), {}, "holds no row"),
-        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'reward', 'propensity'"),
-        (None, {"features": ["height"]}, "'height' is no feature: there is no such column"),
+        (pd.DataFrame({"decision": [1]}), {}, "no column 'picked', 'propensity', 'reward'"),
+        (None, {"features": ["height"]}, "no column 'height'"),
         (None, {"decision": None}, "columns: expected their names"),
-        (None, {"features": ["reward"]}, "'reward' is no feature"),
+        (None, {"features": ["reward"]}, "features: 'reward' have another role"),
         (None, {"features": {"height": None}}, "no column 'height'"),
         ("nothing.csv", {}, "nothing.csv"),
         ("nothing", {}, "cannot read nothing"),
