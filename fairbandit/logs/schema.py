@@ -105,7 +105,7 @@ class Learned(NamedTuple):
         kept = np.unique(self.kept, axis=0)  # a pick that was learned twice is no chance
         share, of_name = len(self.kept) / self.picks, 0.0
         for logged, known in zip(hashes.T, kept.T, strict=True):
-            # equal hashes are kept or left out together, so that pairs of a sample have more of them
+            # equal hashes are kept or left out together: pairs of a sample have more of them
             alike = max(_pairs(logged), share * _pairs(known))
             chance = min(1.0, alike * len(kept) + of_name)
             of_name = alike * share  # the next hash adds the name to the outcome

@@ -34,6 +34,8 @@ class Knowledge(NamedTuple):
 
     def state_at(self, n_train: int) -> tuple[int, State]:
         """The state that a reward model of so many rounds begins with, and `trained` of it."""
-        if not self.ahead or min(self.ahead) > n_train:
+        if self.ahead is None:
             return self.trained, self.state
-        return n_train, self.ahead[max([n for n in self.ahead if n <= n_train])]
+        if due := [n for n in self.ahead if n <= n_train]:
+            return n_train, self.ahead[max(due)]
+        return n_train if self.trained else 0, self.state

@@ -79,7 +79,7 @@ def played(
     with patch.object(engine, "_decide", recorded):
         pieces = list(engine.play())
     of: dict[str, Any] = {"actions": pieces, "rewards": pieces, "propensities": pieces}
-    of |= {"contexts": pools, "groups": pools, "probabilities": selections}
+    of |= {"contexts": pools, "groups": pools, "inclusion": selections}
     whole = {
         name: torch.cat([getattr(part, name) for part in parts], 1).numpy()
         for name, parts in of.items()
@@ -92,7 +92,7 @@ def played(
             rewards=whole["rewards"][row, :, None],
             propensities=whole["propensities"][row, :, None],
             contexts=whole["contexts"][row],
-            probabilities=whole["probabilities"][row],
+            probabilities=whole["inclusion"][row],
             features=tuple(f"x{i}" for i in range(world.features)),
             names=range(rounds),
             adaptive=adaptive,
