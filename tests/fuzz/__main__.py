@@ -28,6 +28,7 @@ import torch
 from fairbandit.errors import FairbanditError
 from tests.fuzz.calls import calls
 from tests.fuzz.commands import commands
+from tests.fuzz.decisions import decisions
 from tests.fuzz.files import files
 from tests.fuzz.logs import logs
 from tests.fuzz.mistakes import mistakes
@@ -42,6 +43,7 @@ DOORS: dict[str, Door] = {
     "calls": calls,
     "logs": logs,
     "mistakes": mistakes,
+    "decisions": decisions,
 }
 
 SHARES = {
@@ -49,8 +51,9 @@ SHARES = {
     "files": 0.2,
     "tables": 0.15,
     "calls": 0.2,
-    "logs": 0.15,
-    "mistakes": 0.2,
+    "logs": 0.13,
+    "mistakes": 0.15,
+    "decisions": 0.07,
 }
 """The part of all inputs that each door gets."""
 
