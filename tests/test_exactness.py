@@ -54,7 +54,7 @@ def decisions(
         choice = choose_way(*given)
         if choice.way != "slices":
             choices.append(choice)
-        return choice._replace(sorting=None) if way == "scanned" else choice
+        return choice._replace(budget=0.0) if way == "scanned" else choice
 
     def count_sorted(self: PastScores, *given: Any) -> Tensor | None:
         counts = ask(self, *given)

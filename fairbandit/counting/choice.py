@@ -107,42 +107,23 @@ class Work(NamedTuple):
     features: int
 
 
-class Sorting(NamedTuple):
-    """How to use a sorted segment.
-
-    Attributes:
-        held: the segment to search first; None if there is none to search.
-        new: whether to sort a new segment if `held` is None or exceeds the budget.
-        budget: the most that counting outside the segment and scoring again may cost.
-        bound: whether the budget binds; if not, a segment must be used.
-    """
-
-    held: SortedSegment | None
-    new: bool
-    budget: float
-    bound: bool
-
-    def again(self, cost: float) -> float:
-        """The number of entries that may be scored again, given the cost of the others."""
-        return (self.budget - cost) / AGAIN if self.bound else math.inf
-
-    def spent(self, cost: float, again: int) -> float:
-        """The cost of a count that scores `again` entries again, given the cost of the others."""
-        return cost + AGAIN * again
-
-
 class Choice(NamedTuple):
     """How to count.
 
     Attributes:
-        way: how to count if no sorted segment is used.
+        way: how to count if a sorted segment is not used, or exceeds its budget.
         cost: the cost of this way.
-        sorting: how to use a sorted segment instead; None to use none.
+        budget: the most that the entries outside the segment, and those that are scored again, may
+            cost; 0 if no segment is used, ∞ if sorting is forced.
+        search: whether to search the held segment.
+        sort: whether to sort a new segment if none is searched within the budget.
     """
 
     way: Direct
     cost: float
-    sorting: Sorting | None = None
+    budget: float = 0.0
+    search: bool = False
+    sort: bool = False
 
 
 def choose_way(work: Work, held: SortedSegment | None, not_worth_sorting: float) -> Choice:
@@ -162,21 +143,22 @@ def choose_way(work: Work, held: SortedSegment | None, not_worth_sorting: float)
         held: the sorted segment that earlier counts made.
         not_worth_sorting: the largest cost for which sorting is known not to pay.
     """
-    way = forced_way()
-    if way is None and work.sliced is not None and work.sliced <= SLICES:
+    given = forced_way()
+    if given is None and work.sliced is not None and work.sliced <= SLICES:
         return Choice("slices", work.sliced)
-    direct, cost = cheaper(work.compared, work.groups)
-    if way == "gathered" or way == "scanned":
-        return Choice(way, cost)
-    budget = cost - SEARCH * (SEARCH_SETUP / work.features + work.values)
-    bound = way is None
-    if bound and (cost < not_worth_sorting or budget < cost * 2 / 3):
-        return Choice(direct, cost)
+    way, cost = cheaper(work.compared, work.groups)
+    if given == "gathered" or given == "scanned":
+        return Choice(given, cost)
+    budget = math.inf
+    if given is None:
+        budget = cost - SEARCH * (SEARCH_SETUP / work.features + work.values)
+        if cost < not_worth_sorting or budget < cost * 2 / 3:
+            return Choice(way, cost)
     if held is None:
-        return Choice(direct, cost, Sorting(None, True, budget, bound))
+        return Choice(way, cost, budget, sort=True)
     price = SORT * work.replicas * held.length
-    fresh, paid = held.spent <= price, held.saved >= held.spent + price
-    return Choice(direct, cost, Sorting(held if fresh else None, paid or not bound, budget, bound))
+    paid = given is not None or held.saved >= held.spent + price
+    return Choice(way, cost, budget, search=held.spent <= price, sort=paid)
 
 
 def cheaper(compared: float, groups: int) -> tuple[Direct, float]:

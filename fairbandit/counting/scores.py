@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.counting.choice import RETRY, Sorting, Work, cheaper, choose_way, forced_way
+from fairbandit.counting.choice import AGAIN, RETRY, Choice, Work, cheaper, choose_way, forced_way
 from fairbandit.counting.contexts import Contexts, Ints
 from fairbandit.counting.dense import DenseScores, Of
 from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
@@ -185,14 +186,14 @@ class PastScores:
             sliced = sum([stop[group] - start[group] for group in set(groups) - {-1}])
         g, compared = contexts.total.shape[1], float(self.count.sum())
         work = Work(sliced, compared, values.numel(), b, g, d)
-        way, cost, sorting = choose_way(work, memory.sorted, memory.not_worth_sorting)
-        if sorting is not None:
-            counts = self._count_sorted(values, theta, cost, sorting)
+        choice = choose_way(work, memory.sorted, memory.not_worth_sorting)
+        if choice.budget > 0:
+            counts = self._count_sorted(values, theta, choice)
             if counts is not None:
                 return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
-        if way == "scanned":
+        if choice.way == "scanned":
             return self._windows.sum(linear_scores(theta), count_chunk, [values])
-        if way == "gathered":
+        if choice.way == "gathered":
             return self._gather(values, theta, self._own_ends[0], self._length)
         return self._count_slices(values, theta)
 
@@ -219,34 +220,26 @@ class PastScores:
         ]
         return torch.from_numpy(np.array([[counts]]))
 
-    def _count_sorted(
-        self, values: Tensor, theta: Tensor, cost: float, sorting: Sorting
-    ) -> Tensor | None:
-        """Counts by a sorted segment and the entries outside it; None if it exceeds its budget.
-
-        Args:
-            values, theta: the values, (B, N, M), and the weights, (B, U, d).
-            cost: the cost of counting without a segment.
-            sorting: how to use a segment.
-        """
-        memory, held, counts = self._contexts.memory, sorting.held, None
+    def _count_sorted(self, values: Tensor, theta: Tensor, choice: Choice) -> Tensor | None:
+        """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
+        memory, counts, forced = self._contexts.memory, None, math.isinf(choice.budget)
+        held = memory.sorted if choice.search else None
         if held is not None:
-            counts = self._count_by(held, values, theta, sorting)
-        if counts is None and sorting.new:
+            counts = self._count_by(held, values, theta, choice)
+        if counts is None and choice.sort:
             common = [limits.common for limits in self._windows.limits]
             if all(low == high for low, high in common):
-                if sorting.bound:
-                    return None
-                return self._not_sorted("the windows of the rounds have no entry in common")
+                reason = "the windows of the rounds have no entry in common"
+                return self._not_sorted(reason) if forced else None
             held = memory.sorted = None  # it is freed before the new one is made
             contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(common)]
             held = SortedSegment(contexts, [low for low, _ in common], theta[:, -1])
             if held.exact:
-                counts = self._count_by(held, values, theta, sorting)
-            elif not sorting.bound:
+                counts = self._count_by(held, values, theta, choice)
+            elif forced:
                 return self._not_sorted("contexts are too large")
         if counts is None:
-            held, memory.not_worth_sorting = None, RETRY * cost
+            held, memory.not_worth_sorting = None, RETRY * choice.cost
         memory.sorted = held
         return counts
 
@@ -260,7 +253,7 @@ class PastScores:
         return torch.zeros_like(self.count)
 
     def _count_by(
-        self, held: SortedSegment, values: Tensor, theta: Tensor, sorting: Sorting
+        self, held: SortedSegment, values: Tensor, theta: Tensor, choice: Choice
     ) -> Tensor | None:
         """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
         # The count in the window minus the count in the segment is the signed count between their
@@ -270,12 +263,14 @@ class PastScores:
         more = self._own_ends - sorted_ends
         length = more.abs().masked_fill_(self._groups < 0, 0)
         way, cost = cheaper(float(length.sum()), self._contexts.groups)
-        found = held.count_le(own, values, self._model_of_round, theta, sorting.again(cost))
+        found = held.count_le(
+            own, values, self._model_of_round, theta, (choice.budget - cost) / AGAIN
+        )
         if found is None:
             return None
         counts, again = found
-        held.saved += sorting.budget
-        held.spent += sorting.spent(cost, again)
+        held.saved += min(choice.budget, choice.cost)
+        held.spent += cost + AGAIN * again
         if way == "scanned":
             segment = list(zip(held.start, held.stop, strict=True))
             return counts + self._windows.sum(linear_scores(theta), count_chunk, [values], segment)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.counting import Contexts, PastScores, choice, contexts, forced, scan, segments
+from fairbandit.counting import Contexts, PastScores, choice, contexts, forced, scan, scores, segments
 from fairbandit.models import RewardModel
 from fairbandit.ties import Approximate
 from tests.counting.dense import DenseContexts
@@ -59,7 +59,7 @@ def ways(
             patch.setattr(choice, "GROUP", 0)
         if searched:
             patch.setattr(choice, "SEARCH", 0.0)
-            patch.setattr(choice, "AGAIN", 1e-9)
+            patch.setattr(scores, "AGAIN", 1e-9)
             patch.setattr(choice, "SORT", 0.1)
         yield
 

@@ -157,8 +157,5 @@ def test_the_choice_by_cost(
     chosen = choose_way(work, held, not_worth)
     assert isinstance(chosen, Choice)
     assert chosen.way == way
-    assert (chosen.sorting is None) == (new is None)
-    if chosen.sorting is not None:
-        assert (chosen.sorting.held is None) == (searched is None)
-        assert chosen.sorting.new == new
-        assert chosen.sorting.bound
+    assert (chosen.search, chosen.sort) == (searched is not None, bool(new))
+    assert chosen.budget < float("inf")
