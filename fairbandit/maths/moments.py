@@ -1,4 +1,4 @@
-"""Counts, means and standard deviations of samples, and of samples merged (Chan et al., 1979)."""
+"""Counts, means and standard deviations of samples and merged samples (Chan et al., 1979)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Floats = NDArray[np.float64]
 
 
 def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Returns count, mean and standard deviation (ddof 1) of the known values, (…), of (n, …).
+    """Returns count, mean and standard deviation (ddof 1) over the first dimension, without NaN.
 
-    A value is unknown if it is NaN; the mean is NaN where no value is known, and the standard
-    deviation where fewer than two are.
+    The mean is NaN where all values are NaN, and the standard deviation where fewer than two values
+    are not NaN.
 
     >>> count, mean, std = moments([[1.0], [2.0], [6.0], [float("nan")]])
     >>> int(count[0]), float(mean[0]), round(float(std[0]), 4)
@@ -27,7 +27,7 @@ def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
 
 
 def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Merges samples of which only counts, means and standard deviations are known.
+    """Merges samples, given their counts, means and standard deviations.
 
     n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)² (Chan, Golub,
     LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979).
@@ -38,7 +38,7 @@ def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, F
         std: sᵢ, in the same shape; ignored where nᵢ < 2.
 
     Returns:
-        The same of all samples together, without the first dimension, as `moments` returns it.
+        The count, mean and standard deviation of all samples together, as `moments` returns them.
 
     >>> count, mean, std = merged([2, 1], [1.5, 6.0], [0.5**0.5, float("nan")])  # 1, 2 and 6
     >>> int(count), float(mean), round(float(std), 4)
