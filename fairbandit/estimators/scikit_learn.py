@@ -116,7 +116,9 @@ class SklearnEstimator(Estimator):
         beta: float = 2.0,
     ) -> None:
         if not isinstance(options or {}, Mapping) or not 0 <= beta < math.inf:
-            raise FairbanditError(f"options: a mapping, beta: at least 0; got {options}, {beta}")
+            raise FairbanditError(
+                f"options must be a mapping, beta (β) at least 0 and finite; got {options}, {beta}"
+            )
         self.regressor, self.options, self.beta = regressor, options, beta
 
     def _models(
