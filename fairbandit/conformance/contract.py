@@ -181,10 +181,10 @@ def permutes(kind: str, spec: Spec) -> None:
     scored = ranked.scored
     pools = scored.contexts[:, :, order], scored.groups[:, :, order]
     shuffled = policy.rank.index(Scored(policy.known, scored.plan, pools, scored.models))
-    what = "permuting the candidates does more than permute their indices"
+    fault = "permuting the candidates does more than permute their indices"
     for before, after in ((ranked.index.value, shuffled.value), (ranked.index.high, shuffled.high)):
         before = before[:, :, order]
-        refuse(differ(before, after) & (pools[1] >= 0), what, before=before, after=after)
+        refuse(differ(before, after) & (pools[1] >= 0), fault, before=before, after=after)
 
 
 def monotone(kind: str, spec: Spec) -> None:
@@ -194,8 +194,8 @@ def monotone(kind: str, spec: Spec) -> None:
     higher = scores.low[..., None] > scores.high[..., None, :]
     fallen = higher & (groups[..., None] == groups[..., None, :])
     fallen &= (index[..., None] < index[..., None, :] - 1e-12) & ranked.present[..., None]
-    what = "not monotone: within a group, a candidate of higher score has a lower index"
-    refuse(fallen, what, index=index[..., None], other=index[..., None, :])
+    fault = "not monotone: within a group, a candidate of higher score has a lower index"
+    refuse(fallen, fault, index=index[..., None], other=index[..., None, :])
 
 
 def draws_soundly(kind: str, spec: Spec) -> None:
@@ -229,7 +229,7 @@ def ranks_soundly(kind: str, spec: Spec) -> None:
         first = (groups == group) & ((groups == group).cumsum(2) == 1)
         n = max(int(first.sum()), 1)
         band = SLACK + math.sqrt(math.log(2 * len(names) / ERROR_RATE) / (2 * n))
-        what = (
+        fault = (
             f"the CDF of group {group} differs by more than {band:.3g} from the CDF of {n} drawn "
             f"true rewards, which by chance has probability {ERROR_RATE:g},"
         )
@@ -238,10 +238,10 @@ def ranks_soundly(kind: str, spec: Spec) -> None:
         refuse(change < -CLOSE, f"the CDF of group {group} decreases", change=change)
         for right, values, sign in ((True, cdf[first], 1), (False, below[first], -1)):
             share = torch.searchsorted(values.sort().values, values, right=right) / n
-            refuse(sign * (share - values) > band, what, cdf=values, share=share)
+            refuse(sign * (share - values) > band, fault, cdf=values, share=share)
     wrong = (pools.ranks < below.clamp(min=0) - tie) | (pools.ranks > cdf.clamp(max=1) + tie)
-    what = "a true rank that differs from the truth's CDF, or lies outside [0, 1],"
-    refuse(wrong & (groups >= 0), what, rank=pools.ranks, cdf=cdf)
+    fault = "a true rank that differs from the truth's CDF, or lies outside [0, 1],"
+    refuse(wrong & (groups >= 0), fault, rank=pools.ranks, cdf=cdf)
 
 
 def _drawn(kind: str, spec: Spec) -> tuple[Environment, Pools, Tensor]:
@@ -251,9 +251,9 @@ def _drawn(kind: str, spec: Spec) -> tuple[Environment, Pools, Tensor]:
     return world, world.pools(1, DRAWN), torch.arange(1, DRAWN + 1)[:, None]
 
 
-def _same(what: str, first: Tensor, second: Tensor, *, start: int = 1) -> None:
+def _same(label: str, first: Tensor, second: Tensor, *, start: int = 1) -> None:
     """Raises if two plays (B, N, M) differ; the message names the first round that differs."""
     wrong = differ(first, second)
     t = int(wrong.any(2).any(0).to(torch.uint8).argmax())
-    what = f"{what} give different results from round {start + t} on: [replica, number]"
-    refuse(wrong[:, t], what, first=first[:, t], second=second[:, t])
+    fault = f"{label} give different results from round {start + t} on: [replica, number]"
+    refuse(wrong[:, t], fault, first=first[:, t], second=second[:, t])

@@ -214,7 +214,7 @@ def differ(first: Tensor, second: Tensor) -> Tensor:
     return ~first.isclose(second, rtol=CLOSE, atol=CLOSE, equal_nan=True)
 
 
-def refuse(wrong: Tensor, what: str, **values: Tensor) -> None:
+def refuse(wrong: Tensor, fault: str, **values: Tensor) -> None:
     """Raises an error with the first position at which `wrong` is true, and the values there.
 
     Raises:
@@ -224,4 +224,4 @@ def refuse(wrong: Tensor, what: str, **values: Tensor) -> None:
         at = wrong.nonzero()[0].tolist()
         there = {name: value.expand_as(wrong)[tuple(at)] for name, value in values.items()}
         listed = ", ".join(f"{name} {value:.9g}" for name, value in there.items())
-        raise ConformanceError(f"{what} at {at}: {listed}")
+        raise ConformanceError(f"{fault} at {at}: {listed}")

@@ -89,8 +89,8 @@ class Estimator(Part):
             informed = torch.tensor(numbers, device=problem.device) >= first_reward
         rounds = list(range(plan.first, plan.first + n))
         of_round = torch.arange(n, device=problem.device)
-        alike = not self.draws_models and "truth" not in self.needs  # a truth may drift
-        if alike and n > 1 and len(set(numbers)) < n:
+        may_share = not self.draws_models and "truth" not in self.needs  # a truth may drift
+        if may_share and n > 1 and len(set(numbers)) < n:
             distinct, first, number = np.unique(numbers, return_index=True, return_inverse=True)
             rounds, numbers = [rounds[at] for at in first], distinct.tolist()
             of_round = torch.from_numpy(number).to(problem.device)

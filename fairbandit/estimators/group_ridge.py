@@ -18,8 +18,8 @@ from fairbandit.registry import register
 class Shared(Enum):
     """The parameters that the groups' reward models share."""
 
-    slopes = "θ; each group has an offset of its own"
-    nothing = "each group has a θ of its own"
+    slopes = "θ; each group has its own offset"
+    nothing = "each group has its own θ"
 
     def expand(self, contexts: Tensor, groups: Tensor, width: int) -> Tensor:
         """The features z(x, g), by which one θ holds the models ⟨θ, z(x, g)⟩ of all groups.

@@ -81,8 +81,8 @@ class PairwiseProbit(OrderEstimator):
             n = torch.tensor(at[piece], device=x.device)[:, None]
             pick = torch.arange(at[piece][-1], device=x.device).repeat_interleave(self.partners)
             group = groups[:, None, pick].clamp(min=0).expand(-1, len(n), -1)
-            others = (sizes[:, n[:, 0]].gather(2, group) - 1).clamp(min=1)
-            weights = (sign.abs() * stands_for[..., None]).flatten(1)[:, None, : len(pick)] / others
-            trains = weights.where(pick < n, 0.0)  # (B, U, P)
+            n_others = (sizes[:, n[:, 0]].gather(2, group) - 1).clamp(min=1)
+            pair_counts = (sign.abs() * stands_for[..., None]).flatten(1)[:, None, : len(pick)]
+            trains = (pair_counts / n_others).where(pick < n, 0.0)  # (B, U, P)
             thetas.append(probit_fit(rows[:, : len(pick)], trains, self.regularization))
         return LinearModel(torch.cat(thetas, 1))

@@ -18,11 +18,11 @@ def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
     >>> int(count[0]), float(mean[0]), round(float(std[0]), 4)
     (3, 3.0, 2.6458)
     """
-    given = np.asarray(values, np.float64)
-    known = ~np.isnan(given)
+    array = np.asarray(values, np.float64)
+    known = ~np.isnan(array)
     count = known.sum(0).astype(np.float64)
-    mean = np.where(known, given, 0.0).sum(0) / np.maximum(count, 1)
-    squares = np.where(known, (given - mean) ** 2, 0.0).sum(0)
+    mean = np.where(known, array, 0.0).sum(0) / np.maximum(count, 1)
+    squares = np.where(known, (array - mean) ** 2, 0.0).sum(0)
     return _of_sums(count, mean, squares)
 
 

@@ -28,7 +28,7 @@ class Argmax(Selector):
 
 @register("selector", "epsilon_greedy")
 class EpsilonGreedy(Selector):
-    """The best candidate with probability 1 − ε, a uniformly drawn one with probability ε.
+    """The best candidate with probability 1 − ε, a uniformly drawn candidate with probability ε.
 
     With n candidates in the pool, b of which tie for the best, π_a = (1 − ε)·1{a is best}/b + ε/n.
     Each candidate thus has at least the probability ε/n. ε is the same in all rounds. For m picks,

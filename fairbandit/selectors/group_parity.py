@@ -16,8 +16,8 @@ from fairbandit.selectors.base import Selector, best
 class GroupChance(Enum):
     """The probability that a group is drawn."""
 
-    uniform = "all groups in the pool alike"
-    pool = "in proportion to its candidates in the pool"
+    uniform = "equal for all groups in the pool"
+    pool = "in proportion to the group's candidates in the pool"
 
 
 @register("selector", "group_parity")
