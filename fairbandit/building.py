@@ -25,10 +25,10 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     """Builds a policy or an environment from plain data.
 
     Args:
-        config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`: each
-            a part's name, or a mapping with `name` and hyperparameters; and optionally `name` and
-            `refresh`. A `name` of `conf/policy/` supplies missing parts. `label` and `order` are
-            ignored; only figures use them. For an environment, `name` and its parameters.
+        config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`; each is
+            a part's name, or a mapping with `name` and hyperparameters. `name` and `refresh` are
+            optional; the `name` of a file in `conf/policy/` supplies missing parts. `label` and
+            `order` are ignored. For an environment, `name` and its parameters.
 
     Returns:
         The policy or the environment.

@@ -1,12 +1,12 @@
-"""Sequential play in parallel: the picks of a block of rounds as the fixed point of deciding.
+"""Sequential play in parallel: the picks of a block of rounds as a fixed point.
 
-A policy that reads the reward of the round before cannot decide two rounds at once. But in a
-simulation the rewards of all candidates are drawn. So guess the picks of a block, train the exact
-models of its rounds on the guess, repeat the decisions with these models, and repeat until the
-picks repeat. This is a Jacobi iteration, and no approximation: if the first i picks are those of
-sequential play, then the next decision reads nothing but right picks, so that i + 1 are. By
-induction the fixed point exists, is unique, and is sequential play. Random draws belong to rounds,
-so that each repetition draws the same.
+A policy that reads the reward of the previous round cannot decide two rounds at once. In a
+simulation, however, the rewards of all candidates are drawn. The picks of a block can therefore be
+guessed: train the exact models of its rounds on the guess, decide again with these models, and
+repeat until the picks no longer change. This Jacobi iteration is exact: if the first i picks equal
+sequential play, the decision of round i + 1 reads only correct picks, and is correct in the next
+repetition. By induction the fixed point exists, is unique, and equals sequential play. Random draws
+belong to rounds, so that all repetitions use the same draws.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from fairbandit.streams import CHUNK_ROUNDS
 
 
 class Solution(NamedTuple):
-    """The fixed point of a block, and what it took.
+    """The fixed point of a block, and the work to find it.
 
     Attributes:
         selection: the picks of the block's rounds.
-        changes: how many repetitions changed a pick.
-        decisions: how many rounds were decided in all repetitions together.
+        changes: the number of repetitions that changed a pick.
+        decisions: the number of rounds decided, summed over all repetitions.
     """
 
     selection: Selection
@@ -42,7 +42,7 @@ class Solution(NamedTuple):
 def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
     """The outcomes of picks in rounds first, first + 1, …, from pools that hold all rewards.
 
-    An empty slot has an outcome of no group, whose context and reward are 0.
+    The outcome of an empty slot has group −1, and 0 as context and reward.
     """
     places = selection.places
     n, m = places.shape[1:]
@@ -55,26 +55,26 @@ def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
 def fixed_point(
     policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int, picks: int = 1
 ) -> Solution:
-    """Decides N rounds at once, although later ones depend on outcomes of earlier ones.
+    """Decides N rounds at once, although later rounds depend on outcomes of earlier rounds.
 
-    It guesses the outcomes, decides, and repeats with the outcomes of these picks until no pick
-    changes, N times at most.
+    The function decides without outcomes of the block, then repeats the decisions with the outcomes
+    of the picks until no pick changes, N times at most.
 
     Args:
-        policy: decides; it does not sum outcomes ahead.
-        known: what is known before the block, and its pools.
+        policy: the policy, which must not sum outcomes ahead.
+        known: the knowledge before the block, and the pools of the block.
         first: the first round of the block, from 1.
-        pools: the N rounds, with the rewards of all their candidates.
-        n_ready: how many leading rounds depend on no outcome of the block, at least 1.
-        picks: m, how many are picked of each pool.
+        pools: the N rounds, with the rewards of all candidates.
+        n_ready: the number of leading rounds that depend on no outcome of the block, at least 1.
+        picks: m, the number of picks from each pool.
 
     Returns:
-        Picks equal to those of deciding round by round.
+        The same picks as round by round.
     """
     contexts, groups = pools.contexts, pools.groups
     n = groups.shape[1]
     selection = policy.propose(known, first, (contexts, groups), picks)
-    # The first `confirmed` picks are those of sequential play, and are not decided again.
+    # The first `confirmed` picks equal sequential play, and are not decided again.
     confirmed, changes, decisions = n_ready, 0, n
     while confirmed < n:
         outcomes = outcomes_of(first, pools, selection)
@@ -90,7 +90,7 @@ def fixed_point(
         selection = Selection(*(torch.cat([old[:, :confirmed], new], 1) for old, new in both))
         if not len(changed):
             break
-        # A round that reads only confirmed picks is decided rightly, even if its own pick changed.
+        # A round that reads only confirmed picks is correct, even if its own pick changed.
         last = first - 1 + confirmed + int(changed[0])
         confirmed = last + policy.n_ready(last, first - 1 + n) - (first - 1)
         changes += 1
@@ -101,12 +101,10 @@ WORK = 1 << 18
 """The most numbers in a work array of a block, so that it stays in the processor's cache."""
 
 WINDOW = 1 << 18
-"""Where a round compares more numbers of its rank window than this, guessing costs more than it
-saves."""
+"""The most numbers of the rank window that a round compares if it is decided in a block."""
 
 LEAST = 24
-"""Blocks do not pay where `WORK` allows fewer rounds than this times the rounds that need no guess.
-"""
+"""Blocks do not pay if `WORK` allows fewer rounds than `LEAST` times the rounds without a guess."""
 
 PATIENCE = 256
 """The most proposals without a guess before the next attempt at the smallest block."""
@@ -115,15 +113,15 @@ PATIENCE = 256
 class BlockSize:
     """Chooses how many rounds to decide as one fixed point: call `next`, then `learn`.
 
-    Without a guess, a block of `size` rounds takes size/n_ready proposals. The size halves after a
-    block in which at least a quarter as many repetitions changed a pick, and doubles if at most two
-    did. Where blocks would hold no more than the rounds that need no guess, a block of twice these
-    is tried once more after a number of proposals that doubles with each failure. The choice
-    depends on the sizes of tensors and these counts, never on a clock.
+    Without guesses, a block of `size` rounds takes size/n_ready proposals. The size halves if at
+    least a quarter of this number of repetitions changed a pick, and doubles if at most two did. If
+    the size falls to `n_ready` or less, a block of 2·n_ready rounds is tried again after a number
+    of proposals that doubles with each failure. The choice depends only on the sizes of tensors and
+    on these counts, never on a clock.
 
     Args:
-        policy: decides.
-        problem: what is played.
+        policy: the policy that decides.
+        problem: the problem that is played.
         places: K.
     """
 
@@ -132,9 +130,9 @@ class BlockSize:
         self._candidates, self._features = problem.replicas * places, problem.features
 
     def next(self, played: int, n_ready: int = 1) -> int:
-        """How many rounds to decide after `played`; the next `n_ready` of them need no guess."""
+        """The number of rounds to decide after `played`, the first `n_ready` without a guess."""
         if self._policy.sums_ahead or "refresh" in self._policy.estimator.needs:
-            return n_ready  # models fitted to a guess would be thrown away
+            return n_ready  # models fitted to a guess would be discarded
         candidates, features = self._candidates, self._features
         most = min(CHUNK_ROUNDS, math.isqrt(WORK // candidates), WORK // (candidates * features))
         if "contexts" in self._policy.needs:
@@ -146,16 +144,16 @@ class BlockSize:
         if self._size <= n_ready and self._left:
             self._left -= 1
             return n_ready
-        wanted = min(max(self._size, 2 * n_ready), most)
-        return 1 << wanted.bit_length() - 1  # so that blocks fill a chunk
+        size = min(max(self._size, 2 * n_ready), most)
+        return 1 << size.bit_length() - 1  # powers of 2 fill a chunk
 
     def learn(self, size: int, changes: int, n_ready: int = 1) -> None:
-        """Adapts the size to what a block took.
+        """Adapts the size to the work for a block.
 
         Args:
-            size: the rounds of the block.
-            changes: how many repetitions changed a pick.
-            n_ready: how many of its first rounds needed no guess.
+            size: the number of rounds of the block.
+            changes: the number of repetitions that changed a pick.
+            n_ready: the number of leading rounds that needed no guess.
         """
         if 4 * changes * n_ready >= size:
             self._size = max(size // 2, 1)

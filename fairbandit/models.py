@@ -1,4 +1,4 @@
-"""Reward models: what an estimator believes, and how it scores contexts."""
+"""Reward models, which score contexts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from fairbandit.ties import PLAIN, Approximate
 
 
 class NoBounds(FairbanditError):  # noqa: N818
-    """Confidence bounds were asked of a reward model or a rank that has none."""
+    """A reward model or a rank without confidence bounds was asked for bounds."""
 
 
 class RewardModel(ABC):
     """U distinct reward models for each of B replicas; rounds may share a model.
 
-    A model is its parameter tensors, each (B, U, …), so that models can be picked by their number,
-    and its settings, which all of them share. A subclass writes `_score`, and reads the parameters
-    from `self.parameters` there: what is derived from them beforehand would not be picked along.
+    A model consists of parameter tensors, (B, U, …) each, from which `take` selects models, and of
+    settings that all U models share. A subclass writes `_score`, and reads the parameters from
+    `self.parameters` there: attributes derived from the parameters would not be selected by `take`.
 
     Args:
-        parameters: tensors of shape (B, U, …); none if one model without parameters is for all
-            rounds.
+        parameters: tensors of shape (B, U, …); none for a single model without parameters.
 
     >>> class Norm(RewardModel):
     ...     def _score(self, contexts, groups):
@@ -44,11 +43,11 @@ class RewardModel(ABC):
 
     @property
     def theta(self) -> Tensor | None:
-        """θ of a linear model, (B, U, d); None where the model is not linear."""
+        """θ of a linear model, (B, U, d); None if the model is not linear."""
         return None
 
     def take(self, index: Tensor) -> Self:
-        """The models at the given positions, (N,) int64: one model a round."""
+        """The models at the given positions, (N,) int64: one model for each round."""
         taken = copy(self)
         taken.parameters = tuple(p.index_select(1, index) for p in self.parameters)
         return taken
@@ -57,8 +56,8 @@ class RewardModel(ABC):
         """Scores contexts.
 
         Args:
-            contexts: (B, U, M, d), each model's own; or (B, 1, M, d), scored by every model.
-            groups: the contexts' groups, (B, U, M) or (B, 1, M) int64, −1 an empty place.
+            contexts: (B, U, M, d), contexts of each model; or (B, 1, M, d), contexts of all models.
+            groups: the contexts' groups, (B, U, M) or (B, 1, M) int64, −1 at empty places.
 
         Returns:
             Scores, (B, U, M).
@@ -87,13 +86,13 @@ class RewardModel(ABC):
             The lower and the upper bounds, (B, U, M) each.
 
         Raises:
-            NoBounds: the model has no confidence bounds.
+            NoBounds: the model lacks confidence bounds.
         """
         return self._bounds(contexts, groups)
 
     @abstractmethod
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        """Scores of (B, U or 1, M, d) contexts of (B, U or 1, M) groups: (B, U, M)."""
+        """The scores (B, U, M) of contexts (B, U or 1, M, d) of groups (B, U or 1, M)."""
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         """The slack of scores; a model whose terms cancel overrides it."""
@@ -111,7 +110,7 @@ class LinearModel(RewardModel):
 
     Args:
         theta: (B, U, d).
-        tolerance: τ, which says how far rounding moves a score: `NOISY` or `PLAIN`.
+        tolerance: τ, the relative rounding error of a score: `NOISY` or `PLAIN`.
     """
 
     def __init__(self, theta: Tensor, tolerance: float = PLAIN) -> None:
@@ -128,25 +127,25 @@ class LinearModel(RewardModel):
         return contexts
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        return products(self.parameters[0], self._features(contexts, groups))
+        return inner_products(self.parameters[0], self._features(contexts, groups))
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         features = self._features(contexts, groups)
-        return products(self._tolerance * self.parameters[0].abs(), features.abs())
+        return inner_products(self._tolerance * self.parameters[0].abs(), features.abs())
 
 
-def products(theta: Tensor, contexts: Tensor) -> Tensor:
-    """⟨θ, x⟩ of (B, U, d) and (B, U or 1, M, d): (B, U, M)."""
+def inner_products(theta: Tensor, contexts: Tensor) -> Tensor:
+    """⟨θ, x⟩, (B, U, M), of θ (B, U, d) and contexts (B, U or 1, M, d)."""
     if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
         return torch.matmul(theta, contexts[:, 0].mT)
-    return (contexts * theta.unsqueeze(2)).sum(-1)  # many small products are slow as matrices
+    return (contexts * theta.unsqueeze(2)).sum(-1)  # faster than many small matrix products
 
 
 def check_size(contexts: Tensor, regularization: float) -> None:
-    """Refuses contexts x with 64·eps·‖x‖² > λ: rounding would hide what others say of θ."""
+    """Raises if 64·eps·‖x‖² > λ for a context x: rounding would hide all other contexts."""
     largest = float(contexts.norm(dim=-1).max()) if contexts.numel() else 0.0
     if 64 * torch.finfo(torch.float64).eps * largest * largest > regularization:
         raise FairbanditError(
-            f"rounding would hide all contexts but that of norm {largest:.3g}; use contexts of a "
-            "smaller scale or a larger regularization (λ)"
+            f"rounding would hide all contexts but the largest, of norm {largest:.3g}; use "
+            "contexts of a smaller scale or a larger regularization (λ)"
         )

@@ -1,7 +1,7 @@
-"""PyTorch's inference mode: nothing is recorded for gradients, and small operations are faster.
+"""PyTorch's inference mode: operations are not recorded for gradients, and small ones are faster.
 
-Tensors made in inference mode cannot be used where gradients are computed, and cannot be changed in
-place outside of it.
+Tensors made in inference mode cannot be used to compute gradients, and cannot be changed in place
+outside of it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 def inferring(enabled: bool, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Calls a function in inference mode if it is enabled, and in ordinary mode if it is not.
+    """Calls a function in inference mode if `enabled`, and in ordinary mode otherwise.
 
-    The mode ends by one call in C, before which no interrupt can come: it never outlasts the call.
+    A single call in C ends the mode, and no interrupt can come first: it never outlasts the call.
 
     >>> inferring(True, torch.is_inference_mode_enabled)
     True

@@ -1,4 +1,4 @@
-"""What every part of a policy has in common, and the problem that a policy is played on."""
+"""The base class of the parts of a policy, and the problem on which a policy is played."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from fairbandit.streams import Streams
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
 
 NEEDS = frozenset({"contexts", "rewards", "truth", "refresh", "bounds"})
-"""What a part may declare to need.
+"""The needs that a part may declare.
 
 contexts: the past contexts in the rank window, as `scored.past`. rewards: all past picks with their
-rewards, as `scored.outcomes`, and as the outcomes that an estimator is given. truth: the truth of
-the problem, which is then never None. refresh: a `refresh` of the policy, since a fit takes long.
+rewards, as `scored.outcomes` and as the outcomes that an estimator receives. truth: the truth of
+the problem, which is then not None. refresh: a `refresh` of the policy, since a fit takes long.
 bounds: bounds of the index, as `ranked.bounds`.
 """
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a policy may know before the first round.
+    """The problem as a policy knows it before the first round.
 
     Attributes:
         features: d.
         groups: G.
-        streams: the run's random numbers; their replicas are the B of every tensor.
-        exploration: the environment's own `exploration`, for parts that leave theirs unset.
-        truth: the truth, or None where nobody knows it.
-        dtype: of all real tensors.
+        streams: the random numbers of the run, for B replicas.
+        exploration: the environment's `exploration`, for parts that do not set their own.
+        truth: the truth; None if it is unknown.
+        dtype: the dtype of all real tensors.
     """
 
     features: int
@@ -53,14 +53,14 @@ class Problem:
 
     @property
     def device(self) -> torch.device:
-        """Where tensors live."""
+        """The device of all tensors."""
         return self.streams.device
 
     def zeros(self, *shape: int) -> Tensor:
         """A zero tensor of the problem's dtype, on its device.
 
         Raises:
-            FairbanditError: one that is larger than memory.
+            FairbanditError: the tensor is larger than memory.
         """
         try:
             return torch.zeros(shape, dtype=self.dtype, device=self.device)
@@ -75,17 +75,17 @@ class Part(Registered, ABC):
     """A split, an estimator, a rank or a selector: a function and its hyperparameters.
 
     A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
-    Nothing is stored after that, so that a part can be shared by policies, runs and threads. The
-    methods that a part writes begin with an underscore; those that call it have the public names.
+    Nothing is stored after that, so that policies, runs and threads can share a part. A part
+    overrides methods whose names begin with an underscore; public methods call and check them.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    """What the part cannot do without: a subset of `NEEDS`."""
+    """The needs of the part: a subset of `NEEDS`."""
     reference: ClassVar[str] = ""
-    """Where the part comes from."""
+    """The source of the part in the literature."""
 
     def last_reward_read(self, t: int) -> int:
-        """The last round whose reward the part reads at round t, beside those that train."""
+        """The last round whose reward the part reads at round t, besides training rewards."""
         return self._last_reward_read(t)
 
     def last_pick_read(self, t: int) -> int:
@@ -93,9 +93,9 @@ class Part(Registered, ABC):
         return self._last_pick_read(t)
 
     def _last_reward_read(self, t: int) -> int:
-        """See `last_reward_read`; it is below t and never falls as t grows."""
+        """See `last_reward_read`; it is below t and never decreases as t grows."""
         return 0
 
     def _last_pick_read(self, t: int) -> int:
-        """See `last_pick_read`; it is below t and never falls as t grows."""
+        """See `last_pick_read`; it is below t and never decreases as t grows."""
         return 0

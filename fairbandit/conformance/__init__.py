@@ -7,9 +7,9 @@ Each check raises `ConformanceError` with the reason. To run them in a test suit
         check("rank", "my_rank")
 
 To check a part with other hyperparameters than the defaults, pass a mapping with `name` and the
-hyperparameters instead of the name. A part that draws random numbers gets the same draws whenever
-a check compares two plays. `examine` runs all checks, as `fairbandit check` does, and `asked`
-returns the candidates that a rank gets after some rounds of play.
+hyperparameters instead of the name. If a check compares two plays, a part gets the same random
+draws in both. `examine` runs all checks, as `fairbandit check` does, and `asked` returns the ranked
+candidates after some rounds of play.
 """
 
 from fairbandit.conformance.report import Check, CheckResult, checks, examine

@@ -1,4 +1,4 @@
-"""The check that a part changes nothing: what it is given, itself, settings, global generators."""
+"""The check that a part leaves arguments, itself, settings and global generators unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.streams import Purpose, Streams
 
 LIFE = 16
-"""How many rounds a part is watched for."""
+"""The number of rounds in which a part is watched."""
 
 _COMPUTED = (
     *("rounds", "rank_window", "scores", "outcomes", "past"),
@@ -38,28 +38,28 @@ _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 
 
 def changes_nothing(kind: str, spec: Spec) -> None:
-    """Changes no tensor that it was given, nothing of itself, no setting, no global generator."""
+    """Changes no given tensor, no attribute of its own, no setting and no global generator."""
     with restored():
-        torch.set_num_threads(3)  # none that a part would choose
+        torch.set_num_threads(3)  # a number that a part would not choose
         part = _watched("__init__", partial(registry.create, kind, spec))()
         cls, contract, before = type(part), registry.base_of(kind), repr(vars(part))
-        own = {
+        methods = {
             name: _watched(name, method)
             for name, method in inspect.getmembers(cls, inspect.isfunction)
             if method is not getattr(contract, name, method)
         }
-        part.__class__ = type(cls.__name__, (cls,), own)
+        part.__class__ = type(cls.__name__, (cls,), methods)
         for split in SPLITS:
             play(engine_of(kind, part, split=split), LIFE)
         if kind in registry.PART_KINDS and repr(vars(part)) != before:
             raise ConformanceError(
-                f"playing changes what the part stores, {before}, to {vars(part)}; expected the "
-                "arguments of its constructor alone, unchanged"
+                f"playing changes the part's attributes from {before} to {vars(part)}; expected "
+                "only the constructor's arguments, unchanged"
             )
 
 
 def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that raises an error if a call changes what is not its own."""
+    """Wraps a method to raise an error if a call changes an argument or global state."""
 
     @wraps(method)
     def call(*given: Any, **options: Any) -> Any:
@@ -68,11 +68,11 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         tensors = [pair for key in arguments for pair in _tensors(key, arguments[key])]
         before = _contents(tensors)
         result = method(*given, **options)
-        for what, content in _contents(tensors).items():
-            if content != before[what]:
+        for label, content in _contents(tensors).items():
+            if content != before[label]:
                 raise ConformanceError(
-                    f"`{name}` changes {what}; expected tensors and settings as found, changes of "
-                    "a `.clone()` alone, and draws from the problem's streams"
+                    f"`{name}` changes {label}; expected unchanged tensors and settings: work on a "
+                    "`.clone()`, and draw from the problem's streams"
                 )
         return result
 
@@ -89,7 +89,7 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
         inside = {f".{name}": item for name, item in value._asdict().items()}
     elif isinstance(value, (list, tuple)):
         inside = {f"[{n}]": item for n, item in enumerate(value)}
-    elif any(one.__module__.startswith("fairbandit.") for one in type(value).__mro__):
+    elif any(cls.__module__.startswith("fairbandit.") for cls in type(value).__mro__):
         for name in (*(name for name in vars(value) if name[0] != "_"), *_COMPUTED):
             with suppress(FairbanditError):  # past contexts that no part needs
                 inside[f".{name}"] = getattr(value, name, None)
@@ -98,13 +98,13 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def _contents(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, Any]:
-    """What can be compared of tensors and global state, by what it is."""
+    """The contents of tensors and global state in comparable form, by label."""
     settings = {name: _content(read()) for name, (read, _) in _GLOBALS.items()}
-    return settings | {f"`{path}`, which it was given": _content(one) for path, one in tensors}
+    return settings | {f"`{path}`, which it was given": _content(t) for path, t in tensors}
 
 
 def _content(value: Any) -> Any:
-    """What can be compared; of a tensor, its values and, where it has one, its version."""
+    """A value in comparable form; for a tensor, its values and, if it has one, its version."""
     if not isinstance(value, Tensor):
         return repr(value)
     values = value.detach().cpu().numpy().tobytes()

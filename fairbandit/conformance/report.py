@@ -59,7 +59,7 @@ def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
         spec: its name, or a mapping with `name` and hyperparameters.
 
     Yields:
-        A result for each check, up to `plays` if that fails. An exception inside the part is a
+        The result of each check; none after `plays` if it fails. An exception in the part is a
         failed check.
     """
     for check in checks(kind):

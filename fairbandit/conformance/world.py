@@ -1,4 +1,4 @@
-"""The small problem that the checks play, and how they play it with the part under test."""
+"""The small problem of the checks, and functions that play it with the part under test."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS, Purpose
 
 ROUNDS, REPLICAS, SEED = 40, 3, 1
-"""How many rounds and replicas a check plays by default, and the seed."""
+"""The default numbers of rounds and replicas of a check, and the seed."""
 
 ASKERS = 12
-"""The number of replicas in checks of what a part returns, rather than of what it decides."""
+"""The number of replicas in checks of the values that a part returns, rather than of decisions."""
 
 CLOSE = 1e-9
-"""The tolerance of results that must agree: two ways to add numbers up may round differently."""
+"""The tolerance of results that must agree: sums in different orders round differently."""
 
 REFRESH = 1.5
 """The `refresh` of policies whose estimator needs one."""
@@ -42,26 +42,26 @@ REFERENCES: dict[str, Any] = {
 """The parts that complete the policy of the part under test."""
 
 BOUNDED = {"split": "full", "estimator": "optimistic_ridge", "rank": "identity"}
-"""Those that do so if the part reads confidence bounds, which the reference parts have not."""
+"""The parts that replace `REFERENCES` if the part under test reads confidence bounds."""
 
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
 
 SPLITS = ("halves", "full")
-"""The splits beside which a part plays; `full` leaves no round that needs no guess."""
+"""The splits beside which a part plays; under `full` each round depends on the round before."""
 
-_SHIFTS = (0.0, 0.5, -0.5)  # what a group adds to the last feature
+_SHIFTS = (0.0, 0.5, -0.5)  # shifts of the last feature by group
 
 
 class ConformanceError(FairbanditError):
-    """A part does not keep the contract; the message names the fault."""
+    """A part violates the contract; the message names the fault."""
 
 
 class Scattered(Environment):
     """A small problem with the awkward cases: random groups, a rare group and empty places.
 
     Args:
-        upset_after: the rewards of later rounds are changed; None changes none.
+        upset_after: the rewards after this round are changed; None for no change.
         rare_after: the rare group appears after this round.
     """
 
@@ -92,11 +92,11 @@ class Scattered(Environment):
 
 
 class Recorded(Policy):
-    """A policy that records what it decides from.
+    """A policy that records the inputs of its decisions.
 
     Attributes:
-        asked: the candidates that it decided last.
-        known: the knowledge with which it did so.
+        asked: the ranked candidates of the last decision.
+        known: the knowledge of the last decision.
         shown: scores, indices and probabilities by round, (B, 3K), 0 at empty places.
     """
 
@@ -123,7 +123,7 @@ class Recorded(Policy):
         selection = self.selector.select(ranked, picks)
         parts = ranked.scored.scores.value, index.value, selection.inclusion
         shown = torch.cat([part.where(present, 0) for part in parts], 2)
-        self.shown.update(enumerate(shown.unbind(1), first))  # the last repetition counts
+        self.shown.update(enumerate(shown.unbind(1), first))  # the last decision counts
         return selection
 
 
@@ -136,44 +136,44 @@ def engine_of(
     picks: int = 1,
     **world: Any,
 ) -> Engine:
-    """An engine, not yet started, with a part that plays `Scattered` beside reference parts.
+    """An engine, not yet started, that plays `Scattered` with a part beside reference parts.
 
-    The part is given by itself or by its spec. The split beside it is the named one, unless the
-    part reads confidence bounds, and a metric judges random picks.
+    `part` is the part itself or its spec. A part that reads confidence bounds is played beside
+    `BOUNDED` instead of the given split. A metric judges random picks.
     """
-    made = registry.create(kind, part) if isinstance(part, (str, Mapping)) else part
+    tested = registry.create(kind, part) if isinstance(part, (str, Mapping)) else part
     beside = {**REFERENCES, "split": split}
     if kind == "metric":
         beside["selector"] = {"name": "epsilon_greedy", "epsilon": 0.6}
-    policy = _policy_of(kind, made, beside)
+    policy = _policy_of(kind, tested, beside)
     try:
         next(Engine(policy, Scattered(), rounds=1, seed=SEED, replicas=[0]).play())
-    except NoBounds:  # the part reads them
-        policy = _policy_of(kind, made, beside | BOUNDED)
-    environment = made if kind == "environment" else Scattered(**world)
-    metrics = {"checked": made} if kind == "metric" else {}
+    except NoBounds:  # the part reads bounds
+        policy = _policy_of(kind, tested, beside | BOUNDED)
+    environment = tested if kind == "environment" else Scattered(**world)
+    metrics = {"checked": tested} if kind == "metric" else {}
     options: dict[str, Any] = {"rounds": 0, "seed": SEED, "replicas": replicas, "picks": picks}
     return Engine(policy, environment, metrics=metrics, **options)
 
 
-def _policy_of(kind: str, made: Any, beside: Mapping[str, Any]) -> Recorded:
-    """The policy of some parts, one of which is made if what is checked is a part of a policy."""
-    company = {
-        one: made if one == kind else registry.create(one, beside[one])
-        for one in registry.PART_KINDS
+def _policy_of(kind: str, tested: Any, beside: Mapping[str, Any]) -> Recorded:
+    """A policy with the part under test and, for the other kinds, the parts `beside`."""
+    parts = {
+        name: tested if name == kind else registry.create(name, beside[name])
+        for name in registry.PART_KINDS
     }
-    refresh = REFRESH if "refresh" in company["estimator"].needs else None
-    return Recorded(**company, refresh=refresh)
+    refresh = REFRESH if "refresh" in parts["estimator"].needs else None
+    return Recorded(**parts, refresh=refresh)
 
 
 def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tensor:
-    """Plays on in pieces, up to a round, and returns what the part under test gives.
+    """Plays up to a round, in pieces, and returns the results of the part under test.
 
     Returns:
-        (B, N, M): what `Recorded` shows, the place picked, the metrics and, if the environment is
-        the part, its pools.
+        (B, N, M): the values that `Recorded` shows, the place picked, the metrics and, if the part
+        is an environment, its pools.
     """
-    policy, environment, found = engine.policy, engine.environment, []
+    policy, environment, results = engine.policy, engine.environment, []
     assert isinstance(policy, Recorded)
     while engine.played < rounds:
         engine.rounds = min(rounds, engine.played + piece)
@@ -182,14 +182,15 @@ def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Ten
             values = [torch.stack(shown, 1), played.actions, *played.metrics.values()]
             if not isinstance(environment, Scattered):
                 values += vars(environment.pools(played.first, len(shown))).values()
-            found.append(torch.cat([value.unsqueeze(2).flatten(2).double() for value in values], 2))
-    return torch.cat(found, 1)
+            flat = [value.unsqueeze(2).flatten(2).double() for value in values]
+            results.append(torch.cat(flat, 2))
+    return torch.cat(results, 1)
 
 
 def asked(kind: str, spec: Spec) -> tuple[Ranked, Recorded]:
-    """Candidates as a rank is asked about them after `ROUNDS` of play, for `ASKERS` replicas.
+    """The ranked candidates of `ROUNDS` rounds, after `ROUNDS` of play, for `ASKERS` replicas.
 
-    Random draws of the rank are ½, so that candidates differ by no draw.
+    All random draws of the rank are ½, so that draws do not distinguish candidates.
 
     Args:
         kind: the kind of the part under test.
@@ -208,19 +209,19 @@ def asked(kind: str, spec: Spec) -> tuple[Ranked, Recorded]:
     return policy.asked, policy
 
 
-def differ(one: Tensor, other: Tensor) -> Tensor:
-    """Where two ways to compute the same thing differ by more than rounding."""
-    return ~one.isclose(other, rtol=CLOSE, atol=CLOSE, equal_nan=True)
+def differ(first: Tensor, second: Tensor) -> Tensor:
+    """Where two computations of the same values differ by more than rounding."""
+    return ~first.isclose(second, rtol=CLOSE, atol=CLOSE, equal_nan=True)
 
 
-def refuse(wrong: Tensor, what: str, **values: Tensor) -> None:
-    """Raises an error that names the first place where something is wrong, and the values there.
+def refuse(wrong: Tensor, fault: str, **values: Tensor) -> None:
+    """Raises an error with the first position at which `wrong` is true, and the values there.
 
     Raises:
-        ConformanceError: something is wrong anywhere.
+        ConformanceError: `wrong` is true anywhere.
     """
     if bool(wrong.any()):
         at = wrong.nonzero()[0].tolist()
         there = {name: value.expand_as(wrong)[tuple(at)] for name, value in values.items()}
-        found = ", ".join(f"{name} {value:.9g}" for name, value in there.items())
-        raise ConformanceError(f"{what} at {at}: {found}")
+        listed = ", ".join(f"{name} {value:.9g}" for name, value in there.items())
+        raise ConformanceError(f"{fault} at {at}: {listed}")

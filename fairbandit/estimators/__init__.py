@@ -1,4 +1,4 @@
-"""Estimators: turn what was learned into reward models."""
+"""Estimators: turn past rewards into reward models."""
 
 from fairbandit.estimators.base import Estimator, Models
 from fairbandit.estimators.forgetting_ridge import ForgettingRidge

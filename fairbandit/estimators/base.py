@@ -1,4 +1,4 @@
-"""Estimators: turn what was learned into reward models."""
+"""Estimators: turn past rewards into reward models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Models(NamedTuple):
         return self.distinct.take(self.of_round)
 
     def if_informed(self, values: Tensor, otherwise: float) -> Tensor:
-        """Values (B, N, K), replaced in rounds whose model has learned from no reward."""
+        """Replaces values (B, N, K) in rounds whose model has seen no reward."""
         return values if self.informed is None else values.where(self.informed[:, None], otherwise)
 
 
@@ -49,17 +49,17 @@ class Models(NamedTuple):
 class Estimator(Part):
     """Gives the reward models of a block of rounds; a subclass writes `_models`.
 
-    An estimator that keeps sums also writes `_init` and `_advance`, which takes in each outcome
-    once, in any order. One that refits all past outcomes declares `needs = frozenset({"rewards"})`
-    and is given all of them each time, as tensors of which it may compute gradients.
+    An estimator that keeps sums also writes `_init` and `_advance`, which gets each outcome
+    once, in any order. An estimator that refits all past outcomes declares
+    `needs = frozenset({"rewards"})`; `_models` then gets all of them and may use gradients.
     """
 
     learns: ClassVar[bool] = True
-    """Whether reward models depend on rewards. Candidates tie until a learning estimator has
-    learned from a reward."""
+    """Whether reward models depend on rewards. If so, all candidates tie until the model has seen a
+    reward."""
     draws_models: ClassVar[bool] = False
-    """Whether each round draws a model of its own, as in posterior sampling. The probabilities of a
-    policy are those given the draw."""
+    """Whether each round draws its own model, as in posterior sampling. Probabilities of the policy
+    are then conditional on the draw."""
 
     def init(self, problem: Problem) -> State:
         """The state before the first round."""
@@ -72,11 +72,11 @@ class Estimator(Part):
         first guess of a block, the outcomes of undecided rounds are missing.
 
         Args:
-            known: the knowledge before the rounds; outcomes of some of them may be supposed.
-            plan: the rounds, and how many first rounds train the model of each.
+            known: the knowledge before the rounds; it may include supposed outcomes of them.
+            plan: the rounds, and the number of first rounds that train each round's model.
 
         Raises:
-            FairbanditError: a model that is not finite.
+            FairbanditError: a model is not finite.
         """
         problem, past = known.problem, known.past
         decided = plan.first - 1 if past.supposed is None else int(past.supposed.rounds[-1])
@@ -89,8 +89,8 @@ class Estimator(Part):
             informed = torch.tensor(numbers, device=problem.device) >= first_reward
         rounds = list(range(plan.first, plan.first + n))
         of_round = torch.arange(n, device=problem.device)
-        alike = not self.draws_models and "truth" not in self.needs  # a truth may drift
-        if alike and n > 1 and len(set(numbers)) < n:
+        may_share = not self.draws_models and "truth" not in self.needs  # a truth may drift
+        if may_share and n > 1 and len(set(numbers)) < n:
             distinct, first, number = np.unique(numbers, return_index=True, return_inverse=True)
             rounds, numbers = [rounds[at] for at in first], distinct.tolist()
             of_round = torch.from_numpy(number).to(problem.device)
@@ -100,7 +100,7 @@ class Estimator(Part):
         else:
             outcomes = past.outcomes_of(trained, numbers[-1])
             model = self._models(problem, state, rounds, numbers, outcomes)
-        # a sum is finite where all terms are, up to overflow, and much cheaper to look at
+        # the sum is cheaper to check; it is finite if all terms are, except for overflow
         if not all(
             math.isfinite(float(p.sum())) or bool(p.isfinite().all())
             for p in model.parameters
@@ -110,12 +110,12 @@ class Estimator(Part):
                 f"{self} gave a model that is not finite between rounds "
                 f"{numbers[0]} and {numbers[-1]}"
             )
-        if len(model) < len(rounds):  # one for all
+        if len(model) < len(rounds):  # one model for all rounds
             of_round.zero_()
         return Models(model, of_round, informed)
 
     def advance(self, state: State, outcomes: Outcomes) -> State:
-        """The state that includes further outcomes, which may be of any rounds."""
+        """The state after further outcomes, which may belong to any rounds."""
         return self._advance(state, outcomes) if outcomes.n else state
 
     def grow(self, state: State, problem: Problem) -> State:
@@ -131,16 +131,16 @@ class Estimator(Part):
         n_train: list[int],
         outcomes: Outcomes,
     ) -> RewardModel:
-        """U models, each after a number of training rounds, or one for all rounds.
+        """U models, one for each number of training rounds; or one model for all rounds.
 
         Args:
             problem: the problem that is played.
-            state: includes the outcomes of some first rounds.
-            rounds: the first round that uses each model, U of them.
+            state: the state, which includes the outcomes up to some round.
+            rounds: the first round that uses each model, U numbers.
             n_train: the number of first rounds that train each model, ascending; 0 for all if the
                 estimator does not learn. `outcomes.counts(n_train)` counts the outcomes of each.
-            outcomes: the outcomes up to the last n_train that the state does not include, in order
-                of round; all outcomes if the estimator needs rewards.
+            outcomes: the outcomes up to the last n_train that are not in the state, in order of
+                round; all outcomes if the estimator needs rewards.
         """
 
     def _init(self, problem: Problem) -> State:

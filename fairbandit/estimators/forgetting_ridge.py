@@ -1,4 +1,4 @@
-"""Ridge regression that forgets: rewards count less with each round, with D-LinUCB's bonus."""
+"""Ridge regression with discounted rewards and the confidence bonus of D-LinUCB."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from fairbandit.registry import register
 class ForgettingRidge(OptimisticRidge):
     """Discounted least squares with the bonus of D-LinUCB, for rewards that drift.
 
-    After n training rounds a pick of round s has the weight γ^{n−s}, however late its reward came;
-    the penalty is not discounted. W is the diagonal matrix of the weights. With V_n = XᵀWX + λI,
-    Ṽ_n = XᵀW²X + λI and
-    θ_n = V_n⁻¹XᵀWr, score(x) = ⟨θ_n, x⟩ + c·β_n·‖x‖ in the norm of V_n⁻¹ Ṽ_n V_n⁻¹, with β_n the
-    practical radius of `OptimisticRidge`, of det Ṽ_n; what a drift adds is not part of it. With
-    γ = 1 this is `optimistic_ridge` without noise. With c = 0 scores are linear, without bounds.
+    After n training rounds, a pick of round s has the weight γ^{n−s}, even if its reward came late.
+    The penalty is not discounted. If W is the diagonal matrix of the weights, V_n = XᵀWX + λI,
+    Ṽ_n = XᵀW²X + λI, θ_n = V_n⁻¹XᵀWr and score(x) = ⟨θ_n, x⟩ + c·β_n·‖x‖ in the norm of
+    V_n⁻¹ Ṽ_n V_n⁻¹. β_n is the practical radius of `OptimisticRidge` with det Ṽ_n; it includes no
+    term for the drift. With γ = 1 this is `optimistic_ridge` without noise. With c = 0 scores are
+    linear and have no bounds.
 
     Args:
-        discount: γ, above 0 and at most 1: a reward that is 1/(1 − γ) rounds old counts about 1/e.
-        exploration: c ≥ 0; None takes the environment's own.
+        discount: γ in (0, 1]; a reward that is 1/(1 − γ) rounds old has a weight of about 1/e.
+        exploration: c ≥ 0; None takes the environment's exploration.
         regularization: λ > 0.
 
     Raises:
@@ -62,15 +62,15 @@ class ForgettingRidge(OptimisticRidge):
         n_train: list[int],
         outcomes: Outcomes,
     ) -> RewardModel:
-        both = self._sums(state, outcomes, n_train)
-        both.diagonal(dim1=3, dim2=4)[..., 1:] += self.regularization
-        found = Regressions.of(both[:, 0])
+        sums = self._sums(state, outcomes, n_train)
+        sums.diagonal(dim1=3, dim2=4)[..., 1:] += self.regularization
+        solved = Regressions.of(sums[:, 0])
         if not self._scale(problem):
-            return LinearModel(found.theta)
-        lower = cholesky(both[:, 1])
+            return LinearModel(solved.theta)
+        lower = cholesky(sums[:, 1])
         width = self._radius(problem, 2 * lower.diagonal(dim1=2, dim2=3).log().sum(2), n_train)
-        spread = replace(found, root=found.root @ (found.root.mT @ lower))  # V⁻¹L with LLᵀ = Ṽ
-        return OptimisticModel(found.theta, width, spread)
+        spread = replace(solved, root=solved.root @ (solved.root.mT @ lower))  # V⁻¹L with LLᵀ = Ṽ
+        return OptimisticModel(solved.theta, width, spread)
 
     def _advance(self, state: State, outcomes: Outcomes) -> State:
         last = max(state[0], int(outcomes.rounds[-1]))
@@ -80,8 +80,8 @@ class ForgettingRidge(OptimisticRidge):
         return state
 
     def _sums(self, state: State, outcomes: Outcomes, rounds: list[int]) -> Tensor:
-        """Σ_s γ^{n−s}[r x]ᵀ[r x], and with γ², for each n of U rounds: (B, 2, U, d + 1, d + 1)."""
-        last, before = state  # the sums with n = last
+        """Σ_s γ^{n−s}[r x]ᵀ[r x], and the same with γ², for U rounds n: (B, 2, U, d + 1, d + 1)."""
+        last, before = state  # `before` are the sums after round `last`
         check_size(outcomes.contexts, self.regularization)
         rows = torch.cat([outcomes.rewards[..., None], outcomes.contexts], 2)
         squares = rows[..., None] * rows[..., None, :]

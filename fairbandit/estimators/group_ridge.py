@@ -1,4 +1,4 @@
-"""Ridge regression that tells groups apart."""
+"""Ridge regression with parameters for each group."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from fairbandit.registry import register
 
 
 class Shared(Enum):
-    """What the groups' reward models have in common."""
+    """The parameters that the groups' reward models share."""
 
-    slopes = "θ; each group has an offset of its own"
-    nothing = "each group has a θ of its own"
+    slopes = "θ; each group has its own offset"
+    nothing = "each group has its own θ"
 
     def expand(self, contexts: Tensor, groups: Tensor, width: int) -> Tensor:
-        """z(x, g), such that every group's model is ⟨θ, z(x, g)⟩ with one θ.
+        """The features z(x, g), by which one θ holds the models ⟨θ, z(x, g)⟩ of all groups.
 
         Args:
             contexts: x, (…, d).
-            groups: g, (…) int64; −1 has no part in any group.
-            width: how many features z has: d + G for shared slopes, and else d·G.
+            groups: g, (…) int64; −1 for no group.
+            width: the number of features of z: d + G for shared slopes, and else d·G.
 
         Returns:
             [x, e_g] for shared slopes, and else e_g ⊗ x, (…, width).
         """
         slopes, d = self is Shared.slopes, contexts.shape[-1]
-        every = torch.arange(width - d if slopes else width // d, device=groups.device)
-        own = (groups[..., None] == every).to(contexts.dtype)
+        codes = torch.arange(width - d if slopes else width // d, device=groups.device)
+        unit = (groups[..., None] == codes).to(contexts.dtype)
         if slopes:
-            return torch.cat([contexts, own], -1)
-        return (own[..., None] * contexts[..., None, :]).flatten(-2)
+            return torch.cat([contexts, unit], -1)
+        return (unit[..., None] * contexts[..., None, :]).flatten(-2)
 
 
 class GroupModel(LinearModel):
     """Rewards that are linear in each group: score(x, g) = ⟨θ, z(x, g)⟩.
 
     Args:
-        shared: what the groups share; it gives z.
+        shared: the parameters that the groups share, which define z.
         theta: (B, U, p).
     """
 
@@ -65,13 +65,13 @@ class GroupModel(LinearModel):
 class GroupRidge(Ridge):
     """Ridge regression with a reward model for each group, or an offset for each group.
 
-    Where groups share slopes, score(x, g) = ⟨θ, x⟩ + c_g; else score(x, g) = ⟨θ_g, x⟩. Both are
+    If groups share slopes, score(x, g) = ⟨θ, x⟩ + c_g; else score(x, g) = ⟨θ_g, x⟩. Both are
     ridge regression on z(x, g), which is [x, e_g] or e_g ⊗ x, with e_g the unit vector of group g:
-    V = Σ_s z_s z_sᵀ + λI, b = Σ_s r_s z_s, (θ, c) = V⁻¹b. So offsets are penalised like θ, and a
+    V = Σ_s z_s z_sᵀ + λI, b = Σ_s r_s z_s, (θ, c) = V⁻¹b. Offsets are penalised like θ, and a
     group without picks has offset 0 or θ_g = 0. No noise is injected.
 
     Args:
-        shared: what the groups share: `slopes` or `nothing`.
+        shared: the parameters that the groups share, `slopes` or `nothing`.
         regularization: λ > 0.
 
     Raises:
@@ -95,6 +95,6 @@ class GroupRidge(Ridge):
         return self.shared.expand(outcomes.contexts, outcomes.groups, width)
 
     def _model(
-        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
+        self, problem: Problem, solved: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
         return GroupModel(self.shared, theta)

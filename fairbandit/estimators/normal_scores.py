@@ -1,4 +1,4 @@
-"""Least squares on the normal scores of rewards, which reads only their order in each group."""
+"""Least squares on normal scores of rewards; only the order within each group matters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairbandit.registry import register
 
 
 class OrderEstimator(Estimator):
-    """What estimators have in common that read the order of rewards within each group.
+    """Base class of estimators that read only the order of rewards within each group.
 
     Args:
         regularization: λ > 0.
@@ -39,14 +39,14 @@ class OrderEstimator(Estimator):
 
 @register("estimator", "normal_scores")
 class NormalScores(OrderEstimator):
-    """Ridge regression on normal scores: for rewards seen through an unknown increasing function.
+    """Ridge regression on normal scores, for rewards under an unknown increasing function.
 
-    If group g's rewards are Y = h_g(⟨θ, x⟩ + ε), with h_g increasing and unknown, their ranks are
-    those of ⟨θ, x⟩ + ε. Reward i of n_g of its group, with the mid-rank R_i, becomes
-    z_i = Φ⁻¹((R_i − ½)/n_g), its context w_i = (x_i − x̄_g)/s_g with s_g² the mean of ‖x_i − x̄_g‖²,
-    and θ = (Σ w_i w_iᵀ + λI)⁻¹ Σ w_i z_i. One number s_g a group keeps the direction of θ, which
-    scaling feature by feature would not. Scores compare candidates of one group, and only with each
-    other. A policy should set `refresh`, since all outcomes are fitted anew.
+    If the rewards of group g are Y = h_g(⟨θ, x⟩ + ε) with h_g increasing and unknown, Y and
+    ⟨θ, x⟩ + ε have the same ranks. A reward with the mid-rank R_i among n_g rewards of its group
+    becomes z_i = Φ⁻¹((R_i − ½)/n_g). Its context becomes w_i = (x_i − x̄_g)/s_g, where s_g² is the
+    mean of ‖x_i − x̄_g‖², and θ = (Σ w_i w_iᵀ + λI)⁻¹ Σ w_i z_i. A common scale s_g of all features
+    keeps the direction of θ. Scores are comparable only within a group. A policy should set
+    `refresh`, since all outcomes are fitted anew.
 
     Args:
         regularization: λ > 0.
@@ -67,21 +67,21 @@ class NormalScores(OrderEstimator):
     ) -> RewardModel:
         at, d = outcomes.counts(n_train), problem.features
         _, x, groups, rewards = outcomes.rows(0, at[-1])
-        own = one_hot(groups + 1, problem.groups + 1)[..., 1:].to(x.dtype)  # (B, n, G)
+        member = one_hot(groups + 1, problem.groups + 1)[..., 1:].to(x.dtype)  # (B, n, G)
         penalty = self.regularization * torch.eye(d, dtype=x.dtype, device=x.device)
-        found = list[tuple[Tensor, Tensor]]()
-        for some in pieces(len(at), x.numel()):
-            n = torch.tensor(at[some], device=x.device)
+        parts = list[tuple[Tensor, Tensor]]()
+        for piece in pieces(len(at), x.numel()):
+            n = torch.tensor(at[piece], device=x.device)
             trains = torch.arange(at[-1], device=x.device) < n[:, None]  # (U, n)
-            members = (own[:, None] * trains[..., None]).mT  # (B, U, G, n)
+            members = (member[:, None] * trains[..., None]).mT  # (B, U, G, n)
             count = members.sum(3, keepdim=True).clamp(min=1)
             means = members @ x[:, None] / count
-            w = x[:, None] - own[:, None] @ means
+            w = x[:, None] - member[:, None] @ means
             squares = members @ w.square().sum(3, keepdim=True) / count
-            scale = own[:, None] @ squares.rsqrt().where(squares > 0, 0.0)
+            scale = member[:, None] @ squares.rsqrt().where(squares > 0, 0.0)
             w = w * scale * trains[..., None]
             z = normal_scores(groups, rewards, trains)
-            found.append((w.mT @ w + penalty, w.mT @ z[..., None]))
-        equations, sums = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
+            parts.append((w.mT @ w + penalty, w.mT @ z[..., None]))
+        equations, sums = (torch.cat(terms, 1) for terms in zip(*parts, strict=True))
         theta = torch.cholesky_solve(sums, torch.linalg.cholesky(equations))[..., 0]
         return LinearModel(theta)

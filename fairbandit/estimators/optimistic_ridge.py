@@ -11,7 +11,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
-from fairbandit.models import LinearModel, RewardModel, products
+from fairbandit.models import LinearModel, RewardModel, inner_products
 from fairbandit.part import Problem
 from fairbandit.registry import register
 from fairbandit.ties import NOISY, PLAIN
@@ -23,7 +23,7 @@ class OptimisticModel(LinearModel):
     Args:
         theta: (B, U, d).
         width: β, (B, U).
-        solved: gives V⁻¹ of the U models.
+        solved: the regressions, which hold V⁻¹ of the U models.
         tolerance: as for `LinearModel`.
     """
 
@@ -31,7 +31,7 @@ class OptimisticModel(LinearModel):
         self, theta: Tensor, width: Tensor, solved: Regressions, tolerance: float = PLAIN
     ) -> None:
         super().__init__(theta, tolerance)
-        number = torch.arange(theta.shape[1], device=theta.device)  # of each model's regression
+        number = torch.arange(theta.shape[1], device=theta.device)  # index of the regression
         self.parameters += (number.expand(theta.shape[:2]), width)
         self._solved = solved
 
@@ -41,14 +41,14 @@ class OptimisticModel(LinearModel):
         return None
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        return products(self.parameters[0], contexts) + self._bonus(contexts)
+        return inner_products(self.parameters[0], contexts) + self._bonus(contexts)
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        bonus = scores - products(self.parameters[0], contexts)
+        bonus = scores - inner_products(self.parameters[0], contexts)
         return super()._error(contexts, groups, scores) + PLAIN * bonus
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-        middle, bonus = products(self.parameters[0], contexts), self._bonus(contexts)
+        middle, bonus = inner_products(self.parameters[0], contexts), self._bonus(contexts)
         return middle - bonus, middle + bonus
 
     def _bonus(self, contexts: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ class OptimisticModel(LinearModel):
 
 
 class Radius(Enum):
-    """How wide the confidence set of `OptimisticRidge` is."""
+    """The radius of the confidence set of `OptimisticRidge`."""
 
     practical = "as in the paper's experiments"
     constant = "1, as in LinUCB: Li et al. 2010"
@@ -86,13 +86,13 @@ class OptimisticRidge(Ridge):
     """Ridge regression plus OFUL's confidence bonus.
 
     score(x) = ⟨θ_n, x⟩ + c·β_n·‖x‖_{V_n⁻¹}, with θ_n and V_n as in `Ridge`. The practical radius
-    is that of the paper's experiments, β_n = √(2 ln(det V_n / det λI))·√(ln(n + 1)), n + 1 being
-    the round under split `full`; the textbook one is
-    β_n = R√(2 ln(√det V_n / (√det λI · δ))) + √λ·S. The constant one is 1, so that the score is
-    that of LinUCB with α = c.
+    is used in the paper's experiments: β_n = √(2 ln(det V_n / det λI))·√(ln(n + 1)), where n + 1 is
+    the round under split `full`. The textbook radius is
+    β_n = R√(2 ln(√det V_n / (√det λI · δ))) + √λ·S. The constant radius is 1, which gives LinUCB
+    with α = c.
 
     Args:
-        exploration: c ≥ 0; None takes the environment's own.
+        exploration: c ≥ 0; None takes the environment's exploration.
         regularization: λ > 0.
         noise: ρ in [0, 1]; 0 is plain ridge.
         radius: `practical`, `textbook` or `constant`.
@@ -132,10 +132,10 @@ class OptimisticRidge(Ridge):
         self.subgaussian, self.norm, self.delta = subgaussian, norm, delta
 
     def _model(
-        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
+        self, problem: Problem, solved: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
-        width = self._radius(problem, found.log_det, n_train)
-        return OptimisticModel(theta, width, found, NOISY if self.noise else PLAIN)
+        width = self._radius(problem, solved.log_det, n_train)
+        return OptimisticModel(theta, width, solved, NOISY if self.noise else PLAIN)
 
     def _radius(self, problem: Problem, log_det: Tensor, n_train: list[int]) -> Tensor:
         """The width c·β of the confidence set after each n, (B, U), given ln det V."""
@@ -144,13 +144,13 @@ class OptimisticRidge(Ridge):
         if self.radius is Radius.constant:
             beta = torch.ones_like(growth)
         elif self.radius is Radius.practical:
-            learned = log_det.new_tensor([math.log(n + 1) for n in n_train])
-            beta = (2 * growth * learned).sqrt()
+            log_rounds = log_det.new_tensor([math.log(n + 1) for n in n_train])
+            beta = (2 * growth * log_rounds).sqrt()
         else:
             spread = (growth - 2 * math.log(self.delta)).sqrt()
             beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
         return beta * self._scale(problem)
 
     def _scale(self, problem: Problem) -> float:
-        """The exploration c: the environment's, unless the estimator has its own."""
+        """The exploration c of the estimator, or of the environment if it is None."""
         return problem.exploration if self.exploration is None else self.exploration

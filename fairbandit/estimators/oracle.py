@@ -14,7 +14,7 @@ from fairbandit.registry import register
 
 
 class TrueLinearModel(LinearModel):
-    """The true rewards where they are linear; they are their own bounds.
+    """True rewards that are linear; both bounds equal the rewards.
 
     Args:
         theta: μ*, (B, 1, d).
@@ -25,7 +25,7 @@ class TrueLinearModel(LinearModel):
 
 
 class TrueModel(RewardModel):
-    """The true rewards of some rounds where they are not linear; they are their own bounds.
+    """True rewards of some rounds that are not linear; both bounds equal the rewards.
 
     Args:
         truth: the ground truth.
@@ -66,5 +66,5 @@ class Oracle(Estimator):
         assert truth is not None
         if truth.theta is not None:
             return TrueLinearModel(truth.theta.expand(problem.replicas, 1, -1))
-        each = torch.tensor(rounds, device=problem.device)
-        return TrueModel(truth, each.expand(problem.replicas, -1))
+        numbers = torch.tensor(rounds, device=problem.device)
+        return TrueModel(truth, numbers.expand(problem.replicas, -1))

@@ -1,4 +1,4 @@
-"""A probit likelihood of pairs of rewards, which reads only their order in each group."""
+"""A probit model of pairs of rewards; only the order within each group matters."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from fairbandit.streams import Purpose
 
 @register("estimator", "pairwise_probit")
 class PairwiseProbit(OrderEstimator):
-    """Who got more than whom: for rewards seen through an unknown increasing function.
+    """Probit model of pairs of rewards, for rewards under an unknown increasing function.
 
-    If group g's rewards are Y = h_g(⟨θ, x⟩ + σξ), with ξ standard normal and h_g increasing and
-    unknown, then P(Y_i > Y_j) = Φ(⟨θ, x_i − x_j⟩/(√2·σ)) for i and j of group g. θ/(√2·σ), which
-    orders candidates as θ does, is estimated by the composite likelihood of the pairs of a group,
-    in which every one of a group's n_g outcomes has the same weight, 1:
+    If the rewards of group g are Y = h_g(⟨θ, x⟩ + σξ) with ξ standard normal and h_g increasing and
+    unknown, then P(Y_i > Y_j) = Φ(⟨θ, x_i − x_j⟩/(√2·σ)) for i and j of group g. The
+    estimate of θ/(√2·σ), which orders candidates like θ, maximises the composite likelihood of the
+    pairs of each group, in which each of the group's n_g outcomes has the total weight 1:
 
         argmax Σ_g (n_g − 1)⁻¹ Σ_{i>j in g} log Φ(±⟨θ, x_i − x_j⟩) − λ/2·‖θ‖²,
 
-    with + where Y_i > Y_j and − where Y_i < Y_j; equal rewards make no pair. Of an outcome's k
-    earlier ones, `partners` stand for all, one of each of as many equal parts, each with the weight
-    of k/partners pairs; or all, if they are fewer. Picks of one round share its draws. Newton's
-    method with step halving starts from 0. Scores compare candidates of one group, and only with
-    each other. A policy should set `refresh`, since all outcomes are fitted anew.
+    with + where Y_i > Y_j and − where Y_i < Y_j; pairs of equal rewards are ignored. If an outcome
+    has k > `partners` earlier outcomes in its group, they are divided into `partners` equal parts,
+    and one outcome drawn from each part represents k/partners pairs. All picks of a round share its
+    draws. Newton's method with step halving starts from 0. Scores are comparable only within a
+    group. A policy should set `refresh`, since all outcomes are fitted anew.
 
     Args:
-        partners: how many pairs each outcome makes with earlier ones, at least 1.
+        partners: the most pairs of an outcome with earlier outcomes, at least 1.
         regularization: λ > 0.
 
     Raises:
@@ -60,7 +60,7 @@ class PairwiseProbit(OrderEstimator):
         at, d = outcomes.counts(n_train), problem.features
         played, x, groups, rewards = outcomes.rows(0, at[-1])
         check_size(x, self.regularization)
-        if bool((played[1:] == played[:-1]).any()):  # in an order that is theirs, however they came
+        if bool((played[1:] == played[:-1]).any()):  # order of arrival must not matter
             order = torch.arange(len(played), device=x.device).expand_as(rewards)
             for key in (*x.unbind(2), groups, rewards, played.expand_as(rewards)):
                 order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
@@ -72,17 +72,17 @@ class PairwiseProbit(OrderEstimator):
             draws = stream.uniform(first, int(played[-1]) - first + 1, self.partners)
             draws = draws[:, played - first]
         partner, sign, stands_for = pairs(groups, rewards, draws)
-        others = x.gather(1, partner.flatten(1)[..., None].expand(-1, -1, d)).view(*sign.shape, d)
-        rows = (sign[..., None] * (x[:, :, None] - others)).flatten(1, 2)
-        own = one_hot(groups + 1, problem.groups + 1)[..., 1:]
-        sizes = pad(own.cumsum(1), (0, 0, 1, 0))  # of each group, after so many outcomes
-        found = list[Tensor]()
-        for some in pieces(len(at), rows.numel()):
-            n = torch.tensor(at[some], device=x.device)[:, None]
-            pick = torch.arange(at[some][-1], device=x.device).repeat_interleave(self.partners)
+        second = x.gather(1, partner.flatten(1)[..., None].expand(-1, -1, d)).view(*sign.shape, d)
+        rows = (sign[..., None] * (x[:, :, None] - second)).flatten(1, 2)
+        member = one_hot(groups + 1, problem.groups + 1)[..., 1:]
+        sizes = pad(member.cumsum(1), (0, 0, 1, 0))  # of each group after 0 … n outcomes
+        thetas = list[Tensor]()
+        for piece in pieces(len(at), rows.numel()):
+            n = torch.tensor(at[piece], device=x.device)[:, None]
+            pick = torch.arange(at[piece][-1], device=x.device).repeat_interleave(self.partners)
             group = groups[:, None, pick].clamp(min=0).expand(-1, len(n), -1)
-            others = (sizes[:, n[:, 0]].gather(2, group) - 1).clamp(min=1)
-            weights = (sign.abs() * stands_for[..., None]).flatten(1)[:, None, : len(pick)] / others
-            trains = weights.where(pick < n, 0.0)  # (B, U, P)
-            found.append(probit_fit(rows[:, : len(pick)], trains, self.regularization))
-        return LinearModel(torch.cat(found, 1))
+            n_others = (sizes[:, n[:, 0]].gather(2, group) - 1).clamp(min=1)
+            pair_counts = (sign.abs() * stands_for[..., None]).flatten(1)[:, None, : len(pick)]
+            trains = (pair_counts / n_others).where(pick < n, 0.0)  # (B, U, P)
+            thetas.append(probit_fit(rows[:, : len(pick)], trains, self.regularization))
+        return LinearModel(torch.cat(thetas, 1))

@@ -26,8 +26,8 @@ class Ridge(Estimator):
     V_n = Σ_{s≤n} x_s x_sᵀ + λI, b_n = Σ_{s≤n} r_s x_s, θ_n = V_n⁻¹ b_n + ρ/(d√n)·γ_n with γ_n
     standard normal, drawn once for each n (Algorithms 1 and 2, line 5).
 
-    Scores tie within the rounding of their last product where there is noise, and within 1e-9 of
-    their terms where there is none; see `fairbandit.ties`.
+    With noise, scores tie within the rounding error of the last product; without noise, within 1e-9
+    of the sum of their absolute terms. See `fairbandit.ties`.
 
     Args:
         regularization: λ > 0.
@@ -62,26 +62,26 @@ class Ridge(Estimator):
         outcomes: Outcomes,
     ) -> RewardModel:
         at = outcomes.counts(n_train)
-        found = state.after(self._rows(state, outcomes.rows(0, at[-1])), at)
-        theta = found.theta
+        solved = state.after(self._rows(state, outcomes.rows(0, at[-1])), at)
+        theta = solved.theta
         if self.noise > 0 and n_train[-1] > 0:
             theta = theta + self._injected(problem, n_train)
-        return self._model(problem, found, n_train, theta)
+        return self._model(problem, solved, n_train, theta)
 
     def _advance(self, state: Regression, outcomes: Outcomes) -> Regression:
         return state.with_rows(self._rows(state, outcomes))
 
     def _grow(self, state: Regression, problem: Problem) -> Regression:
-        more = self._width(problem) - state.theta.shape[1]
-        if not more:
+        added = self._width(problem) - state.theta.shape[1]
+        if not added:
             return state
-        return self._with_penalty(pad(state.gram, (0, more, 0, more)), more)
+        return self._with_penalty(pad(state.gram, (0, added, 0, added)), added)
 
     def _width(self, problem: Problem) -> int:
         return problem.features
 
     def _regressors(self, width: int, outcomes: Outcomes) -> Tensor:
-        """What rewards are regressed on, (B, n, width)."""
+        """The regressors of the rewards, (B, n, width)."""
         return outcomes.contexts
 
     def _rows(self, state: Regression, outcomes: Outcomes) -> Tensor:
@@ -92,13 +92,13 @@ class Ridge(Estimator):
         return torch.cat([outcomes.rewards[..., None], regressors], 2)
 
     def _model(
-        self, problem: Problem, found: Regressions, n_train: list[int], theta: Tensor
+        self, problem: Problem, solved: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
-        """The model of θ with its noise, (B, U, width)."""
+        """The reward model of θ, (B, U, width), which includes the noise."""
         return LinearModel(theta, NOISY if self.noise else PLAIN)
 
     def _injected(self, problem: Problem, n_train: list[int]) -> Tensor:
-        """ρ/(d√n)·γ_n for each n, (B, U, d); after no round there is no noise."""
+        """The noise ρ/(d√n)·γ_n for each n, (B, U, d); 0 for n = 0."""
         first, d = max(n_train[0], 1), problem.features
         drawn = problem.streams[Purpose.ESTIMATOR].normal(first, n_train[-1] - first + 1, d)
         if len(n_train) == 1:
@@ -110,7 +110,7 @@ class Ridge(Estimator):
         return drawn * scale[:, None]
 
     def _with_penalty(self, gram: Tensor, features: int) -> Regression:
-        """The regression of sums whose last features have no rows and no penalty yet."""
+        """The regression of the sums, with the penalty of the last `features` features added."""
         gram = gram.clone()
         gram.diagonal(dim1=1, dim2=2)[:, gram.shape[1] - features :] = self.regularization
         return Regression.of(gram)

@@ -25,14 +25,14 @@ from fairbandit.streams import Purpose
 from fairbandit.ties import PLAIN
 
 LARGEST = 1e30
-"""Larger contexts are cut to this size: forests hold them as numbers of single precision."""
+"""Contexts are clipped to this size, since forests store them in single precision."""
 
 KEPT = 16
-"""How many fitted regressors are kept, so that an agent does not fit them at each decision."""
+"""The number of cached regressors, so that an agent does not refit them at each decision."""
 
 
 class Regressor(Enum):
-    """The regressors, and where scikit-learn has them."""
+    """The regressors, with their classes in scikit-learn."""
 
     hist_gradient_boosting = "sklearn.ensemble.HistGradientBoostingRegressor"
     random_forest = "sklearn.ensemble.RandomForestRegressor"
@@ -42,12 +42,12 @@ class Regressor(Enum):
 
 
 class FittedModel(RewardModel):
-    """Rewards that regressors predict, in standard deviations from the mean reward.
+    """Rewards predicted by regressors that were fitted to standardised rewards.
 
     Args:
-        parameters: the number of each model's regressor, −1 for none, and the mean and standard
-            deviation of the rewards that it was fitted to, (B, U) each.
-        regressors, beta: those of scikit-learn; β of the bounds, None where there are none.
+        parameters: the index of each model's regressor, −1 for none, and the mean and standard
+            deviation of the rewards to which it was fitted, (B, U) each.
+        regressors, beta: regressors of scikit-learn; β of the bounds, None without bounds.
     """
 
     def __init__(self, *parameters: Tensor, regressors: list[Any], beta: float | None) -> None:
@@ -56,8 +56,8 @@ class FittedModel(RewardModel):
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         _, centre, deviation = self.parameters
-        found = self._each(contexts, lambda regressor, x: regressor.predict(x))
-        return centre[..., None] + deviation[..., None] * found
+        predicted = self._each(contexts, lambda regressor, x: regressor.predict(x))
+        return centre[..., None] + deviation[..., None] * predicted
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
         _, centre, deviation = self.parameters
@@ -70,39 +70,39 @@ class FittedModel(RewardModel):
         width = self._beta * deviation * self._each(contexts, _uncertainty)
         return middle - width, middle + width
 
-    def _each(self, contexts: Tensor, ask: Callable[[Any, Any], Any]) -> Tensor:
-        """A prediction of each model's regressor, (B, U, M); 0 where there is no regressor."""
+    def _each(self, contexts: Tensor, predict: Callable[[Any, Any], Any]) -> Tensor:
+        """The predictions of each model's regressor, (B, U, M); 0 without a regressor."""
         numbers, x = (part.numpy(force=True) for part in (self.parameters[0], contexts))
         x = x.clip(-LARGEST, LARGEST)
-        found = np.zeros((*numbers.shape, x.shape[2]))
-        for b, own in enumerate(numbers):
-            for number in np.unique(own[own >= 0]):
-                at = np.flatnonzero(own == number)
-                some = x[b] if x.shape[1] == 1 else x[b, at]
-                rows = some.reshape(-1, some.shape[2])
-                found[b, at] = _quiet(ask, self._regressors[number], rows).reshape(some.shape[:2])
-        return torch.from_numpy(found).to(contexts.device)
+        values = np.zeros((*numbers.shape, x.shape[2]))
+        for b, indices in enumerate(numbers):
+            for i in np.unique(indices[indices >= 0]):
+                at = np.flatnonzero(indices == i)
+                points = x[b] if x.shape[1] == 1 else x[b, at]
+                rows = points.reshape(-1, points.shape[2])
+                values[b, at] = _quiet(predict, self._regressors[i], rows).reshape(points.shape[:2])
+        return torch.from_numpy(values).to(contexts.device)
 
 
 @register("estimator", "sklearn")
 class SklearnEstimator(Estimator):
     """A regressor of scikit-learn, fitted to all outcomes whenever the policy refreshes its model.
 
-    It gets contexts as they are, and rewards minus their mean over their standard deviation. A
-    `gaussian_process` with the kernel c·exp(−‖x − x'‖²/2ℓ²), c, ℓ and the noise being of maximum
-    likelihood, has bounds: mean ± β·(standard deviation of the true reward). `kernel_ridge` has the
-    kernel exp(−‖x − x'‖²/d). Random states are draws of the run for each number of training rounds.
-    Nothing that was fitted is saved. The policy must set `refresh`. Decisions may depend on the
-    processor.
+    The regressor is fitted to the contexts as they are and to standardised rewards. The kernel of
+    `gaussian_process` is c·exp(−‖x − x'‖²/2ℓ²); c, ℓ and the noise maximise the likelihood, and the
+    bounds are mean ± β·(standard deviation of the true reward). The kernel of `kernel_ridge` is
+    exp(−‖x − x'‖²/d). A random state is drawn from the run's streams for each number of training
+    rounds. Fitted regressors are not saved. The policy must set `refresh`. Decisions may depend on
+    the processor.
 
     Args:
         regressor: `hist_gradient_boosting`, `random_forest`, `kernel_ridge`, `gaussian_process` or
             `sgd`.
-        options: a mapping of parameters of scikit-learn's class, such as {max_depth: 3}.
+        options: a mapping with parameters of scikit-learn's class, such as {max_depth: 3}.
         beta: β ≥ 0 (gaussian_process).
 
     Raises:
-        FairbanditError: options that are no mapping, or a β out of range.
+        FairbanditError: options are not a mapping, or β is out of range.
     """
 
     reference = "Pedregosa et al., Scikit-learn: Machine Learning in Python, JMLR 2011"
@@ -116,7 +116,9 @@ class SklearnEstimator(Estimator):
         beta: float = 2.0,
     ) -> None:
         if not isinstance(options or {}, Mapping) or not 0 <= beta < math.inf:
-            raise FairbanditError(f"options: a mapping, beta: at least 0; got {options}, {beta}")
+            raise FairbanditError(
+                f"options must be a mapping, beta (β) at least 0 and finite; got {options}, {beta}"
+            )
         self.regressor, self.options, self.beta = regressor, options, beta
 
     def _models(
@@ -135,13 +137,13 @@ class SklearnEstimator(Estimator):
         for u, (n, size) in enumerate(zip(n_train, outcomes.counts(n_train), strict=True)):
             draws = problem.streams[Purpose.ESTIMATOR].uniform(max(n, 1), 1, 1).flatten().tolist()
             for b, draw in enumerate(draws):
-                own = np.flatnonzero(groups[b, :size] >= 0)
-                if len(own):  # by reward within a round, in whatever order they came
-                    own = own[np.lexsort((*x[b, own].T, rewards[b, own], played[own]))]
-                    y, numbers[b, u] = rewards[b, own], len(regressors)
+                rows = np.flatnonzero(groups[b, :size] >= 0)
+                if len(rows):  # sorted, since the order of arrival in a round must not matter
+                    rows = rows[np.lexsort((*x[b, rows].T, rewards[b, rows], played[rows]))]
+                    y, numbers[b, u] = rewards[b, rows], len(regressors)
                     centre[b, u], deviation[b, u] = y.mean(), y.std() or 1.0
                     y = (y - centre[b, u]) / deviation[b, u]
-                    seed, contexts = int(draw * 2**32), x[b, own].tobytes()
+                    seed, contexts = int(draw * 2**32), x[b, rows].tobytes()
                     regressors.append(_quiet(_fitted, *how, seed, contexts, y.tobytes()))
         parts = (torch.from_numpy(part).to(problem.device) for part in (numbers, centre, deviation))
         beta = self.beta if self.regressor is Regressor.gaussian_process else None
@@ -150,7 +152,7 @@ class SklearnEstimator(Estimator):
 
 @lru_cache(maxsize=KEPT)
 def _fitted(kind: Regressor, options: str, seed: int, x: bytes, y: bytes) -> Any:
-    """A regressor that is fitted to contexts (n, d) and rewards (n,), given as bytes."""
+    """A regressor fitted to contexts (n, d) and rewards (n,), which are given as bytes."""
     from threadpoolctl import threadpool_limits  # these imports take seconds
 
     module, _, name = kind.value.rpartition(".")
@@ -164,21 +166,21 @@ def _fitted(kind: Regressor, options: str, seed: int, x: bytes, y: bytes) -> Any
 
 
 def _uncertainty(regressor: Any, x: Any) -> Any:
-    """The standard deviation of a Gaussian process without the noise of one reward."""
+    """The standard deviation of a Gaussian process, without the noise of a single reward."""
     squares = regressor.predict(x, return_std=True)[1] ** 2 - regressor.kernel_.k2.noise_level
     return np.sqrt(np.maximum(squares, 0.0))
 
 
-def _quiet(ask: Callable[..., Any], *given: Any) -> Any:
-    """The result of a call of scikit-learn, whose warnings are ignored.
+def _quiet(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function of scikit-learn and ignores its warnings.
 
     Raises:
-        FairbanditError: in place of a ValueError.
+        FairbanditError: the function raised a ValueError.
     """
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"sklearn\.")
-            return ask(*given)
+            return function(*arguments)
     except ValueError as error:
         message = " ".join(str(error).split())
         raise FairbanditError(f"estimator 'sklearn': {message}") from error

@@ -24,13 +24,13 @@ class ThompsonRidge(Ridge):
     θ̃_t = θ̂ + v·L⁻ᵀz_t with θ̂ = V⁻¹b, LLᵀ = V (L lower triangular with a positive diagonal), V
     and b as in `Ridge` without noise, and z_t standard normal, drawn once for each round t. If v is
     the standard deviation of Gaussian noise and θ ~ N(0, v²/λ·I), this is the exact posterior. The
-    paper has λ = 1, and its regret bound needs a v that is larger by √d, up to logarithms; a
-    constant v near the noise's own explores less, without that bound. The paper draws from the
-    prior before there is a reward; here all candidates tie then, as under each estimator that has
-    learned from no reward.
+    paper sets λ = 1, and its regret bound needs v larger by a factor of √d, up to logarithms. A
+    constant v near the standard deviation of the noise explores less, and the bound does not apply.
+    Before the first reward the paper draws from the prior; here all candidates tie, as under every
+    estimator that learns.
 
     Args:
-        scale: v ≥ 0; with 0 it is `Ridge` without noise.
+        scale: v ≥ 0; 0 gives `Ridge` without noise.
         regularization: λ > 0.
 
     Raises:
@@ -67,8 +67,8 @@ class ThompsonRidge(Ridge):
         drawn, low = list[Tensor](), 0
         for lower, _ in factors(state.gram, rows, at):  # in pieces that stay in cache
             high = low + lower.shape[1]
-            some = z[:, low:high, :, None]
-            drawn.append(torch.linalg.solve_triangular(lower.mT, some, upper=True)[..., 0])
+            normal = z[:, low:high, :, None]
+            drawn.append(torch.linalg.solve_triangular(lower.mT, normal, upper=True)[..., 0])
             low = high
         theta = state.after(rows, at).theta
         return LinearModel(theta + self.scale * torch.cat(drawn, 1))

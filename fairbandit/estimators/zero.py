@@ -1,4 +1,4 @@
-"""A model that knows nothing."""
+"""A model without knowledge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairbandit.registry import register
 
 @register("estimator", "zero")
 class Zero(Estimator):
-    """A model that knows nothing: θ = 0, so that all scores tie."""
+    """A model without knowledge: θ = 0, so that all scores tie."""
 
     reference = PAPER
     learns = False

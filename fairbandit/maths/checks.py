@@ -1,4 +1,4 @@
-"""Values as messages show them."""
+"""Formats values for messages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def typed(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for a message, cut short; an error of its own `repr` is caught."""
+    """A value as short text for a message; errors of its own `repr` are caught."""
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # such as that of an int of too many digits
-        return f"one that cannot be shown (at {id(value):#x})"
+    except Exception:  # such as for an int with too many digits
+        return f"<cannot be shown, at {id(value):#x}>"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""The empirical CDF of each group's own sample."""
+"""The empirical CDF of a sample of each group."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torch import Tensor
 
 
 class GroupedCdf:
-    """F(v, g): the share of group g's sample that is no higher than v.
+    """F(v, g): the share of group g's sample that is at most v.
 
-    A share is the quotient of two whole numbers in the precision of the values, so that shares of
-    two groups are equal exactly where the fractions are.
+    A share is the quotient of two whole numbers in the dtype of the values, correctly rounded. The
+    shares of two groups are therefore equal if the fractions are equal.
 
     Args:
-        samples: one 1-D tensor of rewards a group, none of them empty.
+        samples: a nonempty 1-D tensor of rewards for each group.
 
     >>> cdf = GroupedCdf([torch.tensor([1.0, 2.0]), torch.tensor([5.0])])
     >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([1.0, 9.0, 4.0]))
@@ -29,12 +29,12 @@ class GroupedCdf:
         self._sorted = [torch.from_numpy(np.sort(s.cpu().numpy())).to(s.device) for s in samples]
 
     def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
-        """The CDF at values of groups of one shape; −1 marks an empty place, which gets 0.
+        """The CDF of each group at its value; 0 at empty places, which have group −1.
 
-        It is the same in all `rounds`.
+        The CDF does not depend on `rounds`.
 
         Returns:
-            Shares in [0, 1], of the values' shape and dtype: the nearest number to each fraction.
+            Shares in [0, 1], of the values' shape and dtype.
         """
         shares = torch.zeros_like(values)
         for group in range(len(self._sorted)):

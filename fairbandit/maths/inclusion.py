@@ -1,4 +1,4 @@
-"""Inclusion probabilities of several picks from a pool, and draws with exactly these.
+"""Inclusion probabilities of several picks from a pool, and samples that have them exactly.
 
 Reference: Madow, "On the theory of systematic sampling, II", Annals of Mathematical Statistics
 1949.
@@ -15,17 +15,17 @@ from fairbandit.ties import SUMS
 def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor | None) -> Tensor:
     """Draws m places by systematic sampling, with exactly the inclusion probabilities π.
 
-    With the places in the order of their keys and the cumulative sums c of π, place k is drawn if
-    one of the points u, u + 1, … lies in [c_{k−1}, c_k). The last sum is m, whatever its rounding.
+    Let c be the cumulative sums of π in the order of the keys. Place k is drawn if some u + j,
+    j = 0 … m − 1, lies in [c_{k−1}, c_k). The last sum is set to m, to remove its rounding error.
 
     Args:
         inclusion: π, (…, K), from 0 to 1.
         sizes: m = Σπ, (…) int64.
         start: u in [0, 1), (…).
-        keys: numbers of at least 0, (…, K), in whose order places are put; None keeps their order.
+        keys: nonnegative numbers, (…, K), that order the places; None keeps the given order.
 
     Returns:
-        Their places in ascending order, (…, m) int64, with K for what a smaller m leaves empty.
+        The drawn places in ascending order, (…, greatest m) int64; K in the slots beyond m.
 
     >>> pi, keys = torch.tensor([0.5, 1.0, 0.5]), torch.tensor([1.0, 2.0, 3.0])
     >>> [systematic(pi, torch.tensor(2), torch.tensor(u), keys).tolist() for u in (0.1, 0.9)]
@@ -39,7 +39,7 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor | N
     point = torch.arange(int(sizes.max()), device=sums.device)
     points = (start[..., None] + point).to(sums.dtype)
     at, width = torch.searchsorted(sums, points.contiguous(), right=True), inclusion.shape[-1]
-    # in spite of rounding, positions ascend strictly and leave room for the later ones
+    # despite rounding, ascend strictly and leave a position for each later point
     at = ((at - point).cummax(-1).values + point).minimum(width - sizes[..., None] + point)
     drawn = point < sizes[..., None]
     places = order.gather(-1, at.clamp(max=width - 1)).masked_fill(~drawn, width)
@@ -56,11 +56,11 @@ def filled(
     are the inclusion probabilities of the m best.
 
     Args:
-        floor, ceiling: the values that the index of a candidate may have, (B, N, K).
+        floor, ceiling: the least and the greatest index that each candidate may have, (B, N, K).
         capacity: from 0 to 1, (B, N, K).
         amount: (B, N, 1); if it exceeds the sum of the capacities, all are filled.
-        kinds: the kind of each candidate, one of G, (B, N, K) int64. Each kind then has an amount
-            of its own, (B, N, G), which only its own candidates receive.
+        kinds: the kind of each candidate, 0 … G − 1, (B, N, K) int64. Each kind then has its own
+            amount, (B, N, G), for its candidates only.
 
     Returns:
         (B, N, K), from 0 to the capacity.
@@ -74,27 +74,27 @@ def filled(
     """
     kinds = torch.zeros_like(capacity, dtype=torch.int64) if kinds is None else kinds
     floor, ceiling = (end.where(capacity > 0, -torch.inf) for end in (floor, ceiling))
-    none, many = torch.zeros_like(amount), amount.shape[2] > 1
-    above, level = standing(floor, ceiling, capacity, kinds if many else None)
-    limit = amount.gather(2, kinds) if many else amount
+    zeros, several = torch.zeros_like(amount), amount.shape[2] > 1
+    above, level = standing(floor, ceiling, capacity, kinds if several else None)
+    limit = amount.gather(2, kinds) if several else amount
     certain = capacity.where(level <= limit + SUMS, 0)
     open_ = capacity.where((level > limit + SUMS) & (above < limit - SUMS), 0)
-    left = amount - none.scatter_add(2, kinds, certain)
-    share = (left / none.scatter_add(2, kinds, open_).clamp(min=SUMS)).clamp(0, 1)
-    return certain + open_ * (share.gather(2, kinds) if many else share)
+    left = amount - zeros.scatter_add(2, kinds, certain)
+    share = (left / zeros.scatter_add(2, kinds, open_).clamp(min=SUMS)).clamp(0, 1)
+    return certain + open_ * (share.gather(2, kinds) if several else share)
 
 
 def standing(
     floor: Tensor, ceiling: Tensor, capacity: Tensor, kinds: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The total capacity ahead of each candidate, counted from below and from above.
+    """The total capacity certainly, and possibly, ahead of each candidate.
 
-    The arguments are those of `filled`. Only candidates of one kind are compared.
+    The arguments are as for `filled`. Only candidates of the same kind are compared.
 
     Returns:
-        For each candidate k, the summed capacity of all j that are certainly better, which have
-        floor_j > ceiling_k; and that of all j that may be as good, k included, which have
-        ceiling_j ≥ floor_k. Both are (B, N, K).
+        For each candidate k, (B, N, K) each: the total capacity of all j that are certainly better,
+        floor_j > ceiling_k; and the total capacity of all j that may be at least as good,
+        ceiling_j ≥ floor_k, which include k.
     """
     k = capacity.shape[2]
     # where a ceiling equals a floor, the ceiling comes first
@@ -112,13 +112,13 @@ def standing(
 
 
 def capped_shares(logarithms: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
-    """Capped shares min(capacity, c·weight), with the c for which they sum to an amount.
+    """Capped shares min(capacity, c·weight), with c such that they sum to an amount.
 
-    Weights are relative to the greatest one whose place is not full. So places of tiny weight share
-    what full places leave in the right proportions, where quotients by a full one would underflow.
+    Weights are divided by the greatest weight of a place that is not full. Places of tiny weight
+    therefore share the rest in proportion; divided by the weight of a full place, they underflow.
 
     Args:
-        logarithms: ln of the weights, (…, K); anything where the capacity is 0.
+        logarithms: ln of the weights, (…, K); ignored where the capacity is 0.
         capacity: (…, K), not negative.
         amount: (…, 1); if it exceeds the sum of the capacities, all are filled.
 
@@ -134,7 +134,7 @@ def capped_shares(logarithms: Tensor, capacity: Tensor, amount: Tensor) -> Tenso
         left = amount - capacity.where(full, 0).sum(-1, keepdim=True)
         # the greatest of the rest is 1, unless all are full
         shares = left.clamp(min=0) * rest / rest.sum(-1, keepdim=True).clamp(min=1)
-        more = ~full & (shares >= capacity)
-        if not bool(more.any()):
+        filled_up = ~full & (shares >= capacity)
+        if not bool(filled_up.any()):
             return capacity.where(full, shares)
-        full = full | more
+        full = full | filled_up

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 CHUNK = 1 << 15
-"""Rows that `ridge_fit` factors at once."""
+"""The number of rows that `ridge_fit` factors at once."""
 
 
 def ridge_fit(contexts: Tensor, rewards: Tensor, regularization: float) -> Tensor:
     """θ = argmin ‖Xθ − y‖² + λ‖θ‖², by orthogonal factors of chunks of rows.
 
     The triangular factor R of [X | y], with √λ·I as its first rows, is updated chunk by chunk.
-    XᵀX, which would square the condition number, is never formed: collinear columns leave the
-    predictions Xθ as they should be. As λ → 0, θ is the solution of minimum norm.
+    XᵀX, which would square the condition number, is never formed, so that the predictions Xθ stay
+    accurate if columns are collinear. As λ → 0, θ tends to the solution of minimum norm.
 
     Args:
         contexts: X, (n, d) float64.

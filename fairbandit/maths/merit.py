@@ -1,4 +1,4 @@
-"""Merit functions: how much of the exposure a candidate deserves, given its reward or its rank."""
+"""Merit functions: the exposure that a candidate deserves, given its reward or its rank."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class MeritFunction:
     """A merit function with a floor: f(x) = max(h(x), γ), where h is x, max(x, 0)^p or exp(βx).
 
     Negative values are clipped: where h(x) is below γ, the merit is γ. All candidates thus have a
-    positive probability, up to underflow. Merits are computed and handed on as logarithms, since
-    their quotients may underflow. A part with such a function derives from this class too.
+    positive probability, up to underflow. Merits are computed and returned as logarithms, since
+    their quotients may underflow. A part with a merit function also derives from this class.
 
     Args:
         merit: h: `identity`, `power` or `exponential`.
@@ -58,7 +58,7 @@ class MeritFunction:
         """The logarithms of the candidates' merits, ln f(x).
 
         Args:
-            values: rewards or ranks, (…, K); anything at empty places.
+            values: rewards or ranks, (…, K); ignored at empty places.
             present: which places hold a candidate, (…, K) bool.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Counts, means and standard deviations of samples, and of samples merged (Chan et al., 1979)."""
+"""Counts, means and standard deviations of samples and merged samples (Chan et al., 1979)."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ Floats = NDArray[np.float64]
 
 
 def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Returns count, mean and standard deviation (ddof 1) of the known values, (…), of (n, …).
+    """Returns count, mean and standard deviation (ddof 1) over the first dimension, without NaN.
 
-    A value is unknown if it is NaN; the mean is NaN where no value is known, and the standard
-    deviation where fewer than two are.
+    The mean is NaN where all values are NaN, and the standard deviation where fewer than two values
+    are not NaN.
 
     >>> count, mean, std = moments([[1.0], [2.0], [6.0], [float("nan")]])
     >>> int(count[0]), float(mean[0]), round(float(std[0]), 4)
     (3, 3.0, 2.6458)
     """
-    given = np.asarray(values, np.float64)
-    known = ~np.isnan(given)
+    array = np.asarray(values, np.float64)
+    known = ~np.isnan(array)
     count = known.sum(0).astype(np.float64)
-    mean = np.where(known, given, 0.0).sum(0) / np.maximum(count, 1)
-    squares = np.where(known, (given - mean) ** 2, 0.0).sum(0)
+    mean = np.where(known, array, 0.0).sum(0) / np.maximum(count, 1)
+    squares = np.where(known, (array - mean) ** 2, 0.0).sum(0)
     return _of_sums(count, mean, squares)
 
 
 def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Merges samples of which only counts, means and standard deviations are known.
+    """Merges samples, given their counts, means and standard deviations.
 
     n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)² (Chan, Golub,
     LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979).
@@ -38,7 +38,7 @@ def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, F
         std: sᵢ, in the same shape; ignored where nᵢ < 2.
 
     Returns:
-        The same of all samples together, without the first dimension, as `moments` returns it.
+        The count, mean and standard deviation of all samples together, as `moments` returns them.
 
     >>> count, mean, std = merged([2, 1], [1.5, 6.0], [0.5**0.5, float("nan")])  # 1, 2 and 6
     >>> int(count), float(mean), round(float(std), 4)

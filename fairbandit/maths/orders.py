@@ -11,29 +11,29 @@ from torch.special import log_ndtr
 from fairbandit.errors import FairbanditError
 
 PIECE = 1 << 22
-"""The most numbers in the largest tensor of a fit; more models are fitted one after the other."""
+"""The most numbers in the largest tensor of a fit; further models are fitted afterwards."""
 
 STEPS, HALVINGS = 100, 40
 CONVERGED = 1e-16
-"""The squared Newton decrement below which one further step is the last."""
+"""The squared Newton decrement below which the next step is the last."""
 
 _LOG_ROOT_TAU = 0.9189385332046727  # log √(2π)
 
 
 def pieces(models: int, each: int) -> Iterator[slice]:
-    """Models number 0 … U − 1, so many at once that their rows hold at most `PIECE` numbers."""
+    """Divides models 0 … U − 1 into slices whose rows hold at most `PIECE` numbers together."""
     step = max(1, PIECE // max(each, 1))
     for start in range(0, models, step):
         yield slice(start, min(start + step, models))
 
 
 def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
-    """Φ⁻¹((R − ½)/n_g), R being the mid-rank of each reward among the n_g of its group.
+    """Normal scores Φ⁻¹((R − ½)/n_g), with R the mid-rank among the n_g rewards of the group.
 
     Args:
-        groups: (B, n) int64; those of −1 have no part.
+        groups: (B, n) int64; outcomes of group −1 do not count.
         rewards: (B, n).
-        trains: which of the outcomes count for each of U models, (U, n) bool.
+        trains: which outcomes count for each of U models, (U, n) bool.
 
     Returns:
         (B, U, n); 0 where an outcome does not count.
@@ -50,7 +50,7 @@ def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
     g, r = groups.gather(1, order), rewards.gather(1, order)
     fresh = torch.ones_like(g, dtype=torch.bool)
     fresh[:, 1:] = (g[:, 1:] != g[:, :-1]) | (r[:, 1:] != r[:, :-1])
-    tied = fresh.cumsum(1)  # the number of each run of equal rewards of a group
+    tied = fresh.cumsum(1)  # the number of the run of equal rewards in a group
     counts = trains.T[order].mT & (groups.gather(1, order) >= 0)[:, None]  # (B, U, n)
     before = torch.nn.functional.pad(counts.cumsum(2), (1, 0)).to(rewards.dtype)
 
@@ -60,28 +60,28 @@ def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
 
     first, low, high = up_to(g, False), up_to(tied, False), up_to(tied, True)
     share = ((low + high) / 2 - first) / (up_to(g, True) - first).clamp(min=1)
-    found = torch.special.ndtri(share).where(counts, 0.0)
-    return torch.empty_like(found).scatter_(2, order[:, None].expand_as(found), found)
+    scores = torch.special.ndtri(share).where(counts, 0.0)
+    return torch.empty_like(scores).scatter_(2, order[:, None].expand_as(scores), scores)
 
 
 def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Pairs each outcome with P earlier ones of its group, one of each P-th part of them.
+    """Pairs each outcome with up to P earlier outcomes of its group, by stratified sampling.
 
-    If its group has k earlier outcomes, the partners are number ⌊(j + u_j)·k/m⌋ of them, for
-    j = 0 … m − 1 with m = min(P, k): all of them if they are at most P.
+    With k earlier outcomes and m = min(P, k), the partners are the earlier outcomes number
+    ⌊(j + u_j)·k/m⌋ for j = 0 … m − 1. If k ≤ P, these are all earlier outcomes.
 
     Args:
-        groups: in order of round, (B, n) int64; those of −1 make no pair.
+        groups: in order of round, (B, n) int64; outcomes of group −1 are not paired.
         rewards: (B, n).
         draws: u, uniform in [0, 1), (B, n, P).
 
     Returns:
-        The partners' positions, (B, n, P); 1 where the outcome has the greater reward, −1 where it
-        has the lesser one, and 0 where there is no pair or rewards are equal, (B, n, P); and for
-        how many earlier ones each partner stands, k/m, (B, n).
+        The positions of the partners, (B, n, P); the sign of the outcome's reward minus the
+        partner's reward, 0 without a partner, (B, n, P); and the number k/m of earlier outcomes
+        that each partner represents, (B, n).
     """
     ordered, order = groups.sort(dim=1, stable=True)
-    start = torch.searchsorted(ordered, ordered)  # where each one's group starts
+    start = torch.searchsorted(ordered, ordered)  # where the group of each starts
     place = torch.arange(groups.shape[1], device=groups.device).expand_as(order)
     home, starts = (
         torch.empty_like(order).scatter_(1, order, values)[..., None] for values in (place, start)
@@ -93,8 +93,8 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
     chosen = starts + torch.minimum(chosen, (earlier - 1).clamp(min=0))
     partner = order[:, :, None].expand_as(chosen).gather(1, chosen)
     against = rewards[:, :, None].expand_as(draws).gather(1, partner)
-    own = rewards[..., None]
-    sign = (own > against).to(rewards.dtype) - (own < against).to(rewards.dtype)
+    reward = rewards[..., None]
+    sign = (reward > against).to(rewards.dtype) - (reward < against).to(rewards.dtype)
     sign = sign.where((part < drawn) & (groups >= 0)[..., None], 0.0)
     return partner, sign, stands_for[..., 0].to(rewards.dtype)
 
@@ -102,25 +102,25 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
 def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> Tensor:
     """θ = argmax Σ_p w_p·log Φ(⟨θ, z_p⟩) − λ/2·‖θ‖², by Newton's method from 0 with step halving.
 
-    The objective is strictly concave. Each model stops by itself, so that it does not depend on
-    the others.
+    The objective is strictly concave. Each model has its own stopping rule, so that it does not
+    depend on other models.
 
     Args:
         rows: z, (B, P, d).
-        trains: w, what each row counts for each model, at least 0, (B, U, P).
+        trains: w ≥ 0, the weight of each row for each model, (B, U, P).
         regularization: λ > 0.
 
     Returns:
         θ, (B, U, d).
 
     Raises:
-        FairbanditError: it does not converge, as with contexts too large for double precision.
+        FairbanditError: no convergence, such as for contexts too large for double precision.
     """
     theta = rows.new_zeros(*trains.shape[:2], rows.shape[2])
     ridge = regularization * torch.eye(rows.shape[2], dtype=rows.dtype, device=rows.device)
     running = torch.ones_like(theta[..., 0], dtype=torch.bool)
 
-    def value(at: Tensor, log: Tensor) -> Tensor:
+    def objective(at: Tensor, log: Tensor) -> Tensor:
         return (trains * log).sum(2) - regularization / 2 * at.square().sum(2)
 
     for _ in range(STEPS):
@@ -137,16 +137,16 @@ def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> Tensor:
             break
         step = torch.cholesky_solve(slope[..., None], root)[..., 0]
         decrement = (step * slope).sum(2)
-        scale, now = running.to(rows.dtype), value(theta, log)
-        least = now - 1e-12 * (1 + now.abs())  # rounding moves the value by less
+        scale, now = running.to(rows.dtype), objective(theta, log)
+        least = now - 1e-12 * (1 + now.abs())  # rounding moves the objective by less
         for _ in range(HALVINGS):
             moved = theta + scale[..., None] * step
-            worse = value(moved, log_ndtr(moved @ rows.mT)) < least
+            worse = objective(moved, log_ndtr(moved @ rows.mT)) < least
             if not bool(worse.any()):
                 break
             scale = scale.where(~worse, scale / 2)
         theta, running = moved, running & (decrement > CONVERGED)
     raise FairbanditError(
         f"the probit likelihood has not converged after {STEPS} steps of Newton's method; expected "
-        f"contexts of moderate size, and the largest difference of two is {rows.abs().max():.3g}"
+        f"contexts of moderate size, got two that differ by {rows.abs().max():.3g}"
     )

@@ -5,12 +5,12 @@ from torch import Tensor
 
 
 def gather_picks(values: Tensor, actions: Tensor, empty: float | None = None) -> Tensor:
-    """The values at the places picked.
+    """Gathers the values at the places that were picked.
 
     Args:
         values: (B, N, K, …).
         actions: (B, N), or (B, N, m), −1 in empty slots.
-        empty: the value of empty slots; None is NaN, or −1 if values are whole numbers.
+        empty: the value of empty slots; None for NaN, or −1 if values are whole numbers.
 
     Returns:
         (B, N, …), or (B, N, m, …).
@@ -18,9 +18,9 @@ def gather_picks(values: Tensor, actions: Tensor, empty: float | None = None) ->
     slots = actions if actions.ndim == 3 else actions[..., None]
     slots = slots.view(*slots.shape, *[1] * (values.ndim - 3))
     index = slots if actions.ndim == 2 else slots.clamp(min=0)
-    found = values.gather(2, index.expand(-1, -1, -1, *values.shape[3:]))
+    picked = values.gather(2, index.expand(-1, -1, -1, *values.shape[3:]))
     if actions.ndim == 2:
-        return found.squeeze(2)
+        return picked.squeeze(2)
     if empty is None:
         empty = torch.nan if values.is_floating_point() else -1
-    return found.masked_fill(slots < 0, empty)
+    return picked.masked_fill(slots < 0, empty)

@@ -1,9 +1,8 @@
-"""Ridge regressions on rows [r x], solved after the first i of them for many i at once.
+"""Ridge regressions on the first i of a number of rows [r x], solved for many i at once.
 
-All sums are one matrix, G = Σ [r x]ᵀ[r x] + diag(0, λ, …, λ). It holds V = Σ xxᵀ + λI, b = Σ r x
-and Σ r². A regression is solved by the Cholesky factor of V. Further rows that V covers already are
-taken in by the formula of Sherman, Morrison and Woodbury; where it would lose digits, V is factored
-after each row.
+The matrix G = Σ [r x]ᵀ[r x] + diag(0, λ, …, λ) holds V = Σ xxᵀ + λI, b = Σ r x and Σ r². A
+regression is solved by the Cholesky factor of V. Further rows are added by the formula of Sherman,
+Morrison and Woodbury; if the formula would lose digits, V is factored again for each i.
 
 Reference: Bierman, Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's
 update of a root).
@@ -23,23 +22,23 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 
 SMALL = 32
-"""Rows that are factored at a time in a Woodbury update; it was the fastest of 12 to 64."""
+"""The number of rows factored at a time in a Woodbury update; the fastest choice of 12 to 64."""
 
 MANY = 64
-"""More rows that all regressions have are summed, and V is factored anew."""
+"""If all regressions share more rows than this, the rows are summed and V is factored anew."""
 
 HEAVY = 1e3
-"""No Woodbury update takes in rows with a larger Σ‖x‖²_{V⁻¹}: it would lose too many digits."""
+"""The largest Σ‖x‖²_{V⁻¹} of the rows of a Woodbury update: beyond it, too many digits are lost."""
 
 UPDATES = 256.0
 """The root is factored anew before the sum of 1 + ‖x‖²_{V⁻¹} over its updates exceeds this."""
 
 WORK = 1 << 18
-"""Numbers in the largest work array of `factors`: they stay in cache."""
+"""The most numbers in a work array of `factors`, so that they stay in cache."""
 
 
 class Regression(NamedTuple):
-    """One regression for each replica, or several, (B, U, …), and the sums that it solves.
+    """The regression of each replica, or U regressions, (B, U, …), and the sums that they solve.
 
     Attributes:
         gram: G, (B, d + 1, d + 1).
@@ -57,7 +56,7 @@ class Regression(NamedTuple):
 
     @classmethod
     def of(cls, gram: Tensor) -> Regression:
-        """The regression that sums G give.
+        """Solves the regression of the sums G.
 
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
@@ -73,26 +72,26 @@ class Regression(NamedTuple):
             square = y.square().sum(2, keepdim=True).add_(1)
             updates = self.updates + float(square.amax())
             if updates <= UPDATES:
-                along = (self.root * y).sum(2, keepdim=True)  # as a matrix product it is slow
-                missed = torch.baddbmm(rows[..., :1], x, self.theta[..., None], alpha=-1)
-                theta = torch.addcmul(self.theta, along[..., 0], (missed / square)[..., 0])
+                along = (self.root * y).sum(2, keepdim=True)  # a matrix product is slower
+                residual = torch.baddbmm(rows[..., :1], x, self.theta[..., None], alpha=-1)
+                theta = torch.addcmul(self.theta, along[..., 0], (residual / square)[..., 0])
                 root = torch.addcmul(self.root, along / (square + square.sqrt()), y, value=-1)
                 log_det = self.log_det + square[:, 0, 0].log()
                 return Regression(gram, updates, theta, root, log_det)
         return Regression.of(gram)
 
     def after(self, rows: Tensor, at: list[int]) -> Regressions:
-        """The regressions with the first i of n more rows, for each i of U ascending numbers."""
-        if (every := at[0]) > MANY:  # rows in all of them are cheaper to sum
-            rest = [i - every for i in at]
-            return self.with_rows(rows[:, :every]).after(rows[:, every:], rest)
+        """The regressions with the first i of n more rows, for U ascending numbers i."""
+        if (shared := at[0]) > MANY:  # summing the shared rows is cheaper
+            rest = [i - shared for i in at]
+            return self.with_rows(rows[:, :shared]).after(rows[:, shared:], rest)
         if not rows.shape[1]:
             theta = self.theta[:, None].expand(-1, len(at), -1)
             return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None])
         y = rows[..., 1:] @ self.root
         if not float(y.square().sum((1, 2)).amax()) <= HEAVY:
-            each = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
-            theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*each, strict=True))
+            solutions = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
+            theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*solutions, strict=True))
             return Regressions(self, rows, at, theta, root, log_det)
         update = _woodbury(self, rows, y)
         theta = _up_to(self.theta, update.z * update.w, at)
@@ -105,7 +104,7 @@ class Update(NamedTuple):
     Attributes:
         w: (B, n, d).
         z: (B, n, 1).
-        diagonal: ln det Vᵢ = ln det V + 2Σ_{j≤i} ln of these, (B, n).
+        diagonal: l with ln det Vᵢ = ln det V + 2Σ_{j≤i} ln lⱼ, (B, n).
     """
 
     w: Tensor
@@ -115,15 +114,15 @@ class Update(NamedTuple):
 
 @dataclass(eq=False)
 class Regressions:
-    """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ where there is an update.
+    """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ if there is an update.
 
     Attributes:
         start: the regression before the rows.
         rows: n further rows [r x], (B, n, d + 1); None if `start` holds all U regressions.
-        at: iᵤ, how many of them each regression includes.
+        at: iᵤ, the number of rows that each regression includes.
         theta: (B, U, d).
-        root: F, (B, 1, d, d), or (B, U, d, d) where there is one for each.
-        update: w and more; None where F says all.
+        root: F, (B, 1, d, d), or (B, U, d, d) if regressions do not share it.
+        update: the Woodbury update; None if Vᵤ⁻¹ = FFᵀ.
     """
 
     start: Regression
@@ -136,9 +135,9 @@ class Regressions:
 
     @classmethod
     def of(cls, gram: Tensor) -> Regressions:
-        """The regressions that sums G give, (B, U, d + 1, d + 1); raises as `cholesky`."""
-        each = Regression.of(gram)
-        return cls(each, None, [0] * gram.shape[1], each.theta, each.root, each.log_det)
+        """Solves the regressions of sums G, (B, U, d + 1, d + 1); raises like `cholesky`."""
+        start = Regression.of(gram)
+        return cls(start, None, [0] * gram.shape[1], start.theta, start.root, start.log_det)
 
     @property
     def log_det(self) -> Tensor:
@@ -152,15 +151,15 @@ class Regressions:
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
-    """The Cholesky factors of V, and b, with the first i of some rows, for each i of some numbers.
+    """The Cholesky factors of V, and b, with the first i of a number of rows, for several i.
 
     Args:
         gram: G without the rows, (B, d + 1, d + 1).
         rows: [r x], (B, n, d + 1).
-        at: U ascending numbers of rows, at most n.
+        at: U ascending numbers i, at most n.
 
     Yields:
-        Lower triangular L with LLᵀ = V, (B, u, d, d), and b, (B, u, d), for some u at a time.
+        Lower triangular L with LLᵀ = V, (B, u, d, d), and b, (B, u, d), for u numbers at a time.
 
     Raises:
         FairbanditError: sums that are not finite, or a V that is not positive definite.
@@ -171,15 +170,15 @@ def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor,
         start = at[low]
         gram, done = _with_squares(gram, rows[:, done:start]), start
         high = min(bisect_left(at, start + most, low), low + most)
-        some = rows[:, start : at[high - 1]]
-        squares = some[..., None] * some[..., None, :]
+        piece = rows[:, start : at[high - 1]]
+        squares = piece[..., None] * piece[..., None, :]
         sums = _up_to(gram, squares, [i - start for i in at[low:high]])
         yield cholesky(sums), sums[..., 1:, 0]
         low = high
 
 
 def cholesky(gram: Tensor) -> Tensor:
-    """Lower triangular L with LLᵀ = V, (…, d, d), of sums G, (…, d + 1, d + 1).
+    """Lower triangular L with LLᵀ = V, (…, d, d), from sums G, (…, d + 1, d + 1).
 
     Raises:
         FairbanditError: sums that are not finite, or a V that is not positive definite.
@@ -194,44 +193,45 @@ def cholesky(gram: Tensor) -> Tensor:
 
 
 def _solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """θ (…, d), F = L⁻ᵀ (…, d, d) and ln det V (…), of L and b."""
+    """θ (…, d), F = L⁻ᵀ (…, d, d) and ln det V (…), from L and b."""
     theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
-    one = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
-    root = torch.linalg.solve_triangular(lower.mT, one, upper=True)
+    identity = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
+    root = torch.linalg.solve_triangular(lower.mT, identity, upper=True)
     return theta, root, 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
-    """The update by some rows X, with Y = XF.
+    """The Woodbury update with rows X, given Y = XF.
 
-    LLᵀ = I + YYᵀ, [A z] = L⁻¹[Y r − Xθ] and W = AFᵀ; the diagonal is that of L. `SMALL` rows are
-    solved at a time: of the next ones, Y(AᵀA) is subtracted from Y, and Y(Aᵀz) from r − Xθ.
+    LLᵀ = I + YYᵀ, [A z] = L⁻¹[Y r − Xθ], W = AFᵀ, and `diagonal` is the diagonal of L. `SMALL` rows
+    are solved at a time; before the next rows, Y(AᵀA) is subtracted from Y, and Y(Aᵀz) from r − Xθ.
     """
-    missed = torch.baddbmm(rows[..., :1], rows[..., 1:], start.theta[..., None], alpha=-1)
+    residual = torch.baddbmm(rows[..., :1], rows[..., 1:], start.theta[..., None], alpha=-1)
     solved, diagonals, taken = list[Tensor](), list[Tensor](), y.new_zeros(1)
-    wanted = torch.cat([y, missed], 2).split(SMALL, 1)
-    for left, some in zip(wanted, y.split(SMALL, 1), strict=True):
+    right_sides = torch.cat([y, residual], 2).split(SMALL, 1)
+    for right, piece in zip(right_sides, y.split(SMALL, 1), strict=True):
         if solved:
             taken = taken + solved[-1][..., :-1].mT @ solved[-1]
-            left = torch.baddbmm(left, some, taken, alpha=-1)
-        gram = left[..., :-1] @ some.mT
+            right = torch.baddbmm(right, piece, taken, alpha=-1)
+        gram = right[..., :-1] @ piece.mT
         gram.diagonal(dim1=1, dim2=2).add_(1)
         lower, _ = torch.linalg.cholesky_ex(gram)
-        solved.append(torch.linalg.solve_triangular(lower, left, upper=False))
+        solved.append(torch.linalg.solve_triangular(lower, right, upper=False))
         diagonals.append(lower.diagonal(dim1=1, dim2=2))
-    both = torch.cat(solved, 1)
-    return Update(both[..., :-1] @ start.root.mT, both[..., -1:], torch.cat(diagonals, 1))
+    solution = torch.cat(solved, 1)
+    w = solution[..., :-1] @ start.root.mT
+    return Update(w, solution[..., -1:], torch.cat(diagonals, 1))
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
-    """G with further rows, (B, n, d + 1)."""
+    """G with further rows, (B, n, d + 1), included."""
     if rows.shape[1] == 1:  # many times as fast as the general product
         return torch.addcmul(gram, rows.mT, rows)
     return torch.baddbmm(gram, rows.mT, rows)
 
 
 def _up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
-    """A start (B, …) plus the first i of n steps (B, n, …), for each i: (B, U, …)."""
+    """The start (B, …) plus the first i of n steps (B, n, …), for U numbers i: (B, U, …)."""
     if not steps.shape[1]:
         return start[:, None].expand(-1, len(at), *start.shape[1:])
     sums = torch.cat([start[:, None], steps], 1).cumsum(1)

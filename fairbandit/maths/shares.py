@@ -1,4 +1,4 @@
-"""Guaranteed shares of the picks, one for each group."""
+"""Guaranteed shares of the picks for each group."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fairbandit.maths.checks import typed
 
 
 def group_shares(given: Any, groups: int | None = None) -> list[float]:
-    """The share of every group, from a list of them or from one number for all.
+    """The share of each group, from a list of shares or from a single number for all groups.
 
     Args:
-        given: a number from 0 to 1, or a list of one for each group. None stands for 0.1, and for
-            half of an equal part, 1/(2G), where that is less.
-        groups: G; None where it is not known yet.
+        given: a number from 0 to 1, or a list with a number for each group. None stands for
+            min(0.1, 1/(2G)), at most half of an equal share.
+        groups: G; None if it is not known yet.
 
     Returns:
-        G shares; while G is not known, those that are given.
+        G shares; the given shares if G is not known.
 
     Raises:
-        FairbanditError: anything else, a list of another length than G, or shares that sum to more
-            than 1: these cannot all be kept, however picks are made.
+        FairbanditError: a value of another type, a list whose length is not G, or shares that sum
+            to more than 1, which no sequence of picks can keep.
 
     >>> group_shares(None, groups=3), group_shares([0.2, 0.1], groups=2)
     ([0.1, 0.1, 0.1], [0.2, 0.1])
@@ -34,8 +34,8 @@ def group_shares(given: Any, groups: int | None = None) -> list[float]:
     shares = list(given) if listed else [given] * (1 if groups is None else groups)
     if not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares):
         raise FairbanditError(
-            "shares (r): expected a number from 0 to 1 for all groups, or a list with one for each "
-            f"group; got {typed(given)}"
+            "shares (r): expected a number from 0 to 1 for all groups, or a list with a number for "
+            f"each group; got {typed(given)}"
         )
     if groups is not None and len(shares) != groups:
         raise FairbanditError(

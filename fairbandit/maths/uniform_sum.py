@@ -14,13 +14,13 @@ from torch.nn.utils.rnn import pad_sequence
 from fairbandit.errors import FairbanditError
 
 MAX_TERMS = 12
-"""The most nonzero weights m of a group: the sum has 2^m terms."""
+"""The largest number m of nonzero weights of a group, since the sum has 2^m terms."""
 
 ACCURACY = 1e-9
 """The largest rounding error that the alternating sum may have."""
 
 WORK = 1 << 16
-"""The most terms that are computed at a time, so that they stay in cache."""
+"""The most terms computed at a time, so that they stay in cache."""
 
 RANGE = 650.0
 """The largest |ln totalᵐ| for which no term of the sum underflows or overflows."""
@@ -29,9 +29,9 @@ RANGE = 650.0
 class UniformSums:
     """The CDFs of weighted sums of independent uniforms, one for each of several groups.
 
-    F(v) = 1/(m! ∏wᵢ) · Σ_{S ⊆ [m]} (−1)^{|S|} (v − Σ_{i∈S} wᵢ)₊^m for m positive weights. A
-    negative weight is turned by U → 1 − U, a zero weight dropped, and values above the middle are
-    read from the mirrored lower tail, where less cancels.
+    F(v) = 1/(m! ∏wᵢ) · Σ_{S ⊆ [m]} (−1)^{|S|} (v − Σ_{i∈S} wᵢ)₊^m for m positive weights. Negative
+    weights are made positive by U → 1 − U, and zero weights are dropped. Values above the middle
+    use the mirrored lower tail, where cancellation is smaller.
 
     Args:
         weights: each group's w, at most `MAX_TERMS` of them nonzero.
@@ -39,7 +39,7 @@ class UniformSums:
 
     Raises:
         FairbanditError: more than `MAX_TERMS` nonzero weights, or weights so uneven, large or small
-            that the sum would be less accurate than `ACCURACY`.
+            that the error of the sum may exceed `ACCURACY`.
 
     Reference:
         Hall, "The distribution of means for samples of size N drawn from a population in which
@@ -51,29 +51,29 @@ class UniformSums:
     """
 
     def __init__(self, weights: Sequence[Sequence[float]], offsets: Sequence[float]) -> None:
-        expansions = [_expansion(tuple(own)) for own in weights]
+        expansions = [_expansion(tuple(terms)) for terms in weights]
         powers = [len(terms) for terms, _ in expansions]
-        starts = [o + sum(w for w in own if w < 0) for own, o in zip(weights, offsets, strict=True)]
+        starts = [o + sum(w for w in ws if w < 0) for ws, o in zip(weights, offsets, strict=True)]
         totals = [math.fsum(terms) for terms, _ in expansions]
         self._frames = torch.tensor([starts, totals, powers], dtype=torch.float64)
-        subsets = [rows.T for _, rows in expansions]  # those of weight 0 fill up
+        subsets = [rows.T for _, rows in expansions]  # padded with edge and factor 0
         self._subsets = pad_sequence(subsets).movedim(2, 0)  # (2, S, G)
         self._powers = powers
 
     def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
-        """P(offset + Σᵢ wᵢUᵢ ≤ v) at values of groups of one shape; 0 where the group is −1."""
+        """P(offset + Σᵢ wᵢUᵢ ≤ v) for each value v and its group; 0 where the group is −1."""
         k = max(values.shape[-1], 1) if values.ndim else 1
-        own, flat = groups.clamp(min=0).reshape(-1, k), values.reshape(-1, k)
+        codes, flat = groups.clamp(min=0).reshape(-1, k), values.reshape(-1, k)
         size = max(WORK // (k * self._subsets.shape[1]), 1)
-        if bool((own == own[:1]).all()):  # pools of the same groups, which are looked up once
-            shares = torch.cat([self._shares(own[:1], part) for part in flat.split(size)])
+        if bool((codes == codes[:1]).all()):  # all pools have the same groups: look them up once
+            shares = torch.cat([self._shares(codes[:1], part) for part in flat.split(size)])
         else:
-            parts = zip(own.split(size), flat.split(size), strict=True)
+            parts = zip(codes.split(size), flat.split(size), strict=True)
             shares = torch.cat([self._shares(*part) for part in parts])
         return shares.view(values.shape).masked_fill_(groups < 0, 0)
 
     def _shares(self, groups: Tensor, values: Tensor) -> Tensor:
-        """The same of n pools, (1 or n, K) and (n, K), no place of which is of group −1."""
+        """The CDF of groups (1 or n, K), none of them −1, at values (n, K)."""
         start, total, power = self._frames.to(values.device)[:, groups]
         edges, factors = self._subsets.to(values.device)[..., groups]
         shifted = values - start
@@ -81,7 +81,7 @@ class UniformSums:
         powers = above = (torch.minimum(shifted, mirrored) - edges).clamp_(min=0)
         for exponent in range(2, max(self._powers) + 1):  # several times as fast as `pow`
             counts = (power >= exponent).to(above.dtype)
-            # where the power is reached, a factor of 1; this is faster than `torch.where`
+            # a factor of 1 once the power is reached; this is faster than `torch.where`
             powers = powers * torch.addcmul(1 - counts, above, counts)
         tail = _total(powers.mul_(factors)).clamp_(0, 1)
         shares = torch.where(shifted > mirrored, 1 - tail, tail)
@@ -101,10 +101,10 @@ def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.
 
 
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
-    """The density of offset + Σᵢ wᵢUᵢ, one weight of which is not 0: the derivative of the CDF.
+    """The density of offset + Σᵢ wᵢUᵢ, the derivative of the CDF; some weight must not be 0.
 
     Raises:
-        FairbanditError: as `uniform_sum_cdf` does.
+        FairbanditError: as `UniformSums` does.
     """
     terms, subsets = _expansion(tuple(weights))
     shifted = values - offset - sum(w for w in weights if w < 0)
@@ -118,7 +118,7 @@ def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.
 
 
 def _total(terms: Tensor) -> Tensor:
-    """The sum over the first dimension, in an order that the other dimensions do not change."""
+    """The sum over the first dimension, in an order independent of the other dimensions."""
     while len(terms) > 1:
         half = (len(terms) + 1) // 2
         terms[: len(terms) - half] += terms[half:]
@@ -128,23 +128,23 @@ def _total(terms: Tensor) -> Tensor:
 
 @cache
 def _expansion(weights: tuple[float, ...]) -> tuple[list[float], Tensor]:
-    """The magnitudes of nonzero weights, and their subsets whose sum is in the lower half.
+    """The magnitudes of nonzero weights, and their subsets that sum to less than half the total.
 
-    The subsets are (2, S): the sum of each, and the factor of its power.
+    The subsets are (2, S): the sum of each subset, and the factor of its power.
     """
     terms = [abs(w) for w in weights if w != 0]
     total = math.fsum(terms)
-    # the logarithms of totalᵐ and of totalᵐ/(m! ∏w), since tiny weights underflow
+    # logarithms of totalᵐ and of totalᵐ/(m! ∏w), since tiny weights underflow
     size = len(terms) * math.log(total) if terms else 0.0
     loss = sum(math.log(total / w) for w in terms) - math.lgamma(len(terms) + 1)
     inexact = abs(size) > RANGE or loss > math.log(ACCURACY / torch.finfo(torch.float64).eps)
     if len(terms) > MAX_TERMS or inexact:
         raise FairbanditError(
-            f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, near to each other "
-            f"and to 1; got {terms}, which the sampled CDF takes"
+            f"the exact CDF takes at most {MAX_TERMS} nonzero weights a group, of similar size and "
+            f"near 1; got {terms}; use the sampled CDF"
         )
     scale = math.factorial(len(terms)) * math.prod(terms)
-    every = [one for size in range(len(terms) + 1) for one in combinations(terms, size)]
-    lower = [one for one in every if math.fsum(one) < total / 2] or every  # of no term
-    rows = [[math.fsum(one) for one in lower], [(-1) ** len(one) / scale for one in lower]]
+    every = [subset for n in range(len(terms) + 1) for subset in combinations(terms, n)]
+    lower = [s for s in every if math.fsum(s) < total / 2] or every  # without terms, total = 0
+    rows = [[math.fsum(s) for s in lower], [(-1) ** len(s) / scale for s in lower]]
     return terms, torch.tensor(rows, dtype=torch.float64)

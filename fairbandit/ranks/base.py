@@ -21,17 +21,17 @@ class Rank(Part):
 
     max_contexts: int | None = None
     """The number of last contexts of each group that `scored.past` holds; None for all contexts in
-    the rank window. With a bound, the memory of a run does not grow with its rounds."""
+    the rank window. With a limit, the memory of a run does not grow with its rounds."""
 
     def index(self, scored: Scored) -> Approximate:
         """The index of every candidate of N rounds, with its slack.
 
         Returns:
-            Values (B, N, K) float64, finite, at empty places too. They are 0 in rounds whose
-            reward model has learned from no reward.
+            Finite values (B, N, K) float64, also at empty places. They are 0 in rounds whose
+            reward model has seen no reward.
 
         Raises:
-            FairbanditError: an index or a slack of the wrong shape or not finite.
+            FairbanditError: the index or its slack has the wrong shape or is not finite.
         """
         index = self._index(scored)
         if isinstance(index, Tensor):
@@ -41,30 +41,30 @@ class Rank(Part):
                 self._check(name, values, scored)
         if scored.models.informed is None:
             return index
-        known = scored.models.if_informed
-        slack = index.slack if isinstance(index.slack, float) else known(index.slack, 0.0)
-        return Approximate(known(index.value, 0.0), slack)
+        if_informed = scored.models.if_informed
+        slack = index.slack if isinstance(index.slack, float) else if_informed(index.slack, 0.0)
+        return Approximate(if_informed(index.value, 0.0), slack)
 
     def bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
-        """Lower and upper bounds of the index that the true rewards give, (B, N, K) float64 each.
+        """Lower and upper bounds of the index under the true rewards, (B, N, K) float64 each.
 
-        They are −∞ and ∞ in rounds whose reward model has learned from no reward.
+        They are −∞ and ∞ in rounds whose reward model has seen no reward.
 
         Args:
             scored: the candidates.
             index: the index of the same candidates.
 
         Raises:
-            NoBounds: the rank has no bounds, or the reward model none that it reads.
-            FairbanditError: an upper bound that is below the lower one.
+            NoBounds: the rank lacks bounds, or the reward model lacks bounds that the rank reads.
+            FairbanditError: an upper bound is below its lower bound.
         """
         low, high = self._bounds(scored, index)
         self._check("bounds", low, scored, finite=False)
         self._check("bounds", high, scored, finite=False)
         if not bool((low <= high)[scored.present].all()):
             raise FairbanditError(f"{self} gave bounds that cross")
-        known = scored.models.if_informed
-        return known(low, -torch.inf), known(high, torch.inf)
+        if_informed = scored.models.if_informed
+        return if_informed(low, -torch.inf), if_informed(high, torch.inf)
 
     def _check(self, name: str, values: Tensor, scored: Scored, finite: bool = True) -> None:
         if values.shape != scored.groups.shape or values.dtype != torch.float64:
@@ -82,7 +82,7 @@ class Rank(Part):
 
     @abstractmethod
     def _index(self, scored: Scored) -> Tensor | Approximate:
-        """The index, (B, N, K); a plain tensor has no slack."""
+        """The index, (B, N, K); a plain tensor has a slack of 0."""
 
     def _bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
         """Bounds of the index, (B, N, K) each; see `bounds`."""

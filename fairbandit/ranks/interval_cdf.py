@@ -13,41 +13,41 @@ from fairbandit.ties import Approximate
 
 @register("rank", "interval_cdf")
 class IntervalCdf(Rank):
-    """Optimistic relative rank: the upper end of a confidence interval of the true one.
+    """Optimistic relative rank: the upper end of a confidence interval for the true rank.
 
-    For a candidate x of a group of which the round's window holds n contexts x′, the interval is
+    If the round's window holds n contexts x′ of the group of a candidate x, the interval is
 
         [n⁻¹ Σ 1{upper(x′) ≤ lower(x)} − ε_n,  n⁻¹ Σ 1{lower(x′) ≤ upper(x)} + ε_n],
         ε_n = √(ln(2G·n(n + 1)/δ)/(2n)),
 
-    cut to [0, 1], which is also the interval of n = 0; lower and upper are the reward model's
-    confidence bounds under this round's model. The index is the upper end. Rounding widens the
-    interval: the candidate's bounds are those up to which its score ties.
+    clipped to [0, 1]; for n = 0 it is [0, 1]. lower and upper are the confidence bounds of the
+    round's reward model. The index is the upper end of the interval. To allow for rounding, the
+    candidate's bounds are widened by the distance up to which its score ties.
 
-    What is guaranteed. Let all bounds of the reward model hold in all rounds with probability
-    1 − δ₁, and let the contexts of each group, in the order in which they come, be independent and
-    identically distributed. Then, with probability 1 − δ₁ − δ, the true relative rank F_g(μ) of
-    every candidate lies in its interval in every round, μ being its true reward.
+    Guarantee. Suppose that all bounds of the reward model hold in all rounds with probability
+    1 − δ₁, and that the contexts of each group are independent and identically distributed, in
+    order of arrival. Let μ be the true reward of a candidate. Then, with probability 1 − δ₁ − δ,
+    the true relative rank F_g(μ) of every candidate lies in its interval in every round.
 
     Proof. Let F̂_n be the empirical CDF of the true rewards of the group's first n contexts.
-    1. While the bounds hold, upper(x′) ≤ lower(x) implies μ′ ≤ μ, which implies lower(x′) ≤
-    upper(x). The two shares therefore have F̂_n(μ) between them. 2. By the inequality of
-    Dvoretzky, Kiefer and Wolfowitz with Massart's constant, |F̂_n − F_g| exceeds ε_n anywhere with
-    probability at most 2·exp(−2n·ε_n²) = δ/(G·n(n + 1)). As 1/(n(n + 1)) sums to 1 over n ≥ 1, it
-    does so for no group and no n with probability 1 − δ. 3. Every candidate of every round is
-    compared with the first n contexts of its group for some n, and the inequality holds at all
-    values at once: neither places nor rounds need another union. Nor does it matter that the
-    rounds which rank have trained the model too, since F̂_n depends on no model.
+    1. If the bounds hold, upper(x′) ≤ lower(x) implies μ′ ≤ μ, and μ′ ≤ μ implies lower(x′) ≤
+    upper(x). F̂_n(μ) therefore lies between the two shares. 2. By the inequality of Dvoretzky,
+    Kiefer and Wolfowitz with Massart's constant, sup |F̂_n − F_g| exceeds ε_n with probability at
+    most 2·exp(−2n·ε_n²) = δ/(G·n(n + 1)). Since 1/(n(n + 1)) sums to 1 over n ≥ 1, with probability
+    1 − δ it exceeds ε_n for no group and no n. 3. In every round, every candidate is compared with
+    the first n contexts of its group for some n, and step 2 covers all values at once. Places and
+    rounds therefore need no further union bound. Rounds of the window may train the model, too,
+    since F̂_n does not depend on the model.
 
-    The window of a round must therefore begin with round 1. Where groups appear online, G is their
-    number so far, and the guarantee is for the rounds after the last group has appeared.
+    The window of every round must therefore begin with round 1. If groups appear online, G is the
+    number of groups so far, and the guarantee holds in the rounds after the last new group.
 
     Args:
-        delta: δ in (0, 1), the probability that any of the empirical CDFs of true rewards leaves
-            its band. The probability that the bounds of the rewards fail adds to it.
+        delta: δ in (0, 1), the probability that the empirical CDF of true rewards of any group
+            leaves its band. The probability that the reward bounds fail is added to δ.
 
     Raises:
-        FairbanditError: a delta out of range; a split whose windows begin later than round 1.
+        FairbanditError: a delta out of range, or a window that begins after round 1.
     """
 
     reference = (
@@ -68,8 +68,8 @@ class IntervalCdf(Rank):
         late = int(scored.rank_window[0].amax())
         if late > 0:
             raise FairbanditError(
-                f"{self}: expected rank windows that begin with round 1, as those "
-                f"of split 'full'; got one that begins with round {late + 1}, for which its "
+                f"{self}: expected rank windows that begin with round 1, as under "
+                f"split 'full'; got a window that begins with round {late + 1}, for which the "
                 "confidence intervals do not hold"
             )
         highest = Approximate(scored.bounds()[1], scored.scores.slack).greatest_tie

@@ -1,4 +1,4 @@
-"""The rank that the paper argues against: among rewards with their noise."""
+"""The rank among observed, noisy rewards, which the paper argues against."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from fairbandit.registry import register
 from fairbandit.scored import Scored
 
 WORK = 1 << 22
-"""How many comparisons are made at a time."""
+"""The number of comparisons made at a time."""
 
 
 @register("rank", "noisy_rewards_cdf")
 class NoisyRewardsCdf(Rank):
     """Share of the group's observed noisy rewards that are no higher than the candidate's score.
 
-    n⁻¹ Σ 1{rᵢ ≤ s} over the n past picks of the group in the round's window. It is a biased rank
-    in two ways: rᵢ is a reward with its noise, whose CDF is not that of the reward, and picks are
-    no random sample of the group. The window is the split's, as for every other rank: under
-    `halves` the rewards that rank are not those that trained the model, under `full` they are
-    those of all past rounds. A candidate of a group of which the window holds no pick gets a rank
-    drawn from U(0, 1).
+    n⁻¹ Σ 1{rᵢ ≤ s} over the n past picks of the group in the round's window. The rank has
+    two biases: the CDF of the noisy rewards rᵢ differs from the CDF of true rewards, and picks are
+    not a random sample of the group. The split sets the window: under `halves`, it excludes rewards
+    that trained the model; under `full`, it holds all past rounds. A candidate gets a rank drawn
+    from U(0, 1) if the window holds no pick of its group.
     """
 
     reference = (

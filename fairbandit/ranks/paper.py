@@ -12,7 +12,7 @@ from fairbandit.scored import Scored
 from fairbandit.ties import Approximate
 
 MOST_KEPT = 1_000_000
-"""The largest `size`; the rank exists to keep few contexts."""
+"""The largest `size` of `recent_cdf`, which exists to keep few contexts."""
 
 
 @register("rank", "identity")
@@ -41,17 +41,17 @@ class OracleCdf(Rank):
     def _index(self, scored: Scored) -> Tensor:
         truth = scored.problem.truth
         assert truth is not None
-        highest = scored.scores.greatest_tie  # members of a sample that tie count too
+        highest = scored.scores.greatest_tie  # ties in a sample count, too
         return truth.cdf(scored.groups, highest, scored.rounds[:, None])
 
 
 @register("rank", "empirical_cdf")
 class EmpiricalCdf(Rank):
-    """Share of the group's past contexts whose score, under this round's model, is no higher.
+    """Share of the group's past contexts that score no higher under this round's model.
 
     F̂_t(⟨θ, x⟩, g) = N⁻¹ Σ 1{⟨θ, x′⟩ ≤ ⟨θ, x⟩} over the N past contexts x′ of group g in the
-    round's window (Algorithm 2, line 6). A candidate of a group that the window lacks gets a rank
-    drawn from U(0, 1), each candidate its own: the paper leaves it undefined.
+    round's window (Algorithm 2, line 6). For N = 0, where the paper defines no rank, each
+    candidate gets its own rank drawn from U(0, 1).
     """
 
     reference = PAPER
@@ -67,14 +67,13 @@ class EmpiricalCdf(Rank):
 
 @register("rank", "recent_cdf")
 class RecentCdf(EmpiricalCdf):
-    """Share of the group's last m contexts whose score, under this round's model, is no higher.
+    """Share of the group's last m contexts that score no higher under this round's model.
 
-    F̂(s) = n⁻¹ Σ 1{sᵢ ≤ s} over the n ≤ m contexts that are both in the round's window and among
-    the last m of the group before the round, all scored again under this round's model. It is
-    `empirical_cdf` with a bounded memory: memory and work a round do not grow with the rounds. If
-    the group's contexts are independent and the model does not depend on them, |F̂ − F| exceeds
-    √(ln(2/δ)/(2n)) anywhere with probability at most δ. A candidate of a group without such
-    contexts gets a rank drawn from U(0, 1).
+    F̂(s) = n⁻¹ Σ 1{sᵢ ≤ s} over the n ≤ m contexts that are in the round's window and among the
+    last m contexts of the group before the round, all scored under this round's model. This is
+    `empirical_cdf` with bounded memory: memory and work per round do not grow with the rounds. If
+    the group's contexts are independent and the model does not depend on them, sup |F̂ − F| exceeds
+    √(ln(2/δ)/(2n)) with probability at most δ. For n = 0 the rank is drawn from U(0, 1).
 
     Args:
         size: m, from 1 to `MOST_KEPT`.

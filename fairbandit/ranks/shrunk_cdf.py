@@ -1,4 +1,4 @@
-"""A group's empirical CDF, drawn toward the shape that all groups share."""
+"""A group's empirical CDF, shrunk towards the pooled CDF of all groups."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from fairbandit.scored import Scored
 
 @register("rank", "shrunk_cdf")
 class ShrunkCdf(Rank):
-    """The group's empirical CDF, partially pooled with all groups' standardised one.
+    """The group's empirical CDF, partially pooled with the standardised CDF of all groups.
 
     w·F̂_g(s) + (1 − w)·F̂_pool((s − m_g)/v_g), w = n_g/(n_g + p). F̂_g is the share of the n_g past
     scores of group g in the round's window that are no higher, m_g and v_g are their mean and
     standard deviation (divisor n_g), and F̂_pool is the empirical CDF of the past scores of all
-    groups, each standardised by its own group's mean and deviation. That is the posterior mean of
-    the group's CDF under a Dirichlet process prior of strength p around the pooled one. A group
-    of few members borrows the shape of the others; where shapes differ this is a bias, which goes
-    as p/n_g. The standardised scores of a group whose scores are all equal are 0, and a candidate
-    above or below them is above or below everyone. A candidate of a group that the window lacks
-    gets a rank drawn from U(0, 1).
+    groups, each standardised by the mean and deviation of its group. The index is the posterior
+    mean of the group's CDF under a Dirichlet process prior of strength p around the pooled CDF. A
+    group with few members borrows the shape of the other groups; if shapes differ, this causes a
+    bias of order p/n_g. If all scores of a group are equal, their standardised scores are 0, and a
+    higher or lower candidate is above or below all scores of the pool. For n_g = 0 the rank is
+    drawn from U(0, 1).
 
     Args:
-        prior: p ≥ 0, how many members the pooled CDF is worth; 0 is `empirical_cdf`.
+        prior: p ≥ 0, the number of members that the pooled CDF counts as; 0 is `empirical_cdf`.
 
     Raises:
         FairbanditError: a prior out of range.
@@ -46,30 +46,30 @@ class ShrunkCdf(Rank):
         self.prior = prior
 
     def _index(self, scored: Scored) -> Tensor:
-        past, own = scored.past, scored.groups.clamp(min=0)
+        past, group = scored.past, scored.groups.clamp(min=0)
         below = self._below(scored)
         pooled = below.sum(3) / past.of().count.sum(2, keepdim=True)
         n = past.count
-        share = below.gather(3, own[..., None])[..., 0] / n
+        share = below.gather(3, group[..., None])[..., 0] / n
         weight = n / (n + self.prior)
         return scored.drawn_where(past.count == 0, weight * share + (1 - weight) * pooled)
 
     def _below(self, scored: Scored) -> Tensor:
-        """How many members of each group are no higher than the candidate, (B, N, K, G).
+        """The number of members of each group no higher than the candidate, (B, N, K, G).
 
-        Members of other groups are compared as standardised scores, hence as scores with the
-        value that has the candidate's standardised score in their group.
+        Members of other groups are compared by their standardised scores: each score is compared
+        with the value that has the candidate's standardised score in the member's group.
         """
         past, groups, tolerance = scored.past, scored.groups, scored.tolerance
-        every, own = past.of(), groups.clamp(min=0)
+        every, group = past.of(), groups.clamp(min=0)
         mean, variance = every.moments
         deviation = variance.sqrt()
         flat = deviation <= tolerance
-        standing = _standing(scored, mean.gather(2, own), deviation.gather(2, own))[..., None]
-        flat_side = torch.where(standing >= 0, torch.inf, -torch.inf)
-        value = (mean + tolerance)[:, :, None] + deviation[:, :, None] * standing
+        score = _standardised(scored, mean.gather(2, group), deviation.gather(2, group))[..., None]
+        flat_side = torch.where(score >= 0, torch.inf, -torch.inf)
+        value = (mean + tolerance)[:, :, None] + deviation[:, :, None] * score
         value = torch.where(flat[:, :, None], flat_side, value)
-        value.scatter_(3, own[..., None], scored.scores.greatest_tie[..., None])
+        value.scatter_(3, group[..., None], scored.scores.greatest_tie[..., None])
         b, n, k, g = value.shape
         other = torch.arange(g, device=groups.device).expand(b, n, k, g)
         other = other.masked_fill((groups < 0)[..., None], -1)
@@ -77,11 +77,11 @@ class ShrunkCdf(Rank):
         return below.view(b, n, k, g)
 
 
-def _standing(scored: Scored, mean: Tensor, deviation: Tensor) -> Tensor:
+def _standardised(scored: Scored, mean: Tensor, deviation: Tensor) -> Tensor:
     """The candidates' standardised scores, (B, N, K)."""
     above = scored.scores.value - mean
     side = torch.where(above > 0, torch.inf, -torch.inf)
     tolerance = scored.tolerance
     step = torch.where(above.abs() <= tolerance, 0.0, side)
-    standing = (scored.scores.greatest_tie - mean) / deviation
-    return torch.where(deviation <= tolerance, step, standing)
+    standardised = (scored.scores.greatest_tie - mean) / deviation
+    return torch.where(deviation <= tolerance, step, standardised)

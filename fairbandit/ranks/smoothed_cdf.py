@@ -14,7 +14,7 @@ from fairbandit.scored import Scored
 from fairbandit.ties import ROUNDING, Approximate
 
 REFERENCE_RULE = 4 ** (1 / 3)
-"""h/(σ·n^(−1/3)) of least mean integrated squared error where scores are normal: about 1.59."""
+"""The h/(σ·n^(−1/3)) of least mean integrated squared error for normal scores: about 1.59."""
 
 
 @register("rank", "smoothed_cdf")
@@ -22,14 +22,14 @@ class SmoothedCdf(Rank):
     """Kernel-smoothed share of the group's past scores below the candidate's.
 
     n⁻¹ Σ Φ((s − sᵢ)/h) over the n scores sᵢ that the group's past contexts in the round's window
-    get under this round's model. The bandwidth h = c·1.59·σ̂·n^(−1/3), σ̂ their standard deviation
-    (divisor n − 1), is for c = 1 the best one, as n grows, if scores are normal; it blurs more
-    than is best where they have several modes. Where it is nothing but rounding, as with one
-    context or equal ones, the index is that of `empirical_cdf`. A candidate of a group that the
-    window lacks gets a rank drawn from U(0, 1).
+    get under this round's model. The bandwidth is h = c·1.59·σ̂·n^(−1/3), where σ̂ is the standard
+    deviation of the scores (divisor n − 1). c = 1 is asymptotically optimal for normal scores, and
+    smooths too much if scores have several modes. If h is within rounding error of 0, as for a
+    single context or equal contexts, the index equals `empirical_cdf`. For n = 0 the rank is drawn
+    from U(0, 1).
 
     Args:
-        bandwidth: c > 0, a multiple of the rule's bandwidth.
+        bandwidth: c > 0, as a multiple of the optimum for normal scores.
 
     Raises:
         FairbanditError: a bandwidth out of range.
@@ -49,7 +49,7 @@ class SmoothedCdf(Rank):
 
     def _index(self, scored: Scored) -> Approximate:
         past, width, (value, slack) = scored.past, self._width(scored), scored.scores
-        flat, smooth = width <= 2 * slack, width > 2 * slack  # neither where nothing was seen
+        flat, smooth = width <= 2 * slack, width > 2 * slack  # both false if n = 0
         width = torch.where(flat, 1.0, width)
         share = past.sum(_kernel, value, width) / past.count
         if bool(flat.any()):
@@ -60,7 +60,7 @@ class SmoothedCdf(Rank):
         return Approximate(index, torch.where(smooth, slack, 0.0))
 
     def _width(self, scored: Scored) -> Tensor:
-        """h, (B, N, K), NaN where the group was not seen."""
+        """The bandwidth h, (B, N, K); NaN if n = 0."""
         past = scored.past
         n, (_, variance) = past.count, past.moments
         deviation = (variance * n / (n - 1).clamp(min=1)).sqrt()

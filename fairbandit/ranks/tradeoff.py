@@ -1,4 +1,4 @@
-"""Between ranks and rewards."""
+"""A trade-off between ranks and rewards."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fairbandit.ties import Approximate
 
 @register("rank", "tradeoff")
 class Tradeoff(EmpiricalCdf):
-    """A mean of the empirical rank within the group and the standardised score.
+    """A weighted mean of the empirical rank within the group and the standardised score.
 
-    (1 − α)·F̂_g(s) + α·(s − m)/v. F̂_g is the index of `empirical_cdf`, m and v are the mean and
-    the standard deviation (divisor n) of the scores that all n past contexts in the round's
-    window get under this round's model, whatever their group: one scale for the whole pool. With
-    α = 0 the policy decides as with `empirical_cdf` and is group meritocratic, with α = 1 it
-    decides as with `identity` and maximises the reward. Where the window is empty m = 0, and
-    where past scores do not differ v = 1.
+    (1 − α)·F̂_g(s) + α·(s − m)/v. F̂_g is the index of `empirical_cdf`. m and v are the mean and
+    the standard deviation (divisor n) of the scores of all n past contexts in the round's window
+    under this round's model; contexts of all groups count, so that the whole pool has one scale.
+    With α = 0 the policy decides like `empirical_cdf` and is group meritocratic; with α = 1 it
+    decides like `identity` and maximises the reward. If the window is empty, m = 0; if past scores
+    do not differ, v = 1.
 
     Args:
         alpha: α in [0, 1].
@@ -51,8 +51,8 @@ def _scale(scored: Scored) -> tuple[Tensor, Tensor]:
     groups = scored.past.of()
     count = groups.count
     share = count / count.sum(2, keepdim=True).clamp(min=1)
-    here = count > 0
-    means, variances = (part.where(here, 0) for part in groups.moments)
+    seen = count > 0
+    means, variances = (part.where(seen, 0) for part in groups.moments)
     mean = (share * means).sum(2, keepdim=True)
     spread = variances + (means - mean) ** 2
     deviation = (share * spread).sum(2, keepdim=True).sqrt()

@@ -18,13 +18,13 @@ from fairbandit.ties import SUMS, Approximate
 
 
 class Selection(NamedTuple):
-    """The picks of N rounds, m of each pool.
+    """The picks of N rounds, m from each pool.
 
     Attributes:
         actions: the places picked, (B, N, m) int64, in order of preference; −1 in slots that a
             small pool leaves empty.
         propensities: the inclusion probability of each pick, (B, N, m); NaN in empty slots.
-        inclusion: the probability of each place to be among the picks, (B, N, K).
+        inclusion: the probability that each place is among the picks, (B, N, K).
     """
 
     actions: Tensor
@@ -37,7 +37,7 @@ class Selection(NamedTuple):
         return self.actions.sort(2).values if self.actions.shape[2] > 1 else self.actions
 
     def squeezed(self) -> Selection:
-        """The selection as metrics see it: of one pick, actions and propensities are (B, N)."""
+        """The selection as metrics see it: for one pick, actions and propensities are (B, N)."""
         if self.actions.shape[2] > 1:
             return self
         return Selection(self.actions.squeeze(2), self.propensities.squeeze(2), self.inclusion)
@@ -48,7 +48,7 @@ class Selector(Part):
     """Picks places with given inclusion probabilities; a subclass writes `_inclusion`."""
 
     def select(self, ranked: Ranked, picks: int = 1) -> Selection:
-        """Picks m places of each pool.
+        """Picks m places from each pool.
 
         Places are drawn by systematic sampling of the inclusion probabilities π, with the one
         uniform number u of the round. One pick is the first place whose cumulative probability
@@ -56,16 +56,16 @@ class Selector(Part):
 
         Args:
             ranked: N rounds of candidates with their index.
-            picks: m; a pool of fewer candidates is taken whole.
+            picks: m; a pool with fewer candidates is taken whole.
 
         Returns:
-            The picks and their probabilities. The probabilities hold given the past, and given the
-            round's draws of the estimator and the rank.
+            The picks and their probabilities, conditional on the past and on the round's draws of
+            the estimator and the rank.
 
         Raises:
             FairbanditError: a pool without candidates, or inclusion probabilities of the wrong
-                shape or dtype, not from 0 to 1, positive at an empty place, or with another sum
-                than m.
+                shape or dtype, not from 0 to 1, positive at an empty place, or with a sum that is
+                not m.
         """
         inclusion, sizes = self._checked(self._inclusion(ranked, picks), ranked, picks)
         possible = inclusion > 0
@@ -74,7 +74,7 @@ class Selector(Part):
             start = streams[Purpose.SELECTOR].uniform(ranked.scored.plan.first, n, 1)[..., 0]
             keys = ranked.scored.draws(Purpose.ORDER) if picks > 1 else None
             places = systematic(inclusion, sizes, start, keys)
-        elif picks > 1:  # no pool leaves a choice
+        elif picks > 1:  # all picks are certain
             slots = torch.arange(1, picks + 1, device=sizes.device).expand(*sizes.shape, -1)
             places = torch.searchsorted(possible.cumsum(2), slots.contiguous())
         else:
@@ -88,10 +88,10 @@ class Selector(Part):
 
     @abstractmethod
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
-        """The probability of each place to be among the picks, (B, N, K), with the sum `picks`.
+        """The probability that each place is among the picks, (B, N, K), with the sum `picks`.
 
-        It is 0 at empty places. The result for pools of at most m candidates does not count: these
-        pools are taken whole.
+        It is 0 at empty places. The result for pools of at most m candidates is ignored, since they
+        are taken whole.
         """
 
     def _checked(self, inclusion: Tensor, ranked: Ranked, picks: int) -> tuple[Tensor, Tensor]:
@@ -131,19 +131,18 @@ def best(
     amount: Tensor | int,
     kinds: Tensor | None = None,
 ) -> Tensor:
-    """Gives an amount to the best candidates first; candidates that tie share it alike.
+    """Gives an amount to the best candidates first; candidates that tie share it equally.
 
-    With the capacity 1 for each candidate and the amount m, the result is the probability of each
-    candidate to be among the m best: 1 for those that are certainly among them, and equal shares
-    for those that tie for the last places.
+    With the capacity 1 for each candidate and the amount m, the result is the probability that each
+    candidate is among the m best: 1 for certain members, equal shares for ties at the last places.
 
     Args:
         index: the index; candidates tie if their ranges [low, high] overlap.
-        capacity: the most that each candidate receives, (B, N, K); or the places that hold a
-            candidate, bool, each with the capacity 1.
+        capacity: the most that each candidate receives, (B, N, K); or bool, true for places that
+            hold a candidate, each with the capacity 1.
         amount: m, or (B, N, 1); if it exceeds the sum of the capacities, all are filled.
-        kinds: the kind of each candidate, one of G, (B, N, K) int64, such as its group, −1 for
-            none. Each kind then has an amount of its own, (B, N, G).
+        kinds: the kind of each candidate, 0 … G − 1, (B, N, K) int64, such as its group; −1 for
+            no kind. Each kind then has its own amount, (B, N, G).
 
     Returns:
         (B, N, K), from 0 to the capacity.
@@ -170,7 +169,7 @@ def best(
 def proportional(weights: Tensor, picks: int) -> Tensor:
     """Inclusion probabilities in proportion to weights: π = min(1, c·weight) with the sum m.
 
-    It turns any positive weights into exact inclusion probabilities for any number of picks.
+    The weights may be any nonnegative numbers, and the number of picks is arbitrary.
 
     Args:
         weights: (B, N, K), at least 0 and finite, and 0 at empty places.
@@ -186,16 +185,16 @@ def proportional(weights: Tensor, picks: int) -> Tensor:
 
 
 def softmax(logarithms: Tensor, picks: int) -> Tensor:
-    """Inclusion probabilities in proportion to the exponentials of numbers: `proportional(exp(x))`.
+    """Inclusion probabilities in proportion to exponentials: `proportional(exp(x))`.
 
-    Exponentials that would overflow or underflow are no obstacle.
+    Exponentials may be beyond the range of floating-point numbers.
 
     Args:
         logarithms: (B, N, K), below ∞, and −∞ at empty places.
         picks: m.
 
     Returns:
-        (B, N, K), as `proportional`.
+        (B, N, K), as for `proportional`.
 
     >>> softmax(torch.tensor([[[3000.0, 2000.0, 1000.0, 0.0]]]), 2)
     tensor([[[1., 1., 0., 0.]]])
@@ -205,9 +204,9 @@ def softmax(logarithms: Tensor, picks: int) -> Tensor:
 
 
 def _preferred(index: Approximate, places: Tensor, empty: Tensor) -> Tensor:
-    """Places of each pool, (B, N, m): the better ones first, and the empty slots last.
+    """The places of each pool, (B, N, m), in descending order of index, and empty slots last.
 
-    Places that tie stay in their order.
+    Places that tie keep their order.
     """
     high = index.high.gather(2, places).masked_fill(empty, -torch.inf)
     ordered, order = high.sort(dim=2, descending=True, stable=True)

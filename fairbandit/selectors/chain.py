@@ -1,4 +1,4 @@
-"""Uniform over the candidates whose confidence intervals are chained to the highest one."""
+"""Uniform over the candidates whose confidence intervals are chained to the highest interval."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from fairbandit.ties import Approximate
 
 @register("selector", "chain")
 class Chain(Selector):
-    """Any one, with equal probability, of the candidates chained to the highest interval.
+    """A uniform draw from the candidates whose intervals are chained to the highest interval.
 
-    The interval of a candidate is [l, u], the bounds of its index. Two closed intervals that have
-    a point in common are linked, so that intervals that only touch are. The chain holds the
-    candidates that are connected, over any number of links, to the one of greatest u. With u in
-    descending order, it ends before the first u that is below every l before it.
+    The interval of a candidate is [l, u], the bounds of its index. Two intervals are linked if they
+    share a point; touching is enough. The chain consists of the candidates that are connected to
+    the candidate of greatest u by any number of links. In descending order of u, the chain ends
+    before the first u that is below all preceding l.
 
-    If every index lies in its interval, whoever is outside the chain has a lower index than
-    everyone in it: among the candidates, nobody is preferred to anyone as good or better. That is
-    the fairness of Joseph et al., and it holds in a whole run with the probability that all
-    intervals hold at once. Bounds tie as indices do, up to the tie ceiling.
-    Where the bounds are the index itself, the chain is therefore what `argmax` chooses from.
+    If every index lies in its interval, each candidate outside the chain has a lower index than all
+    candidates in it. No candidate is then preferred to a candidate that is as good or better. This
+    is the fairness of Joseph et al.; it holds in a whole run with the probability that all
+    intervals hold at once. Bounds tie like indices. If the bounds equal the index, the chain
+    therefore consists of the candidates from which `argmax` draws.
 
-    Of m picks, whole chains from the top are taken while they fit, and the next chain shares
-    equally what is left.
+    For m picks, whole chains are taken from the top while they fit, and the candidates of the next
+    chain share the remaining picks equally.
     """
 
     reference = (

@@ -12,13 +12,13 @@ from fairbandit.selectors.base import Selector, softmax
 
 @register("selector", "proportional")
 class Proportional(MeritFunction, Selector):
-    """Every candidate with a probability proportional to the merit of its index.
+    """Each candidate with a probability proportional to the merit of its index.
 
     π_a = f(index_a) / Σ_b f(index_b) with f(x) = max(h(x), γ), where h(x) is x (identity),
-    max(x, 0)^p (power) or exp(βx) (exponential). The paper requires f ≥ γ > 0 everywhere, which
-    the identity and powers meet only by this clipping: a candidate whose h is below γ, as all with
-    negative estimates, has the merit γ. Of m picks, π_a = min(1, c·f(index_a)) with the c for which
-    they sum to m. The parameters are those of `MeritFunction`.
+    max(x, 0)^p (power) or exp(βx) (exponential). The paper requires f ≥ γ > 0 everywhere; the
+    identity and powers need the clipping for it. All candidates with h < γ, such as all with
+    negative estimates, have the merit γ. For m picks, π_a = min(1, c·f(index_a)) with c such that
+    π sums to m. The parameters are described in `MeritFunction`.
     """
 
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"

@@ -1,4 +1,4 @@
-"""The greatest index: the paper's selector, and with exploration at random."""
+"""The greatest index: the paper's selector, also with random exploration."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fairbandit.selectors.base import Selector, best
 
 @register("selector", "argmax")
 class Argmax(Selector):
-    """The candidate of greatest index, or the m of greatest; ties are broken at random.
+    """The candidate of greatest index, or the m best candidates; ties are broken at random.
 
-    a_t ~ U[argmax_a index_a] (Algorithms 1 and 2, line 7); an empty place is never picked. Of m
-    picks, π = 1 for those that are certainly among the m best, and those that tie for the last
-    places share them equally.
+    a_t ~ U[argmax_a index_a] (Algorithms 1 and 2, line 7); an empty place is never picked. For m
+    picks, π = 1 for candidates that are certainly among the m best, and candidates that tie for the
+    last places share them equally.
     """
 
     reference = PAPER
@@ -28,11 +28,11 @@ class Argmax(Selector):
 
 @register("selector", "epsilon_greedy")
 class EpsilonGreedy(Selector):
-    """The best candidate with probability 1 − ε, any one of the pool with probability ε.
+    """The best candidate with probability 1 − ε, a uniformly drawn candidate with probability ε.
 
-    π_a = (1 − ε)·1{a is best}/m + ε/n with m candidates that tie for the best and n in the pool:
-    each candidate has at least the probability ε/n. ε is the same in all rounds. Of m picks,
-    π = (1 − ε)·π of `argmax` + ε·m/n.
+    With n candidates in the pool, b of which tie for the best, π_a = (1 − ε)·1{a is best}/b + ε/n.
+    Each candidate thus has at least the probability ε/n. ε is the same in all rounds. For m picks,
+    π = (1 − ε)·π_argmax + ε·m/n, where π_argmax are the probabilities of `argmax`.
 
     Args:
         epsilon: ε, from 0 to 1.

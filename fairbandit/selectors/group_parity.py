@@ -14,26 +14,26 @@ from fairbandit.selectors.base import Selector, best
 
 
 class GroupChance(Enum):
-    """How likely a group is to be drawn."""
+    """The probability that a group is drawn."""
 
-    uniform = "all groups in the pool alike"
-    pool = "in proportion to its candidates in the pool"
+    uniform = "equal for all groups in the pool"
+    pool = "in proportion to the group's candidates in the pool"
 
 
 @register("selector", "group_parity")
 class GroupParity(Selector):
     """A group drawn at random, and the best candidate in it.
 
-    P(a) = P(g)/#ties for the candidates a of group g that tie with the best of g, and 0 for the
-    others. P(g) is 1 over the number of groups in the pool, or the part of the pool that is of
-    group g. Only groups in the pool are drawn.
+    P(a) = P(g)/#ties for the candidates a of group g that tie with the best of g, and 0 for all
+    other candidates. With `uniform`, P(g) is 1 over the number of groups in the pool; with `pool`,
+    P(g) is the share of group g in the pool. Only groups in the pool are drawn.
 
     With `uniform`, groups that are in the same pools are picked equally often, in expectation. With
-    `pool`, the expected number of picks of a group is in proportion to its candidates, so that in
-    pools of one size the selection rates of all groups are equal.
+    `pool`, the expected number of picks of a group is in proportion to its candidates: in pools of
+    the same size, the selection rates of all groups are equal.
 
-    Of m picks, group g expects c·P(g) places, at most its candidates, with the c for which all
-    groups expect m; its best get them.
+    For m picks, the best candidates of group g get c·P(g) places in expectation, at most one for
+    each of its candidates, with c such that the places of all groups sum to m.
 
     Args:
         chance: P(g): `uniform` or `pool`.

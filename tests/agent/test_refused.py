@@ -85,7 +85,7 @@ CALLS: list[tuple[str, tuple[Any, ...], str]] = [
     ("update", ([1.0, 2.0], 3), "reward: expected one number"),
     ("update", (1.0, 1), "by ticket 1: it came already.* those that wait are 3, 6"),
     ("update", (1.0,), "no decision waits for a reward by ticket 8"),
-    ("update", (1.0, Shy()), "by ticket one that cannot be shown"),
+    ("update", (1.0, Shy()), "by ticket <cannot be shown"),
     ("drop", (None,), "by ticket None"),
 ]
 

@@ -158,12 +158,12 @@ def of_many_rounds(self: Any, ranked: Ranked, picks: int) -> Tensor:
 BLOCKS = "rounds in blocks and one at a time give different results"
 ALONE = "replica 0 in company and alone give different results"
 LATE = "rewards and a group that come late and in time give different results"
-CHANCE = "drawn, which chance does with probability"
+CHANCE = "drawn true rewards, which by chance has probability"
 
 FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     contract.constructible: [
-        (but(Score, __doc__=None), "the class has no docstring"),
-        (Weighed, "built again from its own description it differs"),
+        (but(Score, __doc__=None), "the class lacks a docstring"),
+        (Weighed, "a part built from its own description differs"),
     ],
     contract.plays: [
         (but(EmpiricalCdf, _index=undrawn), "gave an index of nan at replica"),
@@ -178,7 +178,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     purity.changes_nothing: [
         (but(Score, _index=flipping), "`_index` changes `scored.problem.truth.theta`"),
-        (but(Score, _index=reusing), "playing changes what the part stores, {}, to"),
+        (but(Score, _index=reusing), "playing changes the part's attributes from {} to"),
         (but(Averaging, _advance=adding), "`_advance` changes `state.sums`, which"),
         (but(Averaging, _models=centred), "`_models` changes `outcomes.rewards`"),
         (but(Argmax, _inclusion=weighing), "`_inclusion` changes `ranked.index.value`"),
@@ -215,7 +215,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     contract.reads_no_later: [
         (
             but(Score, _index=peeking, needs=frozenset({"rewards"})),
-            "two plays with other rewards after round 5, the last one that the policy says it",
+            "two plays whose rewards differ after round 5, the last that the policy declares",
         ),
     ],
     contract.shortlists: [
@@ -226,7 +226,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
         ),
     ],
     contract.splits_soundly: [
-        (but(Halves, _divide=falling_back), "`rank_start` moves back at [48]")
+        (but(Halves, _divide=falling_back), "`rank_start` decreases at [48]")
     ],
     contract.models_soundly: [(but(Averaging, _models=shifted), "scores differ from ⟨theta, x⟩")],
     contract.permutes: [(but(EmpiricalCdf, _index=placed), "does more than permute their indices")],
@@ -235,12 +235,18 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.draws_soundly: [
         (but(World, drawn=recycling), "contexts change when other pools are drawn"),
-        (but(World, _pools=pools_but("expected", lambda x: 2 * x)), "not the truth"),
+        (
+            but(World, _pools=pools_but("expected", lambda x: 2 * x)),
+            "true rewards that are not the truth's",
+        ),
     ],
     contract.ranks_soundly: [
-        (but(World, _pools=pools_but("ranks", lambda x: 1 - x)), "that is not the truth's CDF"),
-        (world_with(lambda x: 1 - x.clamp(0, 1)), "the CDF of group 0 falls"),
-        (world_with(lambda x: (x + 0.5) % 1), "the CDF of group 0 falls"),
+        (
+            but(World, _pools=pools_but("ranks", lambda x: 1 - x)),
+            "that differs from the truth's CDF",
+        ),
+        (world_with(lambda x: 1 - x.clamp(0, 1)), "the CDF of group 0 decreases"),
+        (world_with(lambda x: (x + 0.5) % 1), "the CDF of group 0 decreases"),
         (world_with(lambda x: torch.full_like(x, 0.5)), CHANCE),
         (world_with(lambda x: x.clamp(0, 1) ** 1.5), CHANCE),
     ],
@@ -339,4 +345,4 @@ def test_the_tool_names_the_fault(command, clean, tmp_path, monkeypatch):
     line = 1 + text.split("\n").index(text.rstrip().split("\n")[-1])
     assert "✗ Plays some rounds without breaking" in out
     assert f"KeyError: 'bandwidth' (theirs.py:{line})" in out
-    assert "Changes no tensor that it was given" not in out
+    assert "Changes no given tensor" not in out

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.counting import Contexts, PastScores, choice, contexts, forced, scan, scores, segments
+from fairbandit.counting import (
+    Contexts,
+    PastScores,
+    choice,
+    contexts,
+    forced,
+    scan,
+    scores,
+    segments,
+)
 from fairbandit.models import RewardModel
 from fairbandit.ties import Approximate
 from tests.counting.dense import DenseContexts

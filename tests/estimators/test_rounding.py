@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairbandit.estimators import OptimisticModel, RewardModel
 from fairbandit.maths.regressions import Regression, Regressions
-from fairbandit.models import products
+from fairbandit.models import inner_products
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes
 from fairbandit.registry import create
@@ -75,7 +75,7 @@ def test_rounding_stays_below_the_rule_of_ties(kind: str, regularization: float)
             y = torch.from_numpy(asked).expand(1, len(found.at), -1, -1)
             groups = torch.zeros(y.shape[:3], dtype=torch.int64)
             model = OptimisticModel(found.theta, torch.ones_like(found.theta[..., 0]), found)
-            scores, middle = model.score(y, groups), products(found.theta, y)
+            scores, middle = model.score(y, groups), inner_products(found.theta, y)
             stated = torch.as_tensor(model.approximate(y, groups).slack)
             for u, more in enumerate(found.at):
                 exact = Uneven(x[: low + more], r[: low + more], regularization)

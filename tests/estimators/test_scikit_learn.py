@@ -133,7 +133,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(FairbanditError, match=r"'sklearn' is fitted anew .* needs policy.refresh"):
         policy("sgd", refresh=None)
     for wrong in ({"options": 3}, {"beta": -1.0}):
-        with pytest.raises(FairbanditError, match="options: a mapping"):
+        with pytest.raises(FairbanditError, match="options must be a mapping"):
             create("estimator", {"name": "sklearn", **wrong})
     for options, message in (
         ({"depth": 3}, "Invalid parameter 'depth'.*Valid parameters are: .*max_depth"),

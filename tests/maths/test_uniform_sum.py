@@ -49,7 +49,7 @@ def test_weights_within_range(unit: float) -> None:
     ],
 )
 def test_weights_that_are_refused(weights: list[float]) -> None:
-    with pytest.raises(FairbanditError, match=f"at most {MAX_TERMS} nonzero weights a group, near"):
+    with pytest.raises(FairbanditError, match=f"at most {MAX_TERMS} nonzero weights a group, of"):
         UniformSums([[1.0], weights], [0.0, 0.0])
 
 
