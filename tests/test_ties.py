@@ -13,6 +13,7 @@ from torch import Tensor
 from fairbandit import Agent, Policy
 from fairbandit.building import build_policy
 from fairbandit.environments import Environment, Pools
+from fairbandit.maths import regressions
 from fairbandit.streams import Purpose, Streams
 from tests import support
 from tests.exact import Uneven
@@ -175,3 +176,19 @@ def test_a_model_of_pairs_depends_on_the_set_of_outcomes() -> None:
                 agent.update(float(x[place, 0] > 0), decision.ticket, place)
         scores.append(agent.explain(np.eye(2), ["a", "a"]).scores.tolist())
     assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(("offset", "regularization", "notices"), [(1e3, 1e-3, 0), (1e5, 0.1, 1)])
+def test_a_notice_says_to_standardise_where_the_rule_does_not_hold(
+    offset: float, regularization: float, notices: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    regressions._warn.cache_clear()
+    estimator = {"name": "ridge", "regularization": regularization}
+    agent = Agent.from_config({"name": "greedy", "estimator": estimator}, features=9, groups=["a"])
+    draws = np.random.default_rng(0)
+    for _ in range(300):
+        x = draws.normal(size=(3, 9)).round(2) + offset
+        decision = agent.act(x, ["a"] * 3)
+        agent.update(float(x[decision.candidate, 0]) - offset, decision.ticket)
+    said = [record.message for record in caplog.records if "standardise" in record.message]
+    assert len(said) == notices

@@ -10,10 +10,12 @@ update of a root).
 
 from __future__ import annotations
 
+import logging
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -35,6 +37,13 @@ UPDATES = 256.0
 
 WORK = 1 << 18
 """The most numbers in a work array of `factors`, so that they stay in cache."""
+
+
+ILL = 1e11
+"""There is a notice if Σx² of a feature is more than this many times the part of it that λ and the
+other features leave unexplained: rounding of θ may then exceed the rule of ties; see `ties`."""
+
+_warn = cache(logging.getLogger("fairbandit").warning)  # once in a process
 
 
 class Regression(NamedTuple):
@@ -188,6 +197,13 @@ def cholesky(gram: Tensor) -> Tensor:
         raise FairbanditError(
             "ridge regression broke down: V = Σ xxᵀ + λI is not finite or not positive definite in "
             "double precision; use contexts of a smaller scale or a larger regularization (λ)"
+        )
+    squares, left = (part.diagonal(dim1=-2, dim2=-1) for part in (gram, lower))
+    if float((squares[..., 1:] / left.square()).amax()) > ILL:
+        _warn(
+            "the features are almost collinear in double precision, like features with a large "
+            "offset or scale: rounding may decide between candidates, and decisions may depend on "
+            "the processor; standardise the features, or use a larger regularization (λ)"
         )
     return lower
 

@@ -23,6 +23,8 @@ from fairbandit.streams import Purpose, Streams
 KINDS = ("normal", "whole", "categories", "collinear", "uneven", "offset", "tiny", "huge")
 """How contexts are distributed."""
 
+SCALES = {"tiny": 1e-6, "huge": 1e6}
+
 RANKS = (
     *("identity", "empirical_cdf", "recent_cdf", "smoothed_cdf", "shrunk_cdf", "tradeoff"),
     *("oracle_cdf", "noisy_rewards_cdf"),
@@ -63,7 +65,7 @@ class World(Environment):
             return z.round() * torch.logspace(-3, 3, self.features, dtype=z.dtype)
         if self.kind == "offset":
             return z.round() + 1e3
-        return z * {"normal": 1.0, "tiny": 1e-6, "huge": 1e6}[self.kind]
+        return z * SCALES.get(self.kind, 1.0)
 
     def _pools(self, first: int, count: int) -> Pools:
         k, d, truth = self.places, self.features, self.truth
@@ -78,11 +80,11 @@ class World(Environment):
         )
 
 
-def policy(draw: random.Random) -> Policy:
-    """A random policy."""
+def policy(draw: random.Random, scale: float) -> Policy:
+    """A random policy, with a regularization that is relative to the scale of contexts."""
     estimator: dict[str, Any] = {"name": draw.choice(RIDGES if draw.random() < 0.7 else OTHERS)}
     if estimator["name"] in (*RIDGES, "forgetting_ridge"):
-        estimator["regularization"] = draw.choice([1e-3, 0.1, 1.0])
+        estimator["regularization"] = draw.choice([1e-3, 0.1, 1.0]) * scale**2
     if estimator["name"] == "ridge":
         estimator["noise"] = draw.choice([0.0, 1e-8])
     refresh = draw.choice([None, None, 1.3])
@@ -91,7 +93,8 @@ def policy(draw: random.Random) -> Policy:
     parts = {"estimator": estimator, "split": draw.choice(["halves", "full"]), "refresh": refresh}
     parts |= {"rank": draw.choice(RANKS), "selector": draw.choice(SELECTORS)}
     if draw.random() < 0.15:
-        parts["estimator"] = {"name": "optimistic_ridge", "radius": "textbook"}
+        regularization = 0.1 * scale**2
+        parts["estimator"] = {"name": "optimistic_ridge", "regularization": regularization}
         parts |= {"rank": draw.choice(["identity", "interval_cdf"]), "split": "full"}
         parts["selector"] = draw.choice(["chain", "argmax"])
     return build_policy(parts)
@@ -118,9 +121,10 @@ def of_an_agent(
 
 def decisions(draw: random.Random, folder: Path) -> None:
     """One policy in one problem, played in five ways."""
-    made, seed, picks = policy(draw), draw.randrange(1000), draw.choice([1, 1, 2, 3, 4])
+    kind, seed, picks = draw.choice(KINDS), draw.randrange(1000), draw.choice([1, 1, 2, 3, 4])
+    made = policy(draw, SCALES.get(kind, 1.0))
     sizes = draw.randint(2, 6), draw.randint(max(2, picks), 6), draw.randint(1, 3)
-    world, rounds = World(draw.choice(KINDS), *sizes, seed), draw.randint(20, 60)
+    world, rounds = World(kind, *sizes, seed), draw.randint(20, 60)
     delay = draw.choice([0, 0, 0, 3])
 
     def played(replicas: list[int], at_once: int | None = None) -> Tensor:
