@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import typed
 from fairbandit.models import NoBounds
 from fairbandit.part import Part
 from fairbandit.registry import base
@@ -36,6 +37,10 @@ class Rank(Part):
         index = self._index(scored)
         if isinstance(index, Tensor):
             index = Approximate(index)
+        if not isinstance(index, Approximate):  # such as 2 * scored.scores, a longer tuple
+            raise FairbanditError(
+                f"{self} gave {typed(index)}; expected a tensor, or Approximate(value, slack)"
+            )
         for name, values in zip(("an index", "a slack"), index, strict=True):
             if not isinstance(values, float):
                 self._check(name, values, scored)

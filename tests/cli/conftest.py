@@ -56,7 +56,7 @@ class Mine(Identity):
     '''Mine.'''
     def __init__(self, *, weight: float{default}) -> None:
         self.weight = weight
-    def _index(self, candidates):
+    def _index(self, scored):
         return {index}
 """
 
@@ -68,7 +68,7 @@ def plugin(tmp_path, monkeypatch, clean):
     folder.mkdir()
     monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(folder))
 
-    def write(name, default=" = 3.0", index="-self.weight * super()._index(candidates)"):
+    def write(name, default=" = 3.0", index="-self.weight * scored.scores.value"):
         file = folder / f"plugin_{name}.py"
         file.write_text(RANK.format(name=name, default=default, index=index), encoding="utf-8")
         return file

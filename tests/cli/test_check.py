@@ -14,7 +14,7 @@ def test_a_good_part(command):
 
 
 def test_a_plugin_with_hyperparameters(command, plugin):
-    file = plugin("tuned", index="super()._index(candidates)")
+    file = plugin("tuned", index="super()._index(scored)")
     code, out, err = command("check", "rank=tuned", "rank.weight=7")
     assert (code, err) == (0, "")
     assert out.startswith(f"rank tuned (weight=7) ({file}:5)\n")
@@ -22,7 +22,7 @@ def test_a_plugin_with_hyperparameters(command, plugin):
     code, out, _ = command("check", "rank=bare")
     assert code == 1
     assert "constructor arguments without a default: weight" in out
-    plugin("broken", index="super()._index(candidates) / 0")
+    plugin("broken", index="super()._index(scored) / 0")
     code, out, err = command("check", "rank=broken", "selector=argmax", "selector.x=1")
     assert (code, err) == (1, "")
     assert out.index("rank broken (") < out.index("  ✗ ") < out.index("selector argmax (x=1")

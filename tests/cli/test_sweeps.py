@@ -94,7 +94,7 @@ def test_a_failing_job_does_not_stop_the_others(command, tmp_path):
 
 
 def test_a_bug_in_a_plugin_fails_its_job_alone(command, tmp_path, plugin):
-    plugin("breaks", index="candidates.scores / {}")
+    plugin("breaks", index="scored.scores.value / {}")
     code, out, err = command("-m", "policy=greedy", "policy/rank=breaks,identity", *SMALL)
     assert code == 1
     assert "failed  rank-breaks: TypeError: " in out

@@ -174,6 +174,10 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             ),
             "a negative slack",
         ),
+        (
+            but(Score, _index=lambda self, given: 2 * given.scores),
+            "expected a tensor, or App",
+        ),
         (but(Full, _divide=lambda self, t: (t, 0 * t, 0 * t)), "expected 0 ≤ n_train < 1"),
     ],
     purity.changes_nothing: [

@@ -17,8 +17,8 @@ from fairbandit.ranks import EmpiricalCdf
 @register("rank", "{name}")
 class Mine(EmpiricalCdf):
     '''Mine.'''
-    def _index(self, candidates):
-        return 1 - {factor} * super()._index(candidates)
+    def _index(self, scored):
+        return 1 - {factor} * super()._index(scored)
 """
 
 

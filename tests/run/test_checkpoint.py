@@ -130,7 +130,7 @@ def test_a_damaged_checkpoint_is_named(stopped):
         (lambda saved: saved.update(batch=7), "does not fit the run"),
         (lambda saved: saved.update(round=saved["round"] + 1), "it belongs to another round"),
         (lambda saved: saved["log"]["waiting"].pop(), "does not fit the run"),
-        (lambda saved: saved["engine"]["known"]["past"].update(rounds=10**9), "another round"),
+        (lambda saved: saved["engine"]["known"]["past"].update(rounds=10**9), "a different round"),
         (
             lambda saved: saved["statistics"].update(selected=torch.zeros(2, 2)),
             r"expected .*shape \(3, 4\)",
