@@ -122,16 +122,11 @@ class LinearModel(RewardModel):
         """θ, (B, U, d)."""
         return self.parameters[0]
 
-    def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        """The features that θ multiplies, as a function of contexts and groups."""
-        return contexts
-
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
-        return inner_products(self.parameters[0], self._features(contexts, groups))
+        return inner_products(self.parameters[0], contexts)
 
     def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        features = self._features(contexts, groups)
-        return inner_products(self._tolerance * self.parameters[0].abs(), features.abs())
+        return inner_products(self._tolerance * self.parameters[0].abs(), contexts.abs())
 
 
 def inner_products(theta: Tensor, contexts: Tensor) -> Tensor:

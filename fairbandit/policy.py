@@ -74,7 +74,7 @@ class Policy:
                 raise FairbanditError(
                     f"{part} needs {sorted(unknown)}; expected some of {sorted(NEEDS)}"
                 )
-        if "refresh" in estimator.needs and refresh is None:
+        if "refresh" in self.needs and refresh is None:
             raise FairbanditError(
                 f"{estimator} is fitted anew each time the reward model changes, and "
                 "needs policy.refresh, a number above 1 such as 1.2; got none"
@@ -131,8 +131,8 @@ class Policy:
         """Decides N consecutive rounds.
 
         Args:
-            known: the knowledge before the rounds and, if there are several, of their pools.
-                Outcomes of some of them may be supposed.
+            known: the knowledge before the rounds. It includes their pools, unless there is one
+                round or `frozen`; outcomes of some of the rounds may be supposed.
             first: the first of the rounds, from 1.
             pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
             picks: m, the number of picks from each pool.
@@ -178,8 +178,8 @@ class Policy:
             if "rewards" not in self.needs:
                 past = past.forget(outcomes=outcomes.n)
         if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
-            contexts, picks = self.schedule.rank_start(rounds + 1), self.last_pick_read(rounds + 1)
-            past = past.forget(contexts=contexts, picks=picks)
+            start, read = self.schedule.rank_start(rounds + 1), self.last_pick_read(rounds + 1)
+            past = past.forget(contexts=start, picks=read)
         return Knowledge(problem, past, state, trained, ahead)
 
     def tell(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
@@ -270,7 +270,7 @@ class Policy:
         """How often each group was picked before each round, (B, N, G); see `Ranked`."""
         assert past.picks is not None
         counted = past.picks.stop - 1
-        last = [min(self.last_pick_read(t), counted) for t in plan.times]
+        last = [min(self.last_pick_read(t), counted) for t in plan.times.tolist()]
         return past.pick_counts(torch.tensor(last, device=past.nothing.rewards.device))
 
     def _summed_ahead(self, known: Knowledge, outcomes: Outcomes) -> Mapping[int, State]:

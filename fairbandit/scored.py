@@ -19,7 +19,8 @@ class Scored:
     """The scored candidates of N consecutive rounds, and the past that ranks may read.
 
     Args:
-        known: the knowledge before the rounds and, if there are several, of their pools.
+        known: the knowledge before the rounds. It includes the pools of the rounds, unless there is
+            one round, or each pool is decided as if it came next.
         plan: what the rounds read of the past.
         pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
         models: the reward models of the rounds.
@@ -46,9 +47,8 @@ class Scored:
 
     @cached_property
     def rounds(self) -> Tensor:
-        """The rounds t, which are consecutive, (N,) int64."""
-        first, n = self.plan.first, self.groups.shape[1]
-        return torch.arange(first, first + n, device=self.groups.device)
+        """The rounds t as which the pools are decided, (N,) int64; see `Plan.times`."""
+        return torch.from_numpy(self.plan.times).to(self.groups.device)
 
     @cached_property
     def rank_window(self) -> tuple[Tensor, Tensor]:
@@ -84,9 +84,9 @@ class Scored:
         contexts = self._past.contexts
         if contexts is None:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        first, windows, models = self.plan.first, self.plan.windows, self.models
-        of_round = models.distinct, models.of_round
-        return PastScores(contexts, first, windows, self.groups, *of_round, self.scores)
+        plan, models = self.plan, self.models
+        given = plan.times, plan.windows, self.groups, models.distinct, models.of_round
+        return PastScores(contexts, *given, self.scores)
 
     @property
     def outcomes(self) -> Outcomes:

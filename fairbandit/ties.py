@@ -1,4 +1,4 @@
-"""Ties: which numbers are equal but for rounding. All of the package's rules of rounding are here.
+"""Ties: which scores and indices are equal but for rounding, by four rules.
 
 Two scores that are equal in exact arithmetic may differ in floating-point arithmetic, by the order
 of a sum, the kernel of a product, or the company in which a model was solved. Policies must treat
@@ -7,19 +7,20 @@ such scores as equal, and must not treat scores as equal that differ. Four rules
 1. *Equal candidates score alike.* Candidates of one pool with the same features and group get the
    score that was computed for the first of them (`twins`). They tie by construction.
 2. *A score is off by at most its slack* τ·Σⱼ|xⱼθⱼ|, where τ is `NOISY` if the estimator injects
-   noise and `PLAIN` if it does not. For models without θ the slack is τ·|score|, and a bonus or a
-   bound adds τ times itself. The slack depends on θ and x alone, so that it is the same in blocks
-   and in single rounds, alone and in company.
+   noise and `PLAIN` if it does not. A bonus adds `PLAIN` times itself, and other models have the
+   slack `PLAIN`·|score|. The slack depends on the model and x alone, so that it is the same in
+   blocks and in single rounds, alone and in company.
 3. *Two numbers tie if their ranges [value − slack, value + slack] overlap.* Scores and indices are
    such numbers (`Approximate`). A rank that returns a plain tensor has no slack.
-4. *A past score is off by as much as the candidate's own.* It therefore ties with the own score up
-   to a distance of twice the slack (`Approximate.least_tie` and `greatest_tie`).
+4. *A past score is taken to be off by as much as the candidate's own*, whatever its own terms. It
+   therefore ties with the own score up to a distance of twice the slack (`Approximate.least_tie`
+   and `greatest_tie`).
 
 Why these τ. Measured on four ways to sum and to solve, with 5 to 5,000 rows of 17 features, scores
-of equal candidates differ by at most 7e-15 of Σ|xθ| on categories and whole numbers, for a
-regularization from 0.1 to 1e-8; by 2e-15 on normal features, by 2e-11 where the offset of features
-is a thousand times their spread, and by 1e-13 where the scales of features differ by 1e6. So equal
-candidates tie wherever exact ties occur, with five orders to spare. With injected noise two scores
+that are equal in exact arithmetic differ by at most 7e-15 of Σ|xθ| on categories and whole numbers,
+for a regularization from 0.1 to 1e-8; by 2e-15 on normal features, by 2e-11 where the offset of
+features is a thousand times their spread, and by 1e-13 where the scales of features differ by 1e6.
+So exact ties are ties, by a wide margin where they are common. With injected noise two scores
 are almost never equal, and a wider slack would undo the parity that the noise is injected for; the
 slack then covers the last product alone. Offsets beyond a thousand spreads make the problem itself
 ill-conditioned: decisions follow the scores as computed, and a notice says to standardise.
@@ -60,12 +61,12 @@ class Approximate(NamedTuple):
     @property
     def low(self) -> Tensor:
         """The least number that each may be."""
-        return self.value if isinstance(self.slack, float) else self.value - self.slack
+        return self.value - self.slack if isinstance(self.slack, Tensor) else self.value
 
     @property
     def high(self) -> Tensor:
         """The greatest number that each may be."""
-        return self.value if isinstance(self.slack, float) else self.value + self.slack
+        return self.value + self.slack if isinstance(self.slack, Tensor) else self.value
 
     @property
     def least_tie(self) -> Tensor:
@@ -94,7 +95,7 @@ def twins(scores: Approximate, contexts: Tensor, groups: Tensor) -> Tensor | Non
         scores need care.
     """
     value, slack = scores
-    assert not isinstance(slack, float)
+    assert isinstance(slack, Tensor)
     ordered, order = value.sort(2)
     gap = ordered[..., 1:] - ordered[..., :-1]
     near = gap <= 2 * slack.amax(2, keepdim=True)
@@ -117,5 +118,5 @@ def twins(scores: Approximate, contexts: Tensor, groups: Tensor) -> Tensor | Non
 def alike(scores: Approximate, first: Tensor) -> Approximate:
     """Gives equal candidates the score of the first of them; `first` is what `twins` returns."""
     value, slack = scores
-    assert not isinstance(slack, float)
+    assert isinstance(slack, Tensor)
     return Approximate(value.gather(2, first), slack.gather(2, first))

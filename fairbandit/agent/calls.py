@@ -82,7 +82,16 @@ class Committing:
         self._written = None
 
     def _settle(self) -> None:
-        """Finishes what an interrupt has left of the call before."""
+        """Finishes what an interrupt has left of the call before.
+
+        A call of an agent with a log goes through these states:
+
+            _now = before, _written = None     nothing was done
+            _now = before, _written = after    the line is being appended: if the file ends where
+                                               `after` says, the call is done, else it never was
+            _now = after, _written = after     the call is done
+            _now = after, _written = None      the same
+        """
         written = self._written
         if written is not None and self._journal is not None:
             if written.log is not None and self._journal.size == written.log.end:

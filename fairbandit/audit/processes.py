@@ -16,7 +16,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from fairbandit.evaluation.direct import LinearModel
+from fairbandit.evaluation.direct import RewardFit
 from fairbandit.logs import Floats, Ints, Log
 
 BETS = np.array([-1.0, 0.0, 1.0])
@@ -78,7 +78,7 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
         freezes = [first << i for i in range(n.bit_length()) if first << i < n]
         scores = np.zeros(groups.shape)
         for start, stop in zip(freezes, [*freezes[1:], n], strict=False):
-            scores[start:stop] = LinearModel(log[:start]).scores(log.contexts[start:stop])
+            scores[start:stop] = RewardFit(log[:start]).scores(log.contexts[start:stop])
         for group, label in enumerate(labels):
             rows, places = np.nonzero((groups == group) & (np.arange(n) >= first)[:, None])
             # drawn per candidate, so that later decisions do not change earlier wealth

@@ -88,7 +88,7 @@ def compared(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return table
 
 
-def examine(
+def examine_counts(
     counts: Ints,
     received: Floats,
     groups: Sequence[str],

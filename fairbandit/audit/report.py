@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairbandit.audit.logged import Audit, audit
-from fairbandit.audit.rates import LEVEL, SMALL, compared, examine
+from fairbandit.audit.rates import LEVEL, SMALL, compared, examine_counts
 from fairbandit.building import build_policy
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
@@ -118,7 +118,7 @@ def report(
 ) -> tuple[Page, list[Path]]:
     """Audits every finished run in some folders, from its round log.
 
-    Writes audit.md, audit.csv with the selection rates and parity.csv with the rows of `examine`;
+    Writes audit.md, audit.csv with selection rates, and parity.csv with rows of `examine_counts`;
     returns the page and the paths.
 
     Args:
@@ -156,7 +156,7 @@ def report(
 
 
 def examine_run(run: PooledRuns, level: float = LEVEL) -> pd.DataFrame:
-    """Applies `examine` to the picks of a run; the policy's parts declare if they read the past.
+    """Applies `examine_counts` to the picks of a run; the parts declare if they read the past.
 
     Raises:
         FairbanditError: rows of the round log are missing.
@@ -167,7 +167,7 @@ def examine_run(run: PooledRuns, level: float = LEVEL) -> pd.DataFrame:
         past = build_policy(config["policy"]).reads_past
     except FairbanditError:  # a plugin that is not loaded
         past = True
-    return examine(
+    return examine_counts(
         run.picks(),
         (mean * run.replicas).round(),
         run.groups,

@@ -12,7 +12,7 @@ from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation import evaluate as evaluated
-from fairbandit.evaluation.whole import draw
+from fairbandit.evaluation.whole import draw_estimates
 from fairbandit.evaluation.whole import named as by_name
 from fairbandit.figures.draw import save
 from fairbandit.results.table import write
@@ -68,5 +68,5 @@ def evaluate(words: Sequence[str]) -> None:
     if given.out is not None:
         file = given.out / "evaluation.csv"
         write(pa.table(table.to_dict("list")), file)
-        for path in (file, *save(draw(table), given.out, "evaluation")):
+        for path in (file, *save(draw_estimates(table), given.out, "evaluation")):
             out.print(named("written", path), soft_wrap=True)

@@ -115,7 +115,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _measured(estimate: paper.Estimate) -> str:
+def _measured(estimate: paper.Constant) -> str:
     """Formats an estimate with its standard error, if it has one."""
     return _number(estimate.value) + (f" ± {estimate.error:.2g}" if estimate.error else "")
 
@@ -147,7 +147,7 @@ class _Tables:
 
     def constants(self, title: str) -> Table:
         """Returns a table of the constants of the problem, with the way each was computed."""
-        known, exact = self.known, paper.Estimate
+        known, exact = self.known, paper.Constant
         mean_over_places = [("λ̄", "the same, mean over places", known.place_eigenvalue)]
         rows = [
             ("K", "places", exact(known.places)),
@@ -188,7 +188,7 @@ class _Tables:
         rows = zip(_TERMS, *columns, strict=True)
         return make_table(headers, rows, right=headers[1:], title=title)
 
-    def instance(self, moments: Mapping[float, paper.Estimate]) -> Table:
+    def instance(self, moments: Mapping[float, paper.Constant]) -> Table:
         """Returns a table of λ_κ by κ, and the first two terms of the regret theorem with λ_κ."""
         stated = self.bound(self.rounds, repaired=False)
         rows = []
@@ -214,7 +214,7 @@ class _Tables:
         ]
         return make_table(("", "value"), rows, right=["value"], title=title, show_header=False)
 
-    def remarks(self, picked: paper.Estimate) -> list[str]:
+    def remarks(self, picked: paper.Constant) -> list[str]:
         """Explains the tables and their limits; `picked` is λ₀."""
         known, share = self.known, self.share
         half = self.bound(self.rounds, repaired=False).growth / 2

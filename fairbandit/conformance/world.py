@@ -118,8 +118,6 @@ class Recorded(Policy):
         """Decides N consecutive rounds; see `Policy.propose`."""
         self.asked, self.known = ranked, _ = self.ranked(known, first, pools, frozen), known
         index, present = ranked.index, ranked.present
-        negative = (index.high < index.value) & present
-        refuse(negative, "the rank gave a negative slack", index=index.value, high=index.high)
         selection = self.selector.select(ranked, picks)
         parts = ranked.scored.scores.value, index.value, selection.inclusion
         shown = torch.cat([part.where(present, 0) for part in parts], 2)

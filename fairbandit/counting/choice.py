@@ -1,7 +1,7 @@
 """Which way counts the scores of linear models: one function, and the costs that it compares.
 
-Costs are in units of one comparison in a chunked scan. They decide how scores are counted, and
-never change the counts.
+Costs are in units of one comparison in a chunked scan. They decide how scores are counted; counts
+differ only if a past score is within rounding of the value that it is compared with.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SCAN, GROUP = 100_000, 25_000
 """The costs of starting a scan, and of each of its groups."""
 
 SEARCH, SEARCH_SETUP = 1200, 400
-"""The cost of searching a sorted segment for one value. The setup costs as much as SEARCH_SETUP / d
-values: a comparison takes longer with more features d, and the setup does not."""
+"""The cost of searching a sorted segment for one value; and the setup of a search, in values times
+d: it costs SEARCH·SEARCH_SETUP/d, since a comparison takes longer with more features d."""
 
 AGAIN = 20
 """The cost of scoring one sorted entry again."""
@@ -50,7 +50,8 @@ _forced: ContextVar[Way | None] = ContextVar("_forced", default=None)
 def forced(way: Way) -> Iterator[None]:
     """Counts all scores of linear models in one way until the `with` block ends, in this thread.
 
-    All ways give equal counts; forcing them serves tests and the search for faults. Models that are
+    All ways give equal counts, unless a past score is within rounding of the value; forcing them
+    serves tests and the search for faults. Models that are
     not linear, confidence bounds and sums are always scanned, except that "dense" applies to them
     too.
 

@@ -199,7 +199,7 @@ class Contexts(NamedTuple):
         return self._replace(total=total, first=first, memory=memory)
 
     def up_to(self, rounds: Ints) -> Ints:
-        """The number of entries of each group after given rounds, (…, N): (…, B, N, G).
+        """The number of entries of each group up to the end of rounds (…, N): (…, B, N, G).
 
         Forgotten entries count, too. For a round before all kept entries of a group, the result is
         the number of forgotten entries of the group, which may be too large.

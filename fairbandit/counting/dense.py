@@ -26,13 +26,13 @@ class DenseScores:
 
     Args:
         contexts: the past contexts.
-        first, window, groups, model, model_of_round: as for `PastScores`.
+        times, window, groups, model, model_of_round: as for `PastScores`.
     """
 
     def __init__(
         self,
         contexts: Contexts,
-        first: int,
+        times: Ints,
         window: Ints,
         groups: Tensor,
         model: RewardModel,
@@ -42,7 +42,7 @@ class DenseScores:
         self._groups, self._model, self._model_of_round = groups, model, model_of_round
         start, stop = torch.from_numpy(window).to(groups.device)
         self._start, self._stop = start[:, None, None], stop[:, None, None]
-        self._now = torch.arange(first, first + len(start), device=groups.device)[:, None, None]
+        self._now = torch.from_numpy(times).to(groups.device)[:, None, None]
 
     def count(self) -> Tensor:
         """The number of contexts that count for each value, (B, N, M) float64."""

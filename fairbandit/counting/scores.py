@@ -33,12 +33,12 @@ class PastScores:
     (B, N, K), a value for each candidate.
 
     Scores of linear models are counted in the way that costs least: windows are read as slices,
-    gathered, scanned in chunks, or searched in a sorted segment. All ways give the same counts;
-    `forced` selects one.
+    gathered, scanned in chunks, or searched in a sorted segment. All ways give the same counts,
+    unless a past score is within rounding of a value; `forced` selects one.
 
     Args:
         contexts: the past contexts up to the last of the rounds.
-        first: the first of N consecutive rounds, from 1.
+        times: the N rounds t, nondecreasing, (N,).
         window: start and stop of each round's window, (2, N), both nondecreasing.
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
         model: the U reward models of the rounds.
@@ -49,14 +49,14 @@ class PastScores:
     def __init__(
         self,
         contexts: Contexts,
-        first: int,
+        times: Ints,
         window: Ints,
         groups: Tensor,
         model: RewardModel,
         model_of_round: Tensor,
         own: Approximate | None = None,
     ) -> None:
-        self._contexts, self._first, self._window = contexts, first, window
+        self._contexts, self._times, self._window = contexts, times, window
         self._groups, self._model, self._model_of_round = groups, model, model_of_round
         self._own = own
 
@@ -67,12 +67,12 @@ class PastScores:
             groups: (B, N, M) int64 for any M, −1 for no group; None is all groups, with M = G.
 
         Returns:
-            Past scores whose values are (B, N, M).
+            Past scores whose values are (B, N, M), and have no own scores.
         """
         if groups is None:
             return self._every
         models = self._model, self._model_of_round
-        return type(self)(self._contexts, self._first, self._window, groups, *models)
+        return type(self)(self._contexts, self._times, self._window, groups, *models)
 
     @cached_property
     def _every(self) -> PastScores:
@@ -166,8 +166,7 @@ class PastScores:
             return self._dense.sum(f, values, ages)
         given = list(values)
         if ages:
-            n = self._groups.shape[1]
-            now = torch.arange(self._first, self._first + n, device=self._groups.device)
+            now = torch.from_numpy(self._times).to(self._groups.device)
             given.append(now[:, None].expand(self._groups.shape).to(torch.float64))
         theta = self._model.theta
         score = model_scores(self._model.score) if theta is None else linear_scores(theta)
@@ -199,7 +198,7 @@ class PastScores:
 
     @cached_property
     def _pool(self) -> tuple[list[int], list[int], list[int]] | None:
-        """Start and stop of the window in each group, and the groups, if N is 1, on the host."""
+        """Start and stop of the window in each group, and the groups, of one pool on the host."""
         if self._groups.shape[:2] != (1, 1) or self._groups.device.type != "cpu":
             return None
         (start, stop), groups = self._ends[:, 0, 0].tolist(), self._groups[0, 0].tolist()
@@ -304,16 +303,16 @@ class PastScores:
     def _dense(self) -> DenseScores:
         self._check_window()
         given = self._window, self._groups, self._model, self._model_of_round
-        return DenseScores(self._contexts, self._first, *given)
+        return DenseScores(self._contexts, self._times, *given)
 
     @cached_property
     def _ends(self) -> Ints:
         """Start and stop of each window in each group, entries start … stop − 1: (2, B, N, G)."""
         self._check_window()
-        contexts, first = self._contexts, self._first
+        contexts = self._contexts
         ends = contexts.up_to(self._window)
         if contexts.max_contexts is not None:
-            now = contexts.up_to(np.arange(first - 1, first - 1 + self._window.shape[1]))
+            now = contexts.up_to(self._times - 1)
             ends[0] = np.maximum(ends[0], now - contexts.max_contexts).clip(max=ends[1])
         return ends
 

@@ -49,8 +49,8 @@ class Models(NamedTuple):
 class Estimator(Part):
     """Gives the reward models of a block of rounds; a subclass writes `_models`.
 
-    An estimator that keeps sums also writes `_init` and `_advance`, which gets each outcome
-    once, in any order. An estimator that refits all past outcomes declares
+    An estimator that keeps sums also writes `_init` and `_advance`, which gets each outcome once
+    for each state, in any order. An estimator that refits all past outcomes declares
     `needs = frozenset({"rewards"})`; `_models` then gets all of them and may use gradients.
     """
 
@@ -100,15 +100,15 @@ class Estimator(Part):
         else:
             outcomes = past.outcomes_of(trained, numbers[-1])
             model = self._models(problem, state, rounds, numbers, outcomes)
-        # the sum is cheaper to check; it is finite if all terms are, except for overflow
+        # a finite sum has finite terms; only a sum that is not finite needs the full check
         if not all(
             math.isfinite(float(p.sum())) or bool(p.isfinite().all())
             for p in model.parameters
             if p.is_floating_point()
         ):
             raise FairbanditError(
-                f"{self} gave a model that is not finite between rounds "
-                f"{numbers[0]} and {numbers[-1]}"
+                f"{self} gave a model that is not finite, trained on the first {numbers[0]} to "
+                f"{numbers[-1]} rounds"
             )
         if len(model) < len(rounds):  # one model for all rounds
             of_round.zero_()

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.maths.regressions import Regressions
-from fairbandit.models import LinearModel, RewardModel
+from fairbandit.models import RewardModel, inner_products
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.registry import register
+from fairbandit.ties import PLAIN
 
 
 class Shared(Enum):
@@ -40,7 +41,7 @@ class Shared(Enum):
         return (unit[..., None] * contexts[..., None, :]).flatten(-2)
 
 
-class GroupModel(LinearModel):
+class GroupModel(RewardModel):
     """Rewards that are linear in each group: score(x, g) = ⟨θ, z(x, g)⟩.
 
     Args:
@@ -52,10 +53,12 @@ class GroupModel(LinearModel):
         super().__init__(theta)
         self._shared = shared
 
-    @property
-    def theta(self) -> None:
-        """None: rewards are not linear in contexts alone."""
-        return None
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        return inner_products(self.parameters[0], self._features(contexts, groups))
+
+    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
+        features = self._features(contexts, groups).abs()
+        return inner_products(PLAIN * self.parameters[0].abs(), features)
 
     def _features(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return self._shared.expand(contexts, groups, self.parameters[0].shape[2])

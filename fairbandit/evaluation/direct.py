@@ -32,7 +32,7 @@ def contexts_of(log: Log) -> Floats:
     return log.contexts
 
 
-class LinearModel:
+class RewardFit:
     """m̂(x) = ⟨θ, x⟩ + c, fitted to the picks of a log whose rewards are known; 0 without any.
 
     Args:
@@ -118,7 +118,7 @@ def direct_values(
         counts = np.ones(n)
         if repetition:
             counts = np.bincount(draws.integers(n, size=n), minlength=n).astype(np.float64)
-        scores, weights = LinearModel(log, counts).scores(x), counts[decision]
+        scores, weights = RewardFit(log, counts).scores(x), counts[decision]
         for rows in members:
             below = weight_below(scores[rows], weights[rows])
             ranks[rows] = below / max(float(weights[rows].sum()), 1.0)

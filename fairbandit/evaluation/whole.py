@@ -14,7 +14,7 @@ from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, contexts_of, direct_values, unspanned
+from fairbandit.evaluation.direct import RewardFit, contexts_of, direct_values, unspanned
 from fairbandit.evaluation.sums import Estimate, Sums, checked_level, merged, student, win
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.policy import Policy
@@ -181,7 +181,7 @@ class Frozen:
 
     def __init__(self, log: Log, policies: Any, *, seed: int = 0) -> None:
         self._like, self._schema = log[:0] if log.encoder else None, log.schema
-        self._model, self._agents = LinearModel(log), dict[str, Agent]()
+        self._model, self._agents = RewardFit(log), dict[str, Agent]()
         for name, judge in named(policies).items():
             agent = judge if isinstance(judge, Agent) else Agent.from_log(judge, log, seed=seed)
             self._agents[name] = agent
@@ -323,7 +323,7 @@ def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     raise FairbanditError(f"choose={measure!r}: not all policies have it; the measures are {valid}")
 
 
-def draw(table: pd.DataFrame) -> Figure:
+def draw_estimates(table: pd.DataFrame) -> Figure:
     """Draws each policy of a table at its reward (across) and fair regret (up), with intervals."""
     from matplotlib.figure import Figure
 

@@ -26,7 +26,9 @@ def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
     return _of_sums(count, mean, squares)
 
 
-def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats, Floats]:
+def merged_moments(
+    count: ArrayLike, mean: ArrayLike, std: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
     """Merges samples, given their counts, means and standard deviations.
 
     n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)² (Chan, Golub,
@@ -40,7 +42,8 @@ def merged(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, F
     Returns:
         The count, mean and standard deviation of all samples together, as `moments` returns them.
 
-    >>> count, mean, std = merged([2, 1], [1.5, 6.0], [0.5**0.5, float("nan")])  # 1, 2 and 6
+    >>> of_1_2_and_6 = [2, 1], [1.5, 6.0], [0.5**0.5, float("nan")]
+    >>> count, mean, std = merged_moments(*of_1_2_and_6)
     >>> int(count), float(mean), round(float(std), 4)
     (3, 3.0, 2.6458)
     """

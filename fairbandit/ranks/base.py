@@ -41,13 +41,15 @@ class Rank(Part):
             raise FairbanditError(
                 f"{self} gave {typed(index)}; expected a tensor, or Approximate(value, slack)"
             )
-        for name, values in zip(("an index", "a slack"), index, strict=True):
-            if not isinstance(values, float):
-                self._check(name, values, scored)
+        self._check("an index", index.value, scored)
+        if isinstance(index.slack, Tensor):
+            self._check("a slack", index.slack, scored)
+            if not bool((index.slack >= 0).all()):
+                raise FairbanditError(f"{self} gave a slack below 0")
         if scored.models.informed is None:
             return index
         if_informed = scored.models.if_informed
-        slack = index.slack if isinstance(index.slack, float) else if_informed(index.slack, 0.0)
+        slack = if_informed(index.slack, 0.0) if isinstance(index.slack, Tensor) else 0.0
         return Approximate(if_informed(index.value, 0.0), slack)
 
     def bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:

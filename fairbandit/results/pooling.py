@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairbandit.maths.moments import Floats, merged, moments
+from fairbandit.maths.moments import Floats, merged_moments, moments
 from fairbandit.results.differences import differing
 from fairbandit.results.runs import FOLDER, PLACES, SavedRun
 from fairbandit.run.curves import Curve
@@ -175,7 +175,7 @@ def _in_all(runs: Sequence[Mapping[str, Value]]) -> dict[str, list[Value]]:
 
 def _pool_moments(*moments: Sequence[Any]) -> Sequence[Any]:
     """Pools the count, mean and std of several samples; a single sample is returned unchanged."""
-    return merged(*moments) if len(moments[0]) > 1 else [part[0] for part in moments]
+    return merged_moments(*moments) if len(moments[0]) > 1 else [part[0] for part in moments]
 
 
 def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:

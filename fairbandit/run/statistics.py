@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from fairbandit.formats import fitted
-from fairbandit.maths.moments import merged, moments
+from fairbandit.maths.moments import merged_moments, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
 from fairbandit.run.curves import MAX_GROUPS, RATE, Curve, sampled
 
@@ -33,7 +33,7 @@ class Samples:
         if low < high:
             sample = values[:, torch.from_numpy(self.rounds[low:high] - first)]
             both = np.stack([self.moments[:, low:high], moments(sample.numpy())], axis=1)
-            self.moments[:, low:high] = merged(*both)
+            self.moments[:, low:high] = merged_moments(*both)
 
 
 class RunStatistics:

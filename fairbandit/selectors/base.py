@@ -21,8 +21,8 @@ class Selection(NamedTuple):
     """The picks of N rounds, m from each pool.
 
     Attributes:
-        actions: the places picked, (B, N, m) int64, in order of preference; −1 in slots that a
-            small pool leaves empty.
+        actions: the places picked, (B, N, m) int64, in order of preference, ties by place; −1 in
+            slots that a small pool leaves empty.
         propensities: the inclusion probability of each pick, (B, N, m); NaN in empty slots.
         inclusion: the probability that each place is among the picks, (B, N, K).
     """
@@ -33,7 +33,7 @@ class Selection(NamedTuple):
 
     @property
     def places(self) -> Tensor:
-        """The places picked in ascending order, (B, N, m)."""
+        """The places picked in ascending order, (B, N, m), empty slots first."""
         return self.actions.sort(2).values if self.actions.shape[2] > 1 else self.actions
 
     def squeezed(self) -> Selection:
@@ -141,19 +141,20 @@ def best(
         capacity: the most that each candidate receives, (B, N, K); or bool, true for places that
             hold a candidate, each with the capacity 1.
         amount: m, or (B, N, 1); if it exceeds the sum of the capacities, all are filled.
-        kinds: the kind of each candidate, 0 … G − 1, (B, N, K) int64, such as its group; −1 for
-            no kind. Each kind then has its own amount, (B, N, G).
+        kinds: the kind of each candidate, 0 … G − 1, (B, N, K) int64, such as its group; anything
+            where the capacity is 0. Each kind then has its own amount, (B, N, G).
 
     Returns:
         (B, N, K), from 0 to the capacity.
     """
-    dtype = index.value.dtype
-    if not isinstance(amount, int):
+    dtype, present = index.value.dtype, capacity
+    if not isinstance(amount, int) or present.dtype != torch.bool:
+        amount = index.value.new_full((1, 1, 1), amount) if isinstance(amount, int) else amount
+        amount = amount.expand(*capacity.shape[:2], -1)
         kinds = None if kinds is None else kinds.clamp(min=0)
         return filled(index.low, index.high, capacity.to(dtype), amount, kinds)
     if amount >= capacity.shape[2]:
         return capacity.to(dtype)
-    present = capacity if capacity.dtype == torch.bool else capacity > 0
     low, high = index.low.where(present, -torch.inf), index.high
     least = low.amax(2, keepdim=True) if amount == 1 else low.topk(amount, 2).values[..., -1:]
     possible = (high >= least) & present

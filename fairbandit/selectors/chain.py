@@ -23,8 +23,9 @@ class Chain(Selector):
     If every index lies in its interval, each candidate outside the chain has a lower index than all
     candidates in it. No candidate is then preferred to a candidate that is as good or better. This
     is the fairness of Joseph et al.; it holds in a whole run with the probability that all
-    intervals hold at once. Bounds tie like indices. If the bounds equal the index, the chain
-    therefore consists of the candidates from which `argmax` draws.
+    intervals hold at once. The upper bound includes twice the slack of the index, so that bounds
+    tie like indices. If the bounds equal the index and no slack differs, the chain consists of
+    the candidates that tie with the best one over any number of links.
 
     For m picks, whole chains are taken from the top while they fit, and the candidates of the next
     chain share the remaining picks equally.

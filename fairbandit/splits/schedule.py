@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,14 +29,14 @@ class Plan(NamedTuple):
 
     Attributes:
         first: the first of the rounds, from 1.
-        times: the round as which each is decided, N of them: its own number, or that of the first
-            round if all are decided as if they came next.
+        times: the round as which each is decided, (N,): its own number, or that of the first round
+            if each pool is decided as if it came next.
         n_train: the number of first rounds that train the reward model of each, (N,).
         windows: the rank window of each is rounds start + 1 … stop, (2, N).
     """
 
     first: int
-    times: Sequence[int]
+    times: NDArray[np.int64]
     n_train: NDArray[np.int64]
     windows: NDArray[np.int64]
 
@@ -70,12 +69,12 @@ class Schedule:
         number, place = divmod(first - 1, PIECE)
         if frozen:
             division = self._piece(number)[:, place : place + 1].repeat(n, 1)
-            return Plan(first, [first] * n, division[0], division[1:])
+            return Plan(first, np.full(n, first), division[0], division[1:])
         if place + n > PIECE:
             division = self._divide(first, first + n - 1)
         else:
             division = self._piece(number)[:, place : place + n]
-        return Plan(first, range(first, first + n), division[0], division[1:])
+        return Plan(first, np.arange(first, first + n), division[0], division[1:])
 
     def n_train(self, t: int) -> int:
         """Returns the number of first rounds that train the estimator at round t."""

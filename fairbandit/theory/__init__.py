@@ -7,13 +7,13 @@ from fairbandit.theory.bounds import (
     repaired_floor,
     useful_from,
 )
-from fairbandit.theory.constants import Constants, Estimate, constants, pick_moments
+from fairbandit.theory.constants import Constant, Constants, constants, pick_moments
 from fairbandit.theory.tradeoff import TradeOff, trade_off
 
 __all__ = [
     "Bound",
+    "Constant",
     "Constants",
-    "Estimate",
     "Floor",
     "TradeOff",
     "constants",

@@ -31,7 +31,7 @@ Known = TypeVar("Known", Simulation, Table)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Constant:
     """A value, a short note on its computation, and its standard error (0 if not sampled)."""
 
     value: float
@@ -69,13 +69,13 @@ class Constants:
     places: int
     groups: int
     features: int
-    norm: Estimate
-    eigenvalue: Estimate
-    place_eigenvalue: Estimate
-    density: Estimate
-    noise: Estimate
+    norm: Constant
+    eigenvalue: Constant
+    place_eigenvalue: Constant
+    density: Constant
+    noise: Constant
     theta: float
-    candidates: Estimate = Estimate(1.0, "one candidate a group")
+    candidates: Constant = Constant(1.0, "one candidate a group")
     random: bool = False
     ties: float = 0.0
     caveats: tuple[str, ...] = ()
@@ -124,8 +124,8 @@ def constants(environment: Environment) -> Constants:
         groups=len(environment.group_names),
         features=environment.features,
         theta=float(environment.truth.linear_theta().norm()),
-        eigenvalue=Estimate(value, how),
-        place_eigenvalue=Estimate(place_value, how),
+        eigenvalue=Constant(value, how),
+        place_eigenvalue=Constant(place_value, how),
         density=_density(environment),
     )
     if _draws_as(environment, Simulation):
@@ -134,7 +134,7 @@ def constants(environment: Environment) -> Constants:
     return _of_table(environment, known)
 
 
-def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> list[Estimate]:
+def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> list[Constant]:
     """Estimates λ_κ, the least eigenvalue of a lower bound on the second moment of picks.
 
     M_κ = Σ_a E[X_a X_aᵀ (φ*_a − 2κ)₊^{K−1}] with φ*_a = F_{s_a}(⟨μ*, X_a⟩), the true rank of the
@@ -166,11 +166,11 @@ def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> 
     for blocks in by_block:
         values, vectors = torch.linalg.eigh(blocks.mean(0))
         if values[0] <= len(values) * torch.finfo(values.dtype).eps * values[-1]:
-            estimates.append(Estimate(0.0, _POOLS))
+            estimates.append(Constant(0.0, _POOLS))
             continue
         each = torch.einsum("bij,i,j->b", blocks, vectors[:, 0], vectors[:, 0])
         error = float(each.std()) / math.sqrt(BLOCKS)
-        estimates.append(Estimate(float(values[0]), _POOLS, error))
+        estimates.append(Constant(float(values[0]), _POOLS, error))
     return estimates
 
 
@@ -194,9 +194,9 @@ def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
             "density (assumption iv): M and the bounds are infinite; give the group a nonzero "
             "weight in environment.theta"
         )
-        density = Estimate(math.inf, "a group has a single reward")
+        density = Constant(math.inf, "a group has a single reward")
         known = partial(known, density=density, ties=1.0, caveats=(caveat,))
-    return known(norm=Estimate(largest, "closed form"), noise=Estimate(world.noise, "normal noise"))
+    return known(norm=Constant(largest, "closed form"), noise=Constant(world.noise, "normal noise"))
 
 
 def _of_table(world: Table, known: partial[Constants]) -> Constants:
@@ -206,13 +206,13 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
         "finitely many members lack a reward density (assumption iv): M is computed from smoothed "
         "rewards, and strictly the bounds do not hold for a table"
     ]
-    noise = Estimate(world.noise, "normal noise")
+    noise = Constant(world.noise, "normal noise")
     if world.rewards is RewardSource.column:
         residuals = members.rewards - members.expected
         by_group = [residuals[members.groups == g] for g in range(len(world.group_names))]
         half = max(float(noises.max() - noises.min()) for noises in by_group) / 2
         how = "half the range of the column's noise (Hoeffding)"
-        noise = Estimate(math.hypot(half, world.noise), how)
+        noise = Constant(math.hypot(half, world.noise), how)
         caveats.append(
             "the noisy reward is a column, so its noise given the candidate does not have mean "
             "zero (assumption i): R refers to a random member of a group"
@@ -220,23 +220,23 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
     if world.pool is PoolKind.random:
         counts = torch.bincount(members.groups, minlength=len(world.group_names))
         rarest = world.places * float(counts.min()) / len(members.groups)
-        candidates = Estimate(rarest, "K × share of the rarest group")
+        candidates = Constant(rarest, "K × share of the rarest group")
         known = partial(known, random=True, candidates=candidates)
     ranks = [members.ranks[members.groups == g] for g in range(len(world.group_names))]
     shares = [group.unique(return_counts=True)[1].double() / len(group) for group in ranks]
     return known(
-        norm=Estimate(float(members.contexts.norm(dim=1).max()), "over all members"),
+        norm=Constant(float(members.contexts.norm(dim=1).max()), "over all members"),
         noise=noise,
         ties=max(float(share.square().sum()) for share in shares),
         caveats=tuple(caveats),
     )
 
 
-def _density(world: Environment) -> Estimate:
+def _density(world: Environment) -> Constant:
     known = {name: world.reward_distribution(g) for g, name in enumerate(world.group_names)}
     peaks = {name: float(law.density.max()) for name, law in known.items() if law is not None}
     name = max(peaks, key=peaks.__getitem__)
-    return Estimate(peaks[name], f"group {name}, on a grid of rewards")
+    return Constant(peaks[name], f"group {name}, on a grid of rewards")
 
 
 def context_factor(environment: Environment, *, by_place: bool = False) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments import Environment
-from fairbandit.theory.constants import Estimate, drawn_pools
+from fairbandit.theory.constants import Constant, drawn_pools
 
 BLOCKS = 128
 """The number of blocks of pools from which losses are estimated, 262,144 pools in all."""
@@ -27,9 +27,9 @@ class TradeOff:
     """
 
     epsilon: float
-    share: Estimate
-    mean_loss: Estimate
-    mean_unfairness: Estimate
+    share: Constant
+    mean_loss: Constant
+    mean_unfairness: Constant
 
     @property
     def rate(self) -> float:
@@ -91,6 +91,6 @@ def _maximisers(values: Tensor) -> Tensor:
     return chosen / chosen.sum(1, keepdim=True)
 
 
-def _mean(values: Tensor) -> Estimate:
+def _mean(values: Tensor) -> Constant:
     error = float(values.std()) / math.sqrt(len(values))
-    return Estimate(float(values.mean()), f"from {len(values):,} pools", error)
+    return Constant(float(values.mean()), f"from {len(values):,} pools", error)

@@ -15,7 +15,7 @@ from fairbandit.agent.replaying import replay
 from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.evaluation import evaluate
-from fairbandit.evaluation.direct import LinearModel, direct_values
+from fairbandit.evaluation.direct import RewardFit, direct_values
 from fairbandit.logs import read_log
 from tests import support
 from tests.agent import worlds
@@ -101,7 +101,7 @@ def test_a_direct_estimate_is_the_mean_over_decisions_of_means_over_picks(tmp_pa
     serve(agent, 60)
     log = read_log(tmp_path / "log")
     assert log.contexts is not None
-    scores, present = LinearModel(log).scores(log.contexts), log.groups >= 0
+    scores, present = RewardFit(log).scores(log.contexts), log.groups >= 0
     ranks, m = np.zeros(scores.shape), (log.picks >= 0).sum(1)
     for group in range(3):
         own = np.sort(scores[log.groups == group])

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, multinomial
 
-from fairbandit.audit import examine, mean_band
+from fairbandit.audit import examine_counts, mean_band
 
 
 @pytest.mark.parametrize("n", [5, 40])
@@ -42,7 +42,9 @@ def test_the_level_holds_for_any_number_of_decisions(pools, level):
     counts = np.column_stack([counts, len(pools) - counts.sum(1)])
     received, rejected = np.sum(pools, 0).astype(float), []
     for one in counts:
-        found = examine(one[None], received, "abc", own_places=False, reads_past=False, level=level)
+        found = examine_counts(
+            one[None], received, "abc", own_places=False, reads_past=False, level=level
+        )
         rejected.append(found["verdict"][0] == "parity rejected")
     assert joint[joint > 0][rejected].sum() <= level
 
@@ -50,7 +52,7 @@ def test_the_level_holds_for_any_number_of_decisions(pools, level):
 def verdicts(counts: NDArray[np.int64], level: float) -> set[str]:
     """Of a run whose rounds had these counts, (T, K), a place for each group."""
     received, names = np.full(counts.shape[1], float(counts.sum())), "abcd"
-    found = examine(counts, received, names, own_places=True, reads_past=True, level=level)
+    found = examine_counts(counts, received, names, own_places=True, reads_past=True, level=level)
     return set(found["verdict"])
 
 
@@ -88,7 +90,7 @@ def test_of_shortlists_a_group_is_picked_by_each_replica_at_most_once():
     for count in (int(counts[missed].max()), int(counts[~missed].max())):
         one = np.array([[count, 80 - 40 - count, 20, 20]])
         options: Any = {"own_places": True, "reads_past": True, "picks": 2, "level": level}
-        result = examine(one, np.full(4, 40.0), "abcd", **options)
+        result = examine_counts(one, np.full(4, 40.0), "abcd", **options)
         assert (result["target"] == 0.5).all()
         assert result["rate"].tolist() == (one[0] / 40).tolist()
         assert ((result["low"] >= 0) & (result["high"] <= 1)).all()

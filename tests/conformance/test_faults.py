@@ -172,7 +172,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
                 Score,
                 _index=lambda self, given: Approximate(given.scores.value, -given.scores.slack),
             ),
-            "a negative slack",
+            "gave a slack below 0",
         ),
         (
             but(Score, _index=lambda self, given: 2 * given.scores),

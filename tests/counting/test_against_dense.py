@@ -105,7 +105,7 @@ def ask(draws: np.random.Generator, dense: Any, start: int, n: int, kind: str) -
     values = torch.from_numpy(draws.integers(-6, 7, (b, n, 3)).astype(float))
     values[draws.random((b, n, 3)) < 0.05] = torch.nan
     return (
-        first,
+        np.arange(first, last + 1),
         np.stack([starts, stops]),
         groups,
         model,
@@ -211,7 +211,9 @@ def test_what_the_reference_counts() -> None:
     ):
         dense = DenseContexts.empty(torch.empty(2, 0, 1).double(), 2, most)
         dense = dense.append(past.double()[..., None], members)
-        scored = PastScores(cast(Any, dense), 3, np.array([[0], [2]]), groups, one, zero)
+        scored = PastScores(
+            cast(Any, dense), np.array([3]), np.array([[0], [2]]), groups, one, zero
+        )
         with forced("dense"):
             assert scored.count[:, 0].tolist() == count
             assert scored.count_le(values)[:, 0].tolist() == below

@@ -68,7 +68,7 @@ def past_of(x: torch.Tensor, n: int = 1) -> PastScores:
     model = Weights(torch.ones(len(x), 1, x.shape[3]).double())
     groups = torch.zeros(len(x), n, 1, dtype=torch.int64)
     window = np.stack([stops // 2, stops])
-    return PastScores(value, t - n + 1, window, groups, model, groups[0, :, 0])
+    return PastScores(value, np.arange(t - n + 1, t + 1), window, groups, model, groups[0, :, 0])
 
 
 @pytest.mark.parametrize("b", [1, 2])

@@ -30,7 +30,7 @@ def counts(value: Contexts) -> Tensor:
     model, zero = Weights(torch.ones(b, 1, d).double()), torch.zeros(1).long()
     groups = torch.arange(value.groups).expand(b, 1, -1)
     window = np.array([[0], [value.rounds]])
-    past = PastScores(value, value.rounds + 1, window, groups, model, zero)
+    past = PastScores(value, np.array([value.rounds + 1]), window, groups, model, zero)
     return past.count_le(torch.zeros(groups.shape).double())
 
 
@@ -126,7 +126,7 @@ def test_windows_of_rounds_that_are_not_there_are_refused() -> None:
 
     def count(start: int, stop: int = 9) -> float:
         window = np.array([[start], [stop]])
-        past = PastScores(value.forget(4), 11, window, zero.view(1, 1, 1), model, zero)
+        past = PastScores(value.forget(4), np.array([11]), window, zero.view(1, 1, 1), model, zero)
         return float(past.count)
 
     assert count(4) == 5

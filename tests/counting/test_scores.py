@@ -20,7 +20,7 @@ def test_own_scores_count_ties() -> None:
     own, window, one = zero + 1.0, np.array([[0], [5]]), torch.ones(1, 1, 1).double()
     own = own.double()
     models = Weights(one), zero[0, 0]
-    asked = PastScores(past, 6, window, zero, *models, Approximate(own, 4 * EPS))
+    asked = PastScores(past, np.array([6]), window, zero, *models, Approximate(own, 4 * EPS))
     assert (float(asked.count_le()), float(asked.count_lt())) == (4, 1)
     assert (float(asked.count_le(own)), float(asked.count_lt(own))) == (3, 2)
     assert float(asked.count_le(own + 40 * EPS)) == 5

@@ -80,7 +80,7 @@ def test_long_windows_are_sorted(n: int) -> None:
         value = value.append(x[:, asked], groups[:, asked])
         stop = np.arange(at, at + n)
         models = Weights(theta), torch.arange(n)
-        past = PastScores(value, at + 1, np.stack([stop // 2, stop]), groups[:, asked], *models)
+        past = PastScores(value, stop + 1, np.stack([stop // 2, stop]), groups[:, asked], *models)
         values = (x[:, asked] * theta[:, :, None]).sum(-1)
         with ways(searched=True):
             counts = past.count_le(values)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.direct import LinearModel, direct_values, weight_below
+from fairbandit.evaluation.direct import RewardFit, direct_values, weight_below
 from fairbandit.evaluation.whole import plan
 from tests.evaluation.logs import THETA, random_log, target
 
@@ -56,9 +56,9 @@ def test_the_best_of_shortlists_are_the_m_largest():
 def test_scales_of_features_do_not_matter():
     log = random_log(200)
     odd = random_log(200, contexts=log.contexts * [1e-4, 1.0, 1e7] + [0.0, 2020.0, 0.0])
-    one, other = (LinearModel(some).scores(some.contexts) for some in (log, odd))
+    one, other = (RewardFit(some).scores(some.contexts) for some in (log, odd))
     assert np.abs(one - other)[log.groups >= 0].max() < 1e-6
-    assert LinearModel(log[:0]).scores(log.contexts).max() == 0
+    assert RewardFit(log[:0]).scores(log.contexts).max() == 0
 
 
 @pytest.mark.parametrize("folds", [1, 2, 3])

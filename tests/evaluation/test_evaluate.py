@@ -16,7 +16,7 @@ from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
 from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
 from fairbandit.evaluation import direct as direct_module
-from fairbandit.evaluation.whole import draw
+from fairbandit.evaluation.whole import draw_estimates
 from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
 from tests.evaluation.logs import THETA, random_log
@@ -245,7 +245,7 @@ def test_pieces_of_shards_are_judged_by_two_processes_as_the_whole(tmp_path):
 
 def test_the_picture(tmp_path):
     table = evaluate(random_log(100), ["fair_greedy", "uniform"])
-    assert all(path.stat().st_size > 5_000 for path in save(draw(table), tmp_path, "it"))
+    assert all(path.stat().st_size > 5_000 for path in save(draw_estimates(table), tmp_path, "it"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from fairbandit import FairbanditError
 from fairbandit.evaluation import Sums, evaluate_sums
-from fairbandit.evaluation.direct import LinearModel
+from fairbandit.evaluation.direct import RewardFit
 from fairbandit.evaluation.sums import Estimate, weighted_picks, win
 from fairbandit.logs import Floats, Log
 from tests.evaluation.logs import random_log, target
@@ -20,7 +20,7 @@ from tests.evaluation.logs import random_log, target
 def parts(n: int, seed: int = 0) -> Any:
     """A log, probabilities, model scores (n, K), and the weights and rewards of picks."""
     log = random_log(n, seed)
-    chances, model = target(log), LinearModel(random_log(200, 99))
+    chances, model = target(log), RewardFit(random_log(200, 99))
     scores = model.scores(log.contexts)
     return log, chances, scores, weighted_picks(log, chances)[1:]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow.dataset
 import pytest
 
-from fairbandit.maths.moments import merged, moments
+from fairbandit.maths.moments import merged_moments, moments
 from fairbandit.results import interval, pool, read_runs
 from tests.figures.conftest import sweep
 
@@ -68,7 +68,7 @@ def test_intervals_cover_the_truth():
     fails by chance with probability 4e-5.
     """
     values = np.random.default_rng(14).normal(7.0, 3.0, (3, 10, 2000))
-    count, mean, std = merged(np.full((3, 2000), 10), values.mean(1), values.std(1, ddof=1))
+    count, mean, std = merged_moments(np.full((3, 2000), 10), values.mean(1), values.std(1, ddof=1))
     low, high = interval(count, mean, std)
     assert 0.93 <= np.mean((low <= 7.0) & (high >= 7.0)) <= 0.97
     # the same with the quantile of the normal distribution, or of one seed, is another interval
@@ -94,10 +94,10 @@ def test_what_is_pooled(seeds, tmp_path):
 def test_merged_samples_of_any_sizes():
     rng = np.random.default_rng(3)
     samples = [rng.normal(1e6, 1, n) for n in (0, 1, 2, 50)]
-    count, mean, std = merged(*zip(*map(moments, samples), strict=True))
+    count, mean, std = merged_moments(*zip(*map(moments, samples), strict=True))
     together = np.concatenate(samples)
     assert count == 53
     assert mean == pytest.approx(together.mean(), rel=1e-14)
     assert std == pytest.approx(together.std(ddof=1), rel=1e-9)
-    assert np.isnan(merged([0, 0], [np.nan] * 2, [np.nan] * 2)[1:]).all()
+    assert np.isnan(merged_moments([0, 0], [np.nan] * 2, [np.nan] * 2)[1:]).all()
     assert np.isnan(interval(1, 5.0, np.nan)).all()

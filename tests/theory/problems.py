@@ -11,23 +11,23 @@ from fairbandit.environments import Environment, Pools
 from fairbandit.environments.base import Truth
 from fairbandit.maths.picks import gather_picks
 from fairbandit.streams import Purpose
-from fairbandit.theory import Constants, Estimate
+from fairbandit.theory import Constant, Constants
 from tests import support
 
 OWN = Constants(
     places=3,
     groups=3,
     features=5,
-    norm=Estimate(2.0),
-    eigenvalue=Estimate(0.25),
-    place_eigenvalue=Estimate(0.25),
-    density=Estimate(0.5),
-    noise=Estimate(1.5),
+    norm=Constant(2.0),
+    eigenvalue=Constant(0.25),
+    place_eigenvalue=Constant(0.25),
+    density=Constant(0.5),
+    noise=Constant(1.5),
     theta=3.0,
 )
 """A place for each of three groups."""
 
-MIXED = replace(OWN, places=10, groups=4, random=True, candidates=Estimate(0.5))
+MIXED = replace(OWN, places=10, groups=4, random=True, candidates=Constant(0.5))
 """Ten places whose groups are drawn from four: q_K = 0.5."""
 
 
@@ -72,18 +72,18 @@ class Tight(Environment):
         large, small, mean = 1 - h + h**2 / 3, h**2 / 3, (1 - h / 2) * h / 2
         one = self.p * small + (1 - self.p) * large
         two = self.p * large + (1 - self.p) * small
-        least = Estimate(float(np.linalg.eigvalsh([[one, mean], [mean, two]])[0]))
+        least = Constant(float(np.linalg.eigvalsh([[one, mean], [mean, two]])[0]))
         return Constants(
             places=self.places,
             groups=len(self.group_names),
             features=2,
-            norm=Estimate(float(np.sqrt(1 + h**2))),
+            norm=Constant(float(np.sqrt(1 + h**2))),
             eigenvalue=least,
             place_eigenvalue=least,
-            density=Estimate((1 - self.p) / h),
-            noise=Estimate(0.1),
+            density=Constant((1 - self.p) / h),
+            noise=Constant(0.1),
             theta=1.0,
-            candidates=Estimate(self.places / len(self.group_names)),
+            candidates=Constant(self.places / len(self.group_names)),
             random=self.random,
         )
 

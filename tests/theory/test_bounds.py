@@ -9,7 +9,7 @@ import pytest
 from fairbandit import FairbanditError
 from fairbandit.theory import (
     Bound,
-    Estimate,
+    Constant,
     constants,
     regret,
     repaired_floor,
@@ -96,7 +96,7 @@ def test_the_burn_in_by_its_union_bound(share, places, delta):
     2K·Σ_{t > s} exp(−2ε²⌈(t − 1)/2⌉) ≤ δ/4 with 2ε = (λ/x²)(1 − 2^{−1/K}). The stated round is
     late by a factor of about 1/ε; the share ε/10 of it is too early.
     """
-    least = Estimate(4 * share)
+    least = Constant(4 * share)
     known = replace(OWN, places=places, groups=places, eigenvalue=least, place_eigenvalue=least)
     epsilon = share * (1 - 2 ** (-1 / places)) / 2
     ratio = math.exp(-2 * epsilon**2)
@@ -131,7 +131,7 @@ def lower_tail(trials: int, chance: Fraction, below: Fraction) -> float:
 )
 def test_the_received_round(places, groups, chance, alpha, delta, rounds):
     """The exact tails of all groups and rounds from t_N on, added up, are at most δ."""
-    received = Estimate(float(places * chance))
+    received = Constant(float(places * chance))
     known = replace(MIXED, places=places, groups=groups, candidates=received)
     first = int(_received_round(known, rounds, delta, float(alpha)))
     assert first < rounds

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments import Environment
-from fairbandit.theory import Estimate, pick_moments, repaired_floor
+from fairbandit.theory import Constant, pick_moments, repaired_floor
 from fairbandit.theory.bounds import _received_round
 from fairbandit.theory.constants import BLOCKS, KAPPAS, drawn_pools
 from tests import support
@@ -134,7 +134,7 @@ def test_ranks_within_kappa_leave_lambda_kappa(kappa: float) -> None:
     """
     world = support.environment()
     found, zero, nothing = pick_moments(world, [kappa, 0.0, 0.5])
-    assert nothing == Estimate(0.0, nothing.how)
+    assert nothing == Constant(0.0, nothing.how)
     value, error = hurt(*drawn(world, BLOCKS), kappa)
     error = math.hypot(error, found.error)
     assert value >= found.value - 5 * error
@@ -144,7 +144,7 @@ def test_ranks_within_kappa_leave_lambda_kappa(kappa: float) -> None:
 
 def test_the_floor_by_hand() -> None:
     """K = G = 2, x = 1, λ = ¼, d = 3, δ = 0.2; the sum over t̃ from s + n on is at most δ/4."""
-    known = replace(OWN, places=2, groups=2, features=3, norm=Estimate(1.0))
+    known = replace(OWN, places=2, groups=2, features=3, norm=Constant(1.0))
     floor = repaired_floor(known, 1000, 0.2)
     assert floor.moment == pytest.approx(0.25 * 0.25 / 2)
     log = math.log(5 * 2 * math.e / 0.2)
@@ -161,10 +161,10 @@ def test_the_larger_of_two_floors(mean: float, growth: float, least: float) -> N
     """With a rare group, q̄λ(λ/x²)^(K−1) and λ̄(λ̄/x²)^(K−1): each can be the larger one."""
     known = replace(
         Tight(random=True).constants(),
-        candidates=Estimate(0.2),
-        norm=Estimate(1.0),
-        eigenvalue=Estimate(0.4),
-        place_eigenvalue=Estimate(mean),
+        candidates=Constant(0.2),
+        norm=Constant(1.0),
+        eigenvalue=Constant(0.4),
+        place_eigenvalue=Constant(mean),
     )
     floor = repaired_floor(known, 1000, 0.1, alpha=0.5)
     assert 2 * floor.moment == pytest.approx(growth)
