@@ -40,8 +40,8 @@ class Policy:
         rank: turns scores into the index.
         selector: picks from the index.
         refresh: the reward model changes only when n_train has grown by this factor, above 1; see
-            `Schedule`. None changes it with each n_train. An estimator that keeps sums does not
-            change its model between two refreshes: a late reward counts from the next one on.
+            `Schedule`. None changes it with each n_train. If the estimator keeps sums, the model
+            is fixed between two refreshes: a late reward counts from the next refresh on.
         name: the name of the policy in results.
 
     Raises:
@@ -74,9 +74,10 @@ class Policy:
                 raise FairbanditError(
                     f"{part} needs {sorted(unknown)}; expected some of {sorted(NEEDS)}"
                 )
-        if "refresh" in self.needs and refresh is None:
+        fitted_anew = [part for part in parts if "refresh" in part.needs]
+        if fitted_anew and refresh is None:
             raise FairbanditError(
-                f"{estimator} is fitted anew each time the reward model changes, and "
+                f"{fitted_anew[0]} is fitted anew each time the reward model changes, and "
                 "needs policy.refresh, a number above 1 such as 1.2; got none"
             )
         self._pick_readers = [part for part in parts if part.last_pick_read(LATE)]
@@ -131,8 +132,8 @@ class Policy:
         """Decides N consecutive rounds.
 
         Args:
-            known: the knowledge before the rounds. It includes their pools, unless there is one
-                round or `frozen`; outcomes of some of the rounds may be supposed.
+            known: the knowledge before the rounds. It includes the pools of the rounds, unless
+                there is one round or `frozen`; it may include supposed outcomes of the rounds.
             first: the first of the rounds, from 1.
             pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
             picks: m, the number of picks from each pool.
@@ -159,8 +160,8 @@ class Policy:
     def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
         """Moves on after N decided rounds, whose pools are in the past already.
 
-        Outcomes that no later round reads separately are summed up, and what no later round reads
-        is forgotten.
+        Outcomes are summed up if later rounds read only their sums. Contexts, outcomes and picks
+        are forgotten if no later round reads them.
 
         Args:
             known: the knowledge before.
@@ -169,7 +170,7 @@ class Policy:
         problem, past, state, trained, ahead = known
         past, rounds = past.with_picks(groups), past.rounds
         n = self.n_train(rounds + 1)
-        if ahead is not None:  # the model of these decisions does not change any more
+        if ahead is not None:  # from now on, the model of the decided rounds is fixed
             trained, state = known.state_at(self.n_train(rounds))
             ahead = {m: later for m, later in ahead.items() if m > trained}
         elif n > trained:
@@ -201,7 +202,7 @@ class Policy:
         return Knowledge(problem, past, state, trained, ahead)
 
     def n_ready(self, played: int, last: int) -> int:
-        """How many rounds after those played, up to a last one, need no guess.
+        """The number of next rounds, up to round `last`, that can be decided without a guess.
 
         Raises:
             FairbanditError: a part whose decision at round t reads round t or later.

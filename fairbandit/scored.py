@@ -1,4 +1,4 @@
-"""The two values of the pipeline: `Scored` is what a rank sees, `Ranked` what a selector sees."""
+"""The two values of the pipeline: ranks see a `Scored`, and selectors see a `Ranked`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Scored:
     Args:
         known: the knowledge before the rounds. It includes the pools of the rounds, unless there is
             one round, or each pool is decided as if it came next.
-        plan: what the rounds read of the past.
+        plan: the past rounds that each round reads.
         pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
         models: the reward models of the rounds.
 
     Attributes:
         problem: the problem that is played.
-        contexts, groups: as in `pools`.
+        contexts, groups: the tensors in `pools`.
         present: which places hold a candidate, (B, N, K) bool.
         scores: each candidate's score under its own round's model, (B, N, K). Equal candidates of a
             pool have the same score.
@@ -65,7 +65,7 @@ class Scored:
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the true rewards, (B, N, K) each.
 
-        They are −∞ and ∞ while the reward model has learned from no reward.
+        They are −∞ and ∞ while the reward model has not learned from a reward.
 
         Raises:
             NoBounds: the reward model has no confidence bounds.
@@ -98,14 +98,13 @@ class Scored:
         return self._past.outcomes
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
-        """Shares, with ranks drawn from U(0, 1) for the candidates that have none.
+        """Replaces missing shares by ranks drawn from U(0, 1), a draw for each candidate.
 
-        The paper leaves the rank of a candidate undefined whose group was not seen. Each such
-        candidate gets a draw of its own.
+        The paper leaves the rank of a candidate undefined if its group was not seen.
 
         Args:
-            unseen: which candidates have no share, (B, N, K) bool.
-            share: the shares of the others, (B, N, K).
+            unseen: the candidates whose share is missing, (B, N, K) bool.
+            share: the shares of the other candidates, (B, N, K).
 
         Returns:
             (B, N, K).
@@ -120,7 +119,7 @@ class Scored:
         Draws are indexed by the candidate's running number among the candidates of all rounds.
         """
         counts = self.present.sum((1, 2)).numpy(force=True)
-        # the past counts the candidates of these rounds already if it holds their pools
+        # if the past holds the pools of these rounds, it counts their candidates already
         held = self._past.rounds >= self.plan.first
         starts = self._past.candidates - (counts if held else 0)
         stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores.value)
@@ -129,7 +128,7 @@ class Scored:
 
 
 class Ranked:
-    """Scored candidates with their index: what a selector sees.
+    """Scored candidates with their index, for a selector.
 
     Args:
         scored: the candidates, with their scores and their past.
@@ -139,8 +138,8 @@ class Ranked:
             part reads past picks.
 
     Attributes:
-        scored, index: as above.
-        problem, groups, present: those of `scored`.
+        scored, index: the arguments.
+        problem, groups, present: attributes of `scored`.
     """
 
     def __init__(

@@ -11,10 +11,10 @@ such scores as equal, and must not treat scores as equal that differ. Four rules
    slack `PLAIN`·|score|. The slack depends on the model and x alone, so that it is the same in
    blocks and in single rounds, alone and in company.
 3. *Two numbers tie if their ranges [value − slack, value + slack] overlap.* Scores and indices are
-   such numbers (`Approximate`). A rank that returns a plain tensor has no slack.
-4. *A past score is taken to be off by as much as the candidate's own*, whatever its own terms. It
-   therefore ties with the own score up to a distance of twice the slack (`Approximate.least_tie`
-   and `greatest_tie`).
+   such numbers (`Approximate`). The slack of a plain tensor is 0.
+4. *A past score has the slack of the candidate's own score*, regardless of the terms of the past
+   score. The two scores therefore tie up to a distance of twice this slack
+   (`Approximate.least_tie` and `greatest_tie`).
 
 Why these τ. Measured on four ways to sum and to solve, with 5 to 5,000 rows of 17 features, scores
 that are equal in exact arithmetic differ by at most 7e-15 of Σ|xθ| on categories and whole numbers,
@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""The relative error of a few operations, such as those that compute a share."""
+"""The relative error of a few operations, such as a sum and a division that compute a share."""
 
 NOISY, PLAIN = ROUNDING, 1e-9
 """τ: a score is off by at most τ·Σⱼ|xⱼθⱼ|, with injected noise and without."""
