@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -68,7 +69,9 @@ def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:
     """Prints each check of a part as it ends, and returns whether all passed."""
     cls = registry.lookup(kind, str(spec["name"]))
-    place = f"{inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]}"
+    place = inspect.getsourcefile(cls) or cls.__module__
+    with suppress(OSError):  # a class that is made by a call has no line
+        place += f":{inspect.getsourcelines(cls)[1]}"
     others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
     described = f"{spec['name']} ({others})" if others else spec["name"]
     show(Text(f"{kind} {described} ({place})", style="bold"))

@@ -26,10 +26,12 @@ from fairbandit.conformance.world import (
     engine_of,
     play,
     refuse,
+    same_past,
 )
 from fairbandit.constructors import parameters_of
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.estimators import NoBounds
+from fairbandit.ranks import Rank
 from fairbandit.run import state
 from fairbandit.scored import Scored
 from fairbandit.streams import Streams
@@ -139,8 +141,8 @@ def reads_no_later(kind: str, spec: Spec) -> None:
 def shortlists(kind: str, spec: Spec) -> None:
     """Gives shortlists that depend neither on blocks nor on other replicas."""
     part = registry.create(kind, spec)
-    for split in SPLITS:
-        options: dict[str, Any] = {"split": split, "picks": 2}
+    for split, picks in zip((*SPLITS, *SPLITS), (2, 2, 4, 4), strict=True):
+        options: dict[str, Any] = {"split": split, "picks": picks}
         blocks, single = (play(engine_of(kind, part, **options), piece=n) for n in (ROUNDS, 1))
         _same("shortlists of rounds in blocks and one at a time", blocks, single)
         alone = play(engine_of(kind, part, replicas=[1], **options))
@@ -196,6 +198,20 @@ def monotone(kind: str, spec: Spec) -> None:
     fallen &= (index[..., None] < index[..., None, :] - 1e-12) & ranked.present[..., None]
     fault = "not monotone: within a group, a candidate of higher score has a lower index"
     refuse(fallen, fault, index=index[..., None], other=index[..., None, :])
+
+
+def equals_tie(kind: str, spec: Spec) -> None:
+    """Gives equal candidates of groups with the same past indices that tie."""
+    rank: Rank = registry.create(kind, spec)
+    members = 3
+    if rank.max_contexts is not None and rank.max_contexts < ROUNDS * members:
+        return  # the last contexts of the groups differ
+    with suppress(NoBounds):
+        index = rank.index(same_past(rank, members))
+        low, high = (end.unflatten(2, (2, 2)) for end in (index.low, index.high))
+        apart = low.amax(3) > high.amin(3)
+        what = "equal candidates do not tie: the index lacks the slack of rounding"
+        refuse(apart, what, low=low.amax(3), high=high.amin(3))
 
 
 def draws_soundly(kind: str, spec: Spec) -> None:

@@ -13,13 +13,17 @@ from fairbandit import registry
 from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators import LinearModel, Models
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.models import NoBounds
-from fairbandit.past import Knowledge
+from fairbandit.part import Problem
+from fairbandit.past import Knowledge, Past
 from fairbandit.policy import Policy
-from fairbandit.scored import Ranked
+from fairbandit.ranks import Rank
+from fairbandit.scored import Ranked, Scored
 from fairbandit.selectors import Selection
-from fairbandit.streams import CHUNK_ROUNDS, Purpose
+from fairbandit.splits import Full, Schedule
+from fairbandit.streams import CHUNK_ROUNDS, Purpose, Streams
 
 ROUNDS, REPLICAS, SEED = 40, 3, 1
 """The default numbers of rounds and replicas of a check, and the seed."""
@@ -198,13 +202,46 @@ def asked(kind: str, spec: Spec) -> tuple[Ranked, Recorded]:
         The candidates, and the policy.
     """
     engine = engine_of(kind, spec, replicas=range(ASKERS))
-    half = torch.tensor(0.5, dtype=torch.float64)
-    vars(engine.streams[Purpose.RANK])["runs"] = lambda _, counts: half.expand(sum(counts))
+    without_draws(engine.streams)
     for rounds in (ROUNDS, 2 * ROUNDS):
         play(engine, rounds)
     policy = engine.policy
     assert isinstance(policy, Recorded)
     return policy.asked, policy
+
+
+def without_draws(streams: Streams) -> None:
+    """Makes all random draws of ranks ½."""
+    half = torch.tensor(0.5, dtype=torch.float64)
+    vars(streams[Purpose.RANK])["runs"] = lambda _, counts: half.expand(sum(counts))
+
+
+def same_past(rank: Rank, members: int) -> Scored:
+    """Candidates of two groups that have had the same contexts, in another order in each round.
+
+    The first two candidates are equal and 0, the last two are equal and random.
+
+    Args:
+        rank: the rank, which determines the contexts that are kept.
+        members: the number of contexts of each group in each of 20 rounds.
+    """
+    draws = torch.Generator().manual_seed(SEED)
+    size, d, rounds = (ASKERS, 20, members), 4, 20
+    x = torch.randn(*size, d, generator=draws, dtype=torch.float64)
+    groups = torch.arange(2).repeat_interleave(members).expand(ASKERS, rounds, -1)
+    y = torch.randn(ASKERS, 1, 1, d, generator=draws, dtype=torch.float64)
+    candidates = torch.cat([0 * y, 0 * y, y, y], 2)
+    streams = Streams(SEED, range(ASKERS))
+    without_draws(streams)
+    truth = Truth(torch.ones(d).double(), lambda groups, values, rounds: torch.sigmoid(values))
+    problem = Problem(d, 2, streams, truth=truth)
+    past = Past.empty(problem, max_contexts=rank.max_contexts)
+    past = past.with_pools(torch.cat([x, x.flip(2)], 2), groups)
+    theta = torch.randn(ASKERS, 1, d, generator=draws, dtype=torch.float64)
+    models = Models(LinearModel(theta), torch.zeros(1, dtype=torch.int64))
+    pools = candidates, torch.tensor([0, 1, 0, 1]).expand(ASKERS, 1, -1)
+    plan = Schedule(Full()).plan(rounds + 1, 1)
+    return Scored(Knowledge(problem, past), plan, pools, models)
 
 
 def differ(first: Tensor, second: Tensor) -> Tensor:

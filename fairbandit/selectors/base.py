@@ -118,9 +118,9 @@ class Selector(Part):
             raise FairbanditError(
                 f"{self} gave inclusion probabilities {inclusion[b, n].tolist()} at replica "
                 f"{ranked.problem.streams.replicas[b]}, round {ranked.scored.plan.first + n}; "
-                f"expected numbers from 0 to 1 with the sum {int(sizes[b, n])}, and 0 "
-                f"at empty places; the pool has candidates at "
-                f"{present[b, n].nonzero()[:, 0].tolist()}"
+                f"expected numbers from 0 to 1 with the sum {int(sizes[b, n])}, and 0 at empty "
+                f"places; they sum to {float(inclusion[b, n].sum()):.9g}, and the pool has "
+                f"candidates at {present[b, n].nonzero()[:, 0].tolist()}"
             )
         return clipped, sizes
 

@@ -58,6 +58,11 @@ def placed(self: Any, scored: Scored) -> Tensor:
     return EmpiricalCdf._share(self, scored) * torch.tensor([1, 1, 1, 0.5, 0.5, 0.5])
 
 
+def without_slack(self: Any, scored: Scored) -> Approximate:
+    """An index without the slack of the mean."""
+    return Approximate(scored.scores.value - scored.past.moments[0], scored.scores.slack)
+
+
 def undrawn(self: Any, scored: Scored) -> Tensor:
     """NaN for a group that the window lacks."""
     return scored.past.count_le() / scored.past.count
@@ -237,6 +242,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     contract.monotone: [
         (but(Score, _index=lambda self, given: -given.scores.value), "not monotone")
     ],
+    contract.equals_tie: [(but(Score, _index=without_slack), "equal candidates do not tie")],
     contract.draws_soundly: [
         (but(World, drawn=recycling), "contexts change when other pools are drawn"),
         (
