@@ -48,7 +48,7 @@ class Approximate(NamedTuple):
 
     Attributes:
         value: the numbers as computed, (B, N, K).
-        slack: the most by which each is off, (B, N, K), at least 0; or 0.0 for none.
+        slack: the most by which each is off, (B, N, K), at least 0; or a number for all.
 
     >>> index = Approximate(torch.tensor([1.0, 2.0]), torch.tensor([0.5, 0.0]))
     >>> index.low, index.high
@@ -61,12 +61,14 @@ class Approximate(NamedTuple):
     @property
     def low(self) -> Tensor:
         """The least number that each may be."""
-        return self.value - self.slack if isinstance(self.slack, Tensor) else self.value
+        exact = not isinstance(self.slack, Tensor) and self.slack == 0
+        return self.value if exact else self.value - self.slack
 
     @property
     def high(self) -> Tensor:
         """The greatest number that each may be."""
-        return self.value + self.slack if isinstance(self.slack, Tensor) else self.value
+        exact = not isinstance(self.slack, Tensor) and self.slack == 0
+        return self.value if exact else self.value + self.slack
 
     @property
     def least_tie(self) -> Tensor:

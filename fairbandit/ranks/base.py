@@ -44,12 +44,14 @@ class Rank(Part):
         self._check("an index", index.value, scored)
         if isinstance(index.slack, Tensor):
             self._check("a slack", index.slack, scored)
-            if not bool((index.slack >= 0).all()):
-                raise FairbanditError(f"{self} gave a slack below 0")
+        if not bool(torch.as_tensor(index.slack >= 0).all()):
+            raise FairbanditError(f"{self} gave a slack below 0")
         if scored.models.informed is None:
             return index
         if_informed = scored.models.if_informed
-        slack = if_informed(index.slack, 0.0) if isinstance(index.slack, Tensor) else 0.0
+        slack = index.slack
+        if isinstance(slack, Tensor):
+            slack = if_informed(slack, 0.0)
         return Approximate(if_informed(index.value, 0.0), slack)
 
     def bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
