@@ -138,6 +138,21 @@ def table(n: int = 60, seed: int = 0, **columns: Any) -> pd.DataFrame:
     return frame.assign(**columns)
 
 
+def test_few_picks_of_the_same_kind_are_not_recognised() -> None:
+    """Contexts of 2,000 kinds: a small log may share some with what was learned, and has no pair.
+
+    A recognition is a false alarm; 400 logs of 50 picks have at most two.
+    """
+    draws, alarms = np.random.default_rng(0), 0
+    for _ in range(400):
+        known, logged = draws.integers(0, 2_000, 200), draws.integers(0, 2_000, 50)
+        names = draws.integers(0, 2**60, (2, 200))
+        learned = Learned().add(zip(names[0], names[1], known, strict=True))
+        hashes = np.stack([*draws.integers(0, 2**60, (2, 50)), logged], 1)
+        alarms += bool(learned.recognised(hashes))
+    assert alarms <= 2
+
+
 def test_features_are_compared_by_name_order_and_scale():
     frame = table(seed=1)
     names = ["age", "years", "test"]
