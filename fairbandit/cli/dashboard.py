@@ -142,7 +142,9 @@ def page(names: Sequence[str]) -> str:
 def _free(folder: Path, label: str) -> Path:
     """Returns an unused path in a folder, named by a label.
 
-    Labels come from data, so characters that have a meaning in paths are replaced.
+    Labels come from data, so characters that have a meaning in paths are replaced, and not by a
+    hyphen, which would read as a minus sign. Brackets are left out.
     """
-    plain = re.sub(r"[^A-Za-z0-9=., _-]", "-", label)[:_LONGEST].strip(". ")
+    plain = re.sub(r"[^A-Za-z0-9=., _-]", "_", re.sub(r"[][(){}]", "", label))
+    plain = plain[:_LONGEST].strip(". ")
     return fresh(folder / (plain or "unnamed"))

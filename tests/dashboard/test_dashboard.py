@@ -69,6 +69,16 @@ def test_names_from_data_make_no_path(played, tmp_path, name):
         assert re.fullmatch(r"[\w=., ()-]+", path.name, re.ASCII)
 
 
+def test_a_list_in_a_name_shows_no_minus_sign(played, tmp_path):
+    (run,) = read_runs([played / "strict"])
+    config = {**run.summary["config"]}
+    config["environment"] = {**config["environment"], "theta": [1.0, -2.0]}
+    other = SavedRun(run.folder, {**run.summary, "config": config}, "strict")
+    names = write_pooled([run, other], tmp_path)
+    assert any("theta=1.0, -2.0" in name for name in names)
+    assert not any("=-" in name or "-1.0" in name for name in names)
+
+
 def test_bands_are_those_of_all_replicas(played, tmp_path):
     runs = read_runs([played / "greedy-0", played / "greedy-1"])
     (name,) = write_pooled(runs, tmp_path)["simulation"]
