@@ -1,4 +1,4 @@
-"""Deciding online: a policy that meets real pools as they arrive."""
+"""Online decisions: a policy decides for real pools as they arrive."""
 
 from fairbandit.agent.agent import Agent
 from fairbandit.agent.decisions import Decision, Explanation

@@ -1,4 +1,4 @@
-"""How an agent's calls begin and end: a lock, inference mode, one core, and one assignment."""
+"""The start and end of an agent's calls: a lock, inference mode, one core, one assignment."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _gate = RLock()
 
 
 class Now(NamedTuple):
-    """All that an agent is between two calls, as a value.
+    """The state of an agent between two calls, as a value.
 
     Attributes:
-        known: what its policy knows.
+        known: the knowledge of its policy.
         groups: all groups so far, by the normal forms of their labels.
         tickets: the decisions that wait for a reward.
-        learned: the decisions that it has learned from.
-        log: where its log ends; None without a log.
+        learned: the decisions from which the agent has learned.
+        log: the position of the end of its log; None without a log.
     """
 
     known: Knowledge
@@ -47,27 +47,27 @@ class Now(NamedTuple):
 
 
 class Committing:
-    """An object that is one value, which each call ends by replacing.
+    """An object whose state is one value, which each call replaces at its end.
 
     Attributes:
-        lock: a re-entrant lock that every call holds. Hold it to make several calls one.
+        lock: a re-entrant lock that every call holds. Hold it to make several calls atomic.
     """
 
     lock: RLock
     _now: Now
     _journal: LogFile | Checker | None = None
-    _written: Now | None = None  # what the agent is once its line in the log is whole
+    _written: Now | None = None  # the state once its line is complete
 
     @property
     def log_hash(self) -> str | None:
-        """The hash of the last line of its log; None without a log."""
+        """The hash of the last line of the log; None without a log."""
         return None if self._now.log is None else self._now.log.sha256
 
     def _commit(self, before: Now, now: Now, entry: Entry | None = None) -> None:
-        """Ends a call that began with one value by assigning the next one.
+        """Ends a call: assigns the value `now`, after the value `before` at its start.
 
-        The whole line in the log is the commit: what interrupts before it has changed nothing, and
-        what interrupts after it leaves the assignment to the next call.
+        The call is committed once its line in the log is complete. After an earlier interrupt, the
+        agent is unchanged; after a later interrupt, the next call does the assignment.
         """
         if self._now is not before:
             raise FairbanditError("the agent was called from within one of its own calls")
@@ -77,18 +77,18 @@ class Committing:
             now = self._written = now._replace(log=position)
             self._journal.append(data, at.end)
         elif now.log is not None and now is not before:
-            now = now._replace(log=None)  # the agent has done something that its log lacks
+            now = now._replace(log=None)  # the log lacks this call
         self._now = now
         self._written = None
 
     def _settle(self) -> None:
-        """Finishes what an interrupt has left of the call before.
+        """Completes or discards the previous call, if it was interrupted.
 
         A call of an agent with a log goes through these states:
 
             _now = before, _written = None     nothing was done
-            _now = before, _written = after    the line is being appended: if the file ends where
-                                               `after` says, the call is done, else it never was
+            _now = before, _written = after    the line is being appended; the call is done if the
+                                               file ends where `after` says, and is void otherwise
             _now = after, _written = after     the call is done
             _now = after, _written = None      the same
         """
@@ -104,9 +104,9 @@ class Committing:
 
 
 class _Running:
-    """What the calls of all agents that run now share: torch's number of threads before them.
+    """The state that the running calls of all agents share: torch's number of threads before them.
 
-    Only these calls refer to it, so that it is gone after the last of them, however that one ends.
+    Only running calls refer to it, so it is freed after the last call, even on an interrupt.
     """
 
     threads: int
@@ -116,7 +116,7 @@ _running: Callable[[], _Running | None] = lambda: None  # noqa: E731
 
 
 def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """A call that other threads wait for, in inference mode and on one core: pools are small."""
+    """Makes a method lock its agent and run in inference mode, on one core as pools are small."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -132,21 +132,21 @@ def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], 
                 self._settle()
                 return inferring(True, method, self, *args, **kwargs)
             finally:
-                torch.set_num_threads(running.threads)  # in C, where no interrupt comes
-                del running  # a traceback keeps the variables of this call
+                torch.set_num_threads(running.threads)  # C code, which no interrupt breaks off
+                del running  # a traceback would keep it alive
 
     return call
 
 
 def _renew_all_locks() -> None:
-    """A forked process has no thread that would end another one's call, and no log to append to."""
+    """In a forked process, replaces locks that lost threads may hold, and closes logs."""
     global _gate, _running
     _gate, _running = RLock(), lambda: None
-    for one in list(_locked):
-        one._renew_locks()
-        one._written = None
-        if isinstance(one._journal, LogFile):
-            one._journal.close()
+    for agent in list(_locked):
+        agent._renew_locks()
+        agent._written = None
+        if isinstance(agent._journal, LogFile):
+            agent._journal.close()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -1,4 +1,4 @@
-"""Decisions, and what explains them."""
+"""Decisions and their explanations."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from fairbandit.selectors import Selection
 
 
 class Decision(NamedTuple):
-    """What an agent decided.
+    """The picks of an agent in one round.
 
     Attributes:
-        candidate: the index of the picked candidate in its pool, from 0; of several, the first.
+        candidate: the index of the pick, or of the first pick, in its pool, from 0.
         ticket: the round's number, from 1, by which its reward is reported.
         propensity: the probability of the pick, given the past and the round's draws of the
             estimator and the rank.
         picks: all picks, in order of preference.
-        propensities: the probability of each to be among them.
+        propensities: the probability of each pick to be among the picks.
     """
 
     candidate: int
@@ -38,31 +38,31 @@ class Decision(NamedTuple):
 
     @classmethod
     def of(cls, ticket: int, selection: Selection) -> Self:
-        """The decision that a selection makes, of one round and replica and without empty slots."""
+        """Builds the decision of a selection of one round and replica, without empty slots."""
         [[picks]], [[chances]] = selection.actions.tolist(), selection.propensities.tolist()
         return cls(picks[0], ticket, chances[0], tuple(picks), tuple(chances))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """What the decision about a pool of K candidates rests upon; printed, it is a table.
+    """The quantities behind the decision about a pool of K candidates; it prints as a table.
 
-    Scores, bounds and θ are those of the reward model that the next round uses, with that round's
-    draws. Until there is a reward to learn from, all indices of a policy that learns are 0.
+    Scores, bounds and θ come from the reward model of the next round, with the draws of that round.
+    Until the first reward is known, all indices of a learning policy are 0.
 
     Attributes:
-        groups: the candidates' labels, K of them.
-        scores: (K,).
-        lower, upper: confidence bounds of the true rewards, (K,) each; None where the estimator's
-            models have none.
-        index: what the rank made of the scores, and the selector picks by, (K,).
-        index_lower, index_upper: bounds of the index that the true rewards give, (K,) each; None
-            where the rank or the estimator's models have none.
-        past_count: how many past contexts of its own group each candidate was compared with, (K,)
-            int64; None where the rank reads no past contexts.
-        probabilities: of being among the picks, (K,), given the past and the round's draws of the
-            estimator and the rank.
-        theta: θ, (d,); None where the score is no linear function of the context.
+        groups: the labels of the K candidates' groups.
+        scores: the candidates' scores, (K,).
+        lower, upper: confidence bounds of the true rewards, (K,) each; None if the estimator's
+            models lack bounds.
+        index: the index that the rank computes and the selector picks by, (K,).
+        index_lower, index_upper: bounds of the index of the true rewards, (K,) each; None if the
+            rank or the estimator's models lack bounds.
+        past_count: the number of past contexts of its group with which each candidate is compared,
+            (K,) int64; None if the rank does not read past contexts.
+        probabilities: the probability of each candidate to be picked, (K,), given the past and the
+            round's draws of the estimator and the rank.
+        theta: θ, (d,); None if the score is not a linear function of the context.
     """
 
     groups: tuple[Hashable, ...]
@@ -107,23 +107,23 @@ def explanation(
     labels: Sequence[Hashable],
     picks: int,
 ) -> Explanation:
-    """Explains how a policy decides the next round, about a pool (1, 1, K, d) and (1, 1, K)."""
-    shown: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
+    """Explains how a policy decides the next round for contexts (1, 1, K, d), groups (1, 1, K)."""
+    values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
     ranked = policy.ranked(known, known.past.rounds + 1, (contexts, groups))
     scored = ranked.scored
-    shown["probabilities"] = policy.selector.select(ranked, picks).inclusion
-    shown["scores"], shown["index"] = scored.scores.value, ranked.index.value
-    shown["theta"] = scored.models.distinct.theta
+    values["probabilities"] = policy.selector.select(ranked, picks).inclusion
+    values["scores"], values["index"] = scored.scores.value, ranked.index.value
+    values["theta"] = scored.models.distinct.theta
     with suppress(NoBounds):
-        shown["lower"], shown["upper"] = scored.bounds()
-        shown["index_lower"], shown["index_upper"] = policy.rank.bounds(scored, ranked.index)
+        values["lower"], values["upper"] = scored.bounds()
+        values["index_lower"], values["index_upper"] = policy.rank.bounds(scored, ranked.index)
     if "contexts" in policy.rank.needs:
-        shown["past_count"] = scored.past.count.to(torch.int64)
-    # copies, which the caller may write to and differentiate
-    for name, tensor in shown.items():
-        shown[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
-    shown["groups"] = tuple(labels[group] for group in groups[0, 0].tolist())
-    return Explanation(**shown)
+        values["past_count"] = scored.past.count.to(torch.int64)
+    # copies, which the caller can modify and differentiate
+    for name, tensor in values.items():
+        values[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
+    values["groups"] = tuple(labels[group] for group in groups[0, 0].tolist())
+    return Explanation(**values)
 
 
 def _text(value: Any) -> str:

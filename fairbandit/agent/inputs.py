@@ -1,4 +1,4 @@
-"""What users hand in, checked and as arrays: NumPy arrays, tensors and nested lists are welcome."""
+"""Checks and conversions of arguments: NumPy arrays, tensors and nested lists."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ from fairbandit.past import Outcomes
 from fairbandit.streams import CHUNK_ROUNDS
 
 LARGEST, SMALLEST = 1e100, 1e-100
-"""Numbers beyond the one, or nearer to 0 than the other, are refused: their squares would not be
-numbers of double precision."""
+"""The bounds of the size of numbers other than 0. The squares of larger or smaller numbers could
+overflow or underflow in double precision."""
 
 MOST = 1_000_000
-"""So many features or numbered groups there are at most."""
-
+"""The largest number of features, and of numbered groups."""
 
 PIECE = 16 * CHUNK_ROUNDS
-"""So many logged rounds are taken in at once."""
+"""The number of logged rounds that are processed at once."""
 
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
-    """An array of real numbers, without a copy where there is one already.
+    """Returns an array of real numbers, without a copy if the values are an array already.
 
     Args:
-        values: a NumPy array, a tensor on any device, a number, or lists of these.
-        what: what messages call it.
+        values: a NumPy array, a tensor on any device, a number, or lists of such values.
+        what: the name of the values in messages.
 
     Raises:
-        FairbanditError: no numbers, rows of different lengths, or a value not finite or too large.
+        FairbanditError: other values, rows of different lengths, or a number out of range.
     """
     try:
         if isinstance(values, Tensor):
@@ -49,10 +48,10 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             array = np.asarray(values)
         masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
         if array.dtype.kind not in "biufO" or masked:
-            raise TypeError("it holds masked entries, or what are no real numbers")
+            raise TypeError("it has masked entries, or entries that are not real numbers")
         if array.dtype.kind in "fO":
             array = array.astype(np.float64, copy=False)
-    except Exception as error:  # whatever an object's own conversion may raise
+    except Exception as error:  # an object's own conversion may raise any error
         raise FairbanditError(
             f"{what}: expected real numbers, in rows of one length; got {typed(values)}: {error}"
         ) from error
@@ -60,7 +59,7 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         sizes = np.abs(array)
         least, most = (f.reduce(sizes, None, initial=1.0) for f in (np.minimum, np.maximum))
         if not (least >= SMALLEST and most <= LARGEST):
-            good = (sizes <= LARGEST) & ((sizes >= SMALLEST) | (sizes == 0))  # NaN is neither
+            good = (sizes <= LARGEST) & ((sizes >= SMALLEST) | (sizes == 0))  # False for NaN
             for at in np.argwhere(~good).tolist():
                 raise FairbanditError(
                     f"{what}: expected numbers that are 0 or from {SMALLEST:g} to {LARGEST:g} in "
@@ -70,13 +69,13 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
 
 
 def number(value: Any, what: str, least: float = -LARGEST) -> float:
-    """One finite number.
+    """Returns one finite number.
 
     Raises:
-        FairbanditError: anything else, or one that is too small.
+        FairbanditError: another value, or a number that is too small.
     """
     if type(value) is float and SMALLEST <= abs(value) <= LARGEST and value >= least:
-        return value  # many times as fast
+        return value  # many times faster than the conversion to an array
     array = numbers(value, what)
     if array.size != 1 or array.item() < least:
         raise FairbanditError(
@@ -86,10 +85,10 @@ def number(value: Any, what: str, least: float = -LARGEST) -> float:
 
 
 def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int:
-    """A whole number.
+    """Returns a whole number.
 
     Raises:
-        FairbanditError: anything else, or one that is too small or too large.
+        FairbanditError: another value, or a number that is too small or too large.
     """
     fits = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
     if not fits or value < least or (most is not None and value > most):
@@ -101,10 +100,10 @@ def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int
 
 
 def listed(values: Any, what: str) -> list[Any]:
-    """The entries of an array, a tensor, a series, a list or a tuple, as plain Python objects.
+    """Returns the entries of an array, tensor, series, list or tuple as plain Python objects.
 
     Raises:
-        FairbanditError: anything else.
+        FairbanditError: a value of another type.
     """
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple, range)):
@@ -113,10 +112,10 @@ def listed(values: Any, what: str) -> list[Any]:
 
 
 def groups(given: int | Sequence[Hashable]) -> Codes:
-    """The first groups of an agent, by the normal forms of their labels; G stands for 0 … G−1.
+    """Returns the first groups by the normal forms of their labels; G stands for 0 … G−1.
 
     Raises:
-        FairbanditError: neither a number of groups nor a list of labels, or a label given twice.
+        FairbanditError: neither a number of groups nor a list of labels, or a repeated label.
     """
     if isinstance(given, (int, np.integer)):
         given = range(whole(given, "groups", most=MOST))
@@ -128,10 +127,10 @@ def groups(given: int | Sequence[Hashable]) -> Codes:
 
 
 def features(given: Any) -> Encoder | tuple[str, ...] | int:
-    """Checks the features of an agent: an encoder, their names, or their number d alone.
+    """Checks the features of an agent: an encoder, the features' names, or their number d.
 
     Raises:
-        FairbanditError: another kind of value, or no or too many features.
+        FairbanditError: a value of another type, no features, or too many features.
     """
     if isinstance(given, Encoder):
         return given
@@ -145,15 +144,15 @@ def features(given: Any) -> Encoder | tuple[str, ...] | int:
 def encoded(
     contexts: Any, encoder: Encoder | None, names: Sequence[str] | None = None, ndim: int = 2
 ) -> Any:
-    """Contexts as numbers: a pool of raw rows, or a list of pools if `ndim` is 3, is encoded.
+    """Encodes a pool of raw rows, or a list of such pools if `ndim` is 3; returns arrays as given.
 
     Raises:
-        FairbanditError: without an encoder, a table whose columns are not the names.
+        FairbanditError: a table whose columns are not the names, if `encoder` is None.
     """
     if isinstance(contexts, (np.ndarray, Tensor)):
         return contexts
     if ndim == 3 and isinstance(contexts, (list, tuple)):
-        return [encoded(one, encoder, names) for one in contexts]
+        return [encoded(pool, encoder, names) for pool in contexts]
     if encoder is None:
         columns = getattr(contexts, "columns", None)
         if columns is not None and list(columns) != list(names or ()):
@@ -170,17 +169,17 @@ def encoded(
 
 
 def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:
-    """A pool's contexts, (K, d) float64 in memory of their own, and its labels, K of them.
+    """Returns a pool's contexts, (K, d) float64, as a copy, and its K labels.
 
     Raises:
-        FairbanditError: other shapes, no candidate, or values that are not finite.
+        FairbanditError: wrong shapes, an empty pool, or values that are not finite.
     """
     array = numbers(contexts, "contexts")
     _check_pool(array, "contexts", features)
     labels = listed(groups, "groups")
     if len(labels) != len(array):
         raise FairbanditError(
-            f"groups: expected {len(array)} labels, one a candidate; got {len(labels)}"
+            f"groups: expected {len(array)} labels, one per candidate; got {len(labels)}"
         )
     return np.array(array, dtype=np.float64), labels
 
@@ -188,40 +187,40 @@ def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64]
 def log(
     contexts: Any, groups: Any, actions: Any, rewards: Any, features: int
 ) -> Iterator[tuple[list[NDArray[Any]], list[Any], NDArray[np.int64], NDArray[np.float64]]]:
-    """Logged rounds, checked and cut into pieces; see `Agent.observe`.
+    """Checks logged rounds and cuts them into pieces; see `Agent.observe`.
 
     Yields:
         The pools of N rounds, (Kᵢ, d) each, the labels of all their candidates, and the picks'
         places and rewards, (N,) each.
 
     Raises:
-        FairbanditError: shapes that do not match, contexts or rewards that are not finite, actions
-            that are no integers or not from 0 to Kᵢ − 1.
+        FairbanditError: shapes that do not match, contexts or rewards that are not finite, or
+            actions that are not integers from 0 to Kᵢ − 1.
     """
     if isinstance(contexts, (list, tuple)):
-        pools = [numbers(one, f"contexts[{at}]") for at, one in enumerate(contexts)]
+        pools = [numbers(rows, f"contexts[{at}]") for at, rows in enumerate(contexts)]
     else:
         pools = list(np.atleast_1d(numbers(contexts, "contexts")))
-    labels = [listed(one, "groups") for one in listed(groups, "groups")]
+    labels = [listed(pool, "groups") for pool in listed(groups, "groups")]
     places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(pools)
     if not (len(labels),) == places.shape == given.shape == (n,):
         raise FairbanditError(
-            f"expected groups, actions and rewards of {n} rounds, as there are contexts; got "
+            f"expected groups, actions and rewards of {n} rounds, like the contexts; got "
             f"{len(labels)}, {places.shape} and {given.shape}"
         )
     if n and places.dtype.kind not in "iu":
         raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
-    for at, (one, names, place) in enumerate(zip(pools, labels, places.tolist(), strict=True)):
-        _check_pool(one, f"contexts[{at}]", features)
-        if len(names) != len(one) or not 0 <= place < len(one):
+    for at, (rows, names, place) in enumerate(zip(pools, labels, places.tolist(), strict=True)):
+        _check_pool(rows, f"contexts[{at}]", features)
+        if len(names) != len(rows) or not 0 <= place < len(rows):
             raise FairbanditError(
-                f"expected {len(one)} labels and an action from 0 to {len(one) - 1} in pool {at}; "
-                f"got {len(names)} labels and action {place}"
+                f"expected {len(rows)} labels and an action from 0 to {len(rows) - 1} in pool {at};"
+                f" got {len(names)} labels and action {place}"
             )
     places, given = places.astype(np.int64), given.astype(np.float64)
     for low in range(0, n, PIECE):
-        some = slice(low, low + PIECE)
-        yield pools[some], list(chain(*labels[some])), places[some], given[some]
+        piece = slice(low, low + PIECE)
+        yield pools[piece], list(chain(*labels[piece])), places[piece], given[piece]
 
 
 def tensors(
@@ -231,11 +230,11 @@ def tensors(
     rewards: NDArray[np.float64],
     first: int,
 ) -> tuple[Tensor, Tensor, Outcomes]:
-    """N logged rounds from a first one: contexts (1, N, K, d), groups (1, N, K), and outcomes.
+    """Returns N logged rounds as contexts (1, N, K, d), groups (1, N, K) and outcomes.
 
-    Small pools are filled up with empty places.
+    Smaller pools are padded with empty places; `first` is the number of the first round.
     """
-    sizes = np.array([len(one) for one in pools])
+    sizes = np.array([len(pool) for pool in pools])
     present = np.arange(sizes.max()) < sizes[:, None]
     contexts = np.zeros((*present.shape, pools[0].shape[1]))
     groups = np.full(present.shape, -1)
@@ -247,21 +246,21 @@ def tensors(
 
 
 def entry(contexts: Any, groups: Any, actions: Any, rewards: Any) -> dict[str, Any]:
-    """What a log says of observed rounds, which were checked."""
+    """Returns the log's entry for observed rounds, which `log` has checked."""
     return {
         "kind": "observed",
-        "contexts": [numbers(one, "contexts").tolist() for one in contexts],
-        "groups": [listed(one, "groups") for one in listed(groups, "groups")],
+        "contexts": [numbers(pool, "contexts").tolist() for pool in contexts],
+        "groups": [listed(pool, "groups") for pool in listed(groups, "groups")],
         "actions": numbers(actions, "actions").tolist(),
         "rewards": numbers(rewards, "rewards").tolist(),
     }
 
 
 def truth(given: Truth, features: int) -> Truth:
-    """A truth whose θ is a tensor of d numbers, whatever it came as.
+    """Returns a truth whose θ is a tensor of d numbers.
 
     Raises:
-        FairbanditError: no truth, another number of them, or some that are not finite.
+        FairbanditError: another type of value, or a θ of another shape or that is not finite.
     """
     if not isinstance(given, Truth):
         raise FairbanditError(f"truth: expected a fairbandit.Truth(theta, cdf), got {shown(given)}")
@@ -270,23 +269,23 @@ def truth(given: Truth, features: int) -> Truth:
     theta = numbers(given.theta, "truth.theta")
     if theta.shape != (features,):
         raise FairbanditError(
-            f"truth.theta: expected shape ({features},), one number a feature; got {theta.shape}"
+            f"truth.theta: expected shape ({features},), one number per feature; got {theta.shape}"
         )
     return Truth(torch.from_numpy(np.array(theta, dtype=np.float64)), given.cdf)
 
 
 def check_known(given: Truth | None, groups: Codes, first: int) -> None:
-    """Refuses groups, from a first number on, of which a truth knows no CDF.
+    """Checks that a truth knows the CDF of each group from number `first` on.
 
     Raises:
-        FairbanditError: a group whose CDF is not 1 at a large enough reward.
+        FairbanditError: a group without a CDF, or whose CDF is not 1 at `LARGEST`.
     """
     if given is None:
         return
-    top, one = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])
+    top, rounds = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])
     for code, label in list(groups.values())[first:]:
         try:
-            share = float(given.cdf(torch.tensor([code]), top, one))
+            share = float(given.cdf(torch.tensor([code]), top, rounds))
             known, reason = abs(share - 1) < 1e-6, f"it is {share:g} at {LARGEST:g}, not 1"
         except IndexError as error:
             known, reason = False, str(error)
@@ -299,6 +298,6 @@ def check_known(given: Truth | None, groups: Codes, first: int) -> None:
 def _check_pool(array: NDArray[Any], what: str, features: int) -> None:
     if array.ndim != 2 or array.shape[1] != features or not len(array):
         raise FairbanditError(
-            f"{what}: expected (K, {features}), a row of {features} features for each of at least "
-            f"one candidate; got shape {array.shape}"
+            f"{what}: expected shape (K, {features}) with K of at least 1, a row of {features} "
+            f"features per candidate; got shape {array.shape}"
         )

@@ -1,4 +1,4 @@
-"""The log of an agent: a line for each call, which takes effect once the line is whole."""
+"""An agent's log: one line for each call, which takes effect once its line is complete."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fairbandit.selectors import Selection
 from fairbandit.version import VERSION
 
 Entry = Mapping[str, Any]
-"""What a line says, but for its time."""
+"""The content of a line, except its time."""
 
 
 class Checker:
-    """Stands for a log's file while a line is played again: what is done must be the same."""
+    """Replaces the log's file while a line is replayed; compares the new entry with the line."""
 
     def __init__(self, line: Line) -> None:
         self._line, self.size = line, line.at.end
@@ -29,31 +29,31 @@ class Checker:
     def line(self, entry: Entry, at: Position) -> tuple[bytes, Position]:
         """Compares an entry with the line; raises an error if they differ."""
         for key, value in entry.items():
-            now, then = text(value), text(self._line.record.get(key))
-            if now != then:
-                raise FairbanditError(f"played again, {key} is {now}, and {then} is written")
+            replayed, logged = text(value), text(self._line.record.get(key))
+            if replayed != logged:
+                raise FairbanditError(f"{key} is {replayed} in the replay, and {logged} in the log")
         return b"", self._line.at
 
     def append(self, data: bytes, end: int) -> None:
         """Writes nothing."""
 
 
-def rewarded(ticket: int, rewards: Mapping[int, float], places: Sequence[int]) -> Entry:
-    """What a log says of rewards, by place; of one pick alone its place is left out."""
+def reward_entry(ticket: int, rewards: Mapping[int, float], places: Sequence[int]) -> Entry:
+    """Returns the log's entry for rewards by place; the place of a single pick is left out."""
     if len(places) == 1:
         return {"kind": "reward", "ticket": ticket, "reward": rewards[places[0]]}
-    named = {"candidate": list(rewards), "reward": list(rewards.values())}
-    return {"kind": "reward", "ticket": ticket, **named}
+    columns = {"candidate": list(rewards), "reward": list(rewards.values())}
+    return {"kind": "reward", "ticket": ticket, **columns}
 
 
-def decided(
+def decision_entry(
     decision: Decision,
     contexts: Tensor,
     groups: Tensor,
     labels: Sequence[Hashable],
     selection: Selection,
 ) -> Entry:
-    """What a log says of a decision, of one replica and one round."""
+    """Returns the log's entry for a decision; the tensors have one replica and one round."""
     [[x]], [[codes]], [[chances]] = (
         part.tolist() for part in (contexts, groups, selection.inclusion)
     )
@@ -68,8 +68,8 @@ def decided(
 
 
 def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool) -> None:
-    """Has an agent, new or loaded, append to a log, once it has done again what it lacks of it."""
-    file, begun = LogFile(path, contexts, fsync), agent._now.log
+    """Makes a new or loaded agent append to a log, after a replay of the lines that it lacks."""
+    file, saved_at = LogFile(path, contexts, fsync), agent._now.log
     header = {
         "kind": "header",
         "schema": SCHEMA,
@@ -87,28 +87,28 @@ def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool
         file.begin(0)
         file.append(data, 0)
     else:
-        at = begun or first.at
-        if begun is None:
+        at = saved_at or first.at
+        if saved_at is None:
             keys = ("config", "options", "contexts", "agent")
             same = all(text(header[key]) == text(first.record.get(key)) for key in keys)
-        else:  # what is looked for is the end of one of its lines, and later ones remain
-            same = begun == first.at or begun in (line.at for line in lines)
+        else:  # the search ends at the line of the saved state; later lines are replayed below
+            same = saved_at == first.at or saved_at in (line.at for line in lines)
         if not same:
             raise FairbanditError(
                 f"{path} is not the log that this agent wrote, or the agent has decided or learned "
-                "without it since; an agent goes on with a log that it began, by "
-                "Agent.load(FILE, log=...) or with the same settings"
+                "without it since; to continue a log, load its agent by "
+                "Agent.load(FILE, log=...), or create an agent with the same settings"
             )
         for line in lines:
-            again(agent, line)
+            replay_line(agent, line)
             at = line.at
         file.begin(at.end)
     agent._now = agent._now._replace(log=at)
     agent._journal = file
 
 
-def again(agent: Any, line: Line) -> None:
-    """Has an agent do what a line of a log says; raises an error if it does something else."""
+def replay_line(agent: Any, line: Line) -> None:
+    """Repeats the call that a line of a log records; raises an error if the result differs."""
     record = line.record
     before, agent._journal = agent._journal, Checker(line)
     try:
@@ -121,7 +121,7 @@ def again(agent: Any, line: Line) -> None:
             elif record["kind"] == "drop":
                 agent.drop(record["ticket"])
             elif "contexts" not in record:
-                raise FairbanditError("contexts are left out, so that it cannot be played again")
+                raise FairbanditError("contexts are left out, so the line cannot be replayed")
             elif record["kind"] == "decision":
                 labels = list(map(label, record["groups"]))
                 agent.act(record["contexts"], labels, len(record["picks"]))

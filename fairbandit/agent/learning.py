@@ -1,4 +1,4 @@
-"""What an agent learns from logs, and what it would do with many pools."""
+"""Learning from rewards and logs, and the probabilities of picks for many pools."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from fairbandit.policy import Policy
 from fairbandit.streams import CHUNK_ROUNDS
 
 UNUSUAL, LARGE = 1e3, 1e6
-"""A context with a number above the first is tried before it is taken in; with one above the
-second, together with all outcomes that wait before it, or that a model is fitted to."""
+"""Outcomes with a context above UNUSUAL are tried before they are added; above LARGE, together with
+waiting outcomes too. Estimators that refit are tried only above LARGE, with all outcomes."""
 
 PIECE = 4 * CHUNK_ROUNDS
-"""So many pools are taken in, or judged, at once."""
+"""The number of pools processed at once."""
 
 
-def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
-    """What is known with further outcomes; one that a later call cannot take in is refused."""
+def tell_checked(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
+    """Adds outcomes to the knowledge; raises an error if a later call could not process them."""
     known = policy.tell(known, outcomes)
     included, state = known.trained, known.state
-    anew = "rewards" in policy.estimator.needs
-    seen = known.past.outcomes if anew else outcomes
-    largest = float(torch.linalg.vector_norm(seen.contexts, torch.inf))
-    if largest <= (LARGE if anew else UNUSUAL) or not policy.learns:
+    refits = "rewards" in policy.estimator.needs
+    tried = known.past.outcomes if refits else outcomes
+    largest = float(torch.linalg.vector_norm(tried.contexts, torch.inf))
+    if largest <= (LARGE if refits else UNUSUAL) or not policy.learns:
         return known
-    # trials, whose results are not used: later rounds take in the first n of all that wait
+    # trial runs, whose results are discarded: later rounds add the first n waiting outcomes
     if int(outcomes.rounds[-1]) > included:
         policy.estimator.advance(state, outcomes)
         if largest > LARGE:
@@ -45,11 +45,11 @@ def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
             (before,) = waiting.counts([int(outcomes.rounds[0]) - 1])
             for n in range(before + 1, waiting.n + 1):
                 policy.estimator.advance(state, waiting.rows(0, n))
-    # and the models of later rounds if no further reward came, each as for a single round
+    # also try the models of later rounds, as if no further reward came, one round at a time
     t = known.past.rounds + 1
     trained = range(max(included, policy.n_train(t), int(outcomes.rounds[0])), t)
     ends = {trained[0], trained[-1]}
-    later = sorted({policy.schedule.refreshed(n) for n in (trained if anew else ends)})
+    later = sorted({policy.schedule.refreshed(n) for n in (trained if refits else ends)})
     numbers = later if known.ahead is None else [included, *known.ahead]
     for number in numbers:
         plan = policy.schedule.plan(max(t, number + 1), 1)
@@ -57,28 +57,28 @@ def taken_in(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
     return known
 
 
-def learned(policy: Policy, now: Now, log: Log) -> Now:
-    """Returns an agent after the decisions of a log, whose groups have the same numbers."""
+def after_log(policy: Policy, now: Now, log: Log) -> Now:
+    """Returns the agent's state after the decisions of a log that numbers the groups like it."""
     known = now.known
     for low in range(0, len(log), PIECE):
-        some = log[low : low + PIECE]
-        assert some.contexts is not None
+        piece = log[low : low + PIECE]
+        assert piece.contexts is not None
         first = known.past.rounds + 1
-        x, g = torch.from_numpy(some.contexts)[None], torch.from_numpy(some.groups)[None]
+        x, g = torch.from_numpy(piece.contexts)[None], torch.from_numpy(piece.groups)[None]
         known = known._replace(past=known.past.with_pools(x, g))
-        groups = np.where(some.picks >= 0, some.at_picks(some.groups), -1)
-        seen = ~np.isnan(some.rewards)
-        if seen.any():
-            rounds = torch.from_numpy(np.nonzero(seen)[0] + first)
-            contexts = some.at_picks(some.contexts)
-            parts = (part[seen] for part in (contexts, groups, some.rewards))
+        groups = np.where(piece.picks >= 0, piece.at_picks(piece.groups), -1)
+        rewarded = ~np.isnan(piece.rewards)
+        if rewarded.any():
+            rounds = torch.from_numpy(np.nonzero(rewarded)[0] + first)
+            contexts = piece.at_picks(piece.contexts)
+            parts = (part[rewarded] for part in (contexts, groups, piece.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
-            known = taken_in(policy, known, outcomes)
+            known = tell_checked(policy, known, outcomes)
         known = policy.advance(known, torch.from_numpy(groups)[None, :, None])
     return now._replace(known=known, learned=now.learned.add(log.pick_hashes))
 
 
-def watched(
+def after_rounds(
     policy: Policy,
     truth: Truth | None,
     now: Now,
@@ -88,12 +88,12 @@ def watched(
     rewards: Floats,
     patience: int | None,
 ) -> Now:
-    """Returns an agent after rounds that others decided, as `inputs.log` yields them."""
+    """Returns the agent's state after logged rounds, which `inputs.log` has checked."""
     first = now.known.past.rounds + 1
-    now, codes = welcomed(policy, truth, now, labels)
+    now, codes = with_groups(policy, truth, now, labels)
     x, g, outcomes = inputs.tensors(pools, codes, places, rewards, first)
     known = now.known._replace(past=now.known.past.with_pools(x, g))
-    known = policy.advance(taken_in(policy, known, outcomes), outcomes.groups[..., None])
+    known = policy.advance(tell_checked(policy, known, outcomes), outcomes.groups[..., None])
     tickets, hashes, at = now.tickets.give_up(known.past.rounds, patience), [], 0
     for pool, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
         key = pool_key(map(normal, labels[at : at + len(pool)]))
@@ -102,26 +102,27 @@ def watched(
     return now._replace(known=known, tickets=tickets, learned=now.learned.add(hashes))
 
 
-def frozen(
+def probabilities_of(
     policy: Policy, known: Knowledge, contexts: Floats, groups: NDArray[np.int64], picks: int
 ) -> Floats:
-    """The probabilities of all candidates of n pools, (n, K), each as if it were the next one."""
+    """Returns the candidates' probabilities in n pools, (n, K), as if each pool came next."""
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
     first = known.past.rounds + 1
+    pieces = [slice(low, low + PIECE) for low in range(0, len(groups), PIECE)]
     inclusion = [torch.zeros_like(x[:, :0, :, 0])] + [
         policy.propose(known, first, (x[:, at], g[:, at]), picks, frozen=True).inclusion
-        for at in (slice(low, low + PIECE) for low in range(0, len(groups), PIECE))
+        for at in pieces
     ]
     return torch.cat(inclusion, 1)[0].numpy()
 
 
-def welcomed(
+def with_groups(
     policy: Policy, truth: Truth | None, now: Now, labels: Sequence[Any]
 ) -> tuple[Now, NDArray[np.int64]]:
-    """What an agent is once it knows some labels, and their numbers.
+    """Adds new labels to the agent's groups; returns its state and the labels' group numbers.
 
     Raises:
-        FairbanditError: labels that are none, or a group that the truth does not know.
+        FairbanditError: an invalid label, or a group that the truth does not know.
     """
     codes, groups = coded(labels, now.groups)
     if groups is now.groups:

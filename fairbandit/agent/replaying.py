@@ -1,4 +1,4 @@
-"""Playing the log of an agent again, to confirm every line."""
+"""Replays of an agent's log, which verify every line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairbandit.agent.agent import Agent
-from fairbandit.agent.journal import again
+from fairbandit.agent.journal import replay_line
 from fairbandit.agent.saving import options
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
@@ -18,7 +18,7 @@ from fairbandit.version import VERSION
 
 
 class Receipt(NamedTuple):
-    """What a replay confirms: how many lines, and the hash of the last, which stands for all."""
+    """The result of a replay: numbers of lines, and the last hash, which covers all lines."""
 
     lines: int
     decisions: int
@@ -26,49 +26,50 @@ class Receipt(NamedTuple):
     sha256: str
 
 
-def replay(path: Path, begun: Path | None = None, truth: Truth | None = None) -> Receipt:
-    """Plays a log again from its first line, and confirms every decision, probability and hash.
+def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) -> Receipt:
+    """Replays a log from its first line, and verifies every decision, probability and hash.
 
     Args:
         path: a log that an agent wrote.
-        begun: the saved agent that it began from, if it did.
-        truth: the truth, for policies that need it.
+        saved: the file of the saved agent with which the log began, if there is one.
+        truth: the ground truth, for policies that need it.
 
     Raises:
-        FairbanditError: a line is damaged, or differs when it is played again, or why the log
-            cannot be played; the message names the first such line.
+        FairbanditError: a line that is damaged or differs in the replay, or a log that cannot be
+            replayed; the message names the first such line.
     """
     lines, kinds = own_lines(path), Counter[str]()
     first = last = next(lines)
     if first.record.get("erased"):
         *_, last = first, *lines
         raise FairbanditError(
-            f"{path}: every hash is right, but decisions were erased from the log, so that it "
-            f"cannot be played again; the last hash is {last.at.sha256}"
+            f"{path}: every hash is right, but decisions were erased from the log, so it cannot be "
+            f"replayed; the last hash is {last.at.sha256}"
         )
     try:
         with of_line(first.where):
-            agent = _beginning(first.record, begun, truth)
+            agent = _initial_agent(first.record, saved, truth)
         for last in lines:
-            again(agent, last)
+            replay_line(agent, last)
             kinds[last.record["kind"]] += 1
     except FairbanditError as error:
         version = first.record.get("version")
         if version == VERSION:
             raise
-        raise FairbanditError(f"{error} (version {version} wrote it; this is {VERSION})") from error
+        raise FairbanditError(
+            f"{error} (the log is of version {version}; this is {VERSION})"
+        ) from error
     return Receipt(last.at.line, kinds["decision"], kinds["reward"], last.at.sha256)
 
 
-def _beginning(record: Mapping[str, Any], begun: Path | None, truth: Truth | None) -> Agent:
-    """The agent as it was when its log began."""
+def _initial_agent(record: Mapping[str, Any], saved: Path | None, truth: Truth | None) -> Agent:
+    """Returns the agent with which a log began."""
     if record["agent"] is None:
         return Agent(build_policy(record["config"]), truth=truth, **options(record["options"]))
-    if begun is None:
-        raise FairbanditError(
-            f"it goes on from a saved agent of SHA-256 {record['agent']}; name it"
-        )
-    found = Agent.load(begun, truth=truth)
-    if found.digest != record["agent"]:
-        raise FairbanditError(f"it goes on from a file of SHA-256 {record['agent']}, not {begun}")
-    return found
+    expected = f"the log goes on from a saved agent whose file has the SHA-256 {record['agent']}"
+    if saved is None:
+        raise FairbanditError(f"{expected}; give this file")
+    agent = Agent.load(saved, truth=truth)
+    if agent.digest != record["agent"]:
+        raise FairbanditError(f"{expected}; got {saved} of SHA-256 {agent.digest}")
+    return agent

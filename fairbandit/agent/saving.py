@@ -34,7 +34,7 @@ _SAVED = mapping(config=Plain, options=Options, log=tuple[Natural, Sha256, Natur
 def plain(
     policy: Policy, now: Now, patience: int | None, features: Any, reward: str | None
 ) -> dict[str, Any]:
-    """All that an agent is, as plain data."""
+    """Returns the options and the state of an agent as plain data."""
     problem = now.known.problem
     options = {
         "features": features.state() if isinstance(features, Encoder) else features,
@@ -55,18 +55,18 @@ def plain(
 
 
 def options(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of an `Agent` that `plain` gave, which JSON may have held since."""
-    found = {**plain, "groups": list(map(label, plain["groups"]))}
+    """Returns the options of an `Agent` from the options of `plain` or of a log's header."""
+    given = {**plain, "groups": list(map(label, plain["groups"]))}
     if isinstance(encoder := plain.get("features"), Mapping):
-        found["features"] = Encoder(**encoder)
-    return found
+        given["features"] = Encoder(**encoder)
+    return given
 
 
 def write(path: Path, saved: Mapping[str, Any]) -> None:
     """Writes an agent's file.
 
     Raises:
-        FairbanditError: a group label of a type that files do not hold, or a file that cannot be
+        FairbanditError: a group label of a type that cannot be saved, or a file that cannot be
             written.
     """
     contents = state.packed({"format": FORMAT, "version": VERSION, **saved})
@@ -76,28 +76,28 @@ def write(path: Path, saved: Mapping[str, Any]) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[dict[str, Any]]:
-    """Yields the state in a file that `write` wrote, for a block that restores the agent from it.
+    """Yields the content of a file that `write` wrote, for a block that restores the agent.
 
     Raises:
-        FairbanditError: the file is missing, damaged, not an agent's or of another version, or the
-            block raises an error; the message names the file.
+        FairbanditError: a file that is missing, damaged, of another kind or of another version, or
+            an error in the block; the message names the file.
     """
     with open_regular(path, "cannot load an agent from") as file:
-        whole = file.read()
+        contents = file.read()
     try:
-        saved = state.unpacked(whole)
-        found = saved["format"], saved["version"]
-        if found != (FORMAT, VERSION):
-            raise ValueError(f"it is {shown(found)}, and not {(FORMAT, VERSION)}")
+        saved = state.unpacked(contents)
+        header = saved["format"], saved["version"]
+        if header != (FORMAT, VERSION):
+            raise ValueError(f"its format is {shown(header)}, not {(FORMAT, VERSION)}")
         msgspec.convert(saved, _SAVED)
-        yield {**saved, "digest": hashlib.sha256(whole).hexdigest()}
+        yield {**saved, "digest": hashlib.sha256(contents).hexdigest()}
     except FairbanditError as error:
         raise FairbanditError(
-            f"cannot go on with the agent of {path}: {error}. Plugins must be loaded first, and a "
-            "truth given again"
+            f"cannot restore the agent of {path}: {error}. Plugins must be loaded first, and a "
+            "truth must be given again"
         ) from error
-    except Exception as error:  # a file from an untrusted source may cause any
+    except Exception as error:  # a file from an untrusted source may cause any error
         raise FairbanditError(
-            f"{path} is no whole file of a saved agent of this version of fairbandit "
-            f"({type(error).__name__}: {error}); expected what Agent.save wrote"
+            f"{path} is not a complete agent file of this version of fairbandit "
+            f"({type(error).__name__}: {error}); expected a file that Agent.save wrote"
         ) from error

@@ -1,4 +1,4 @@
-"""Decisions whose rewards have not come."""
+"""Decisions that wait for rewards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairbandit.part import Problem
 from fairbandit.past import Outcomes
 
 SHOWN = 10
-"""A message names at most so many of those that wait."""
+"""The largest number of waiting tickets that a message lists."""
 
 _PLACES = list[tuple[Natural, ...]]
 _STATE = mapping(
@@ -29,13 +29,13 @@ _STATE = mapping(
 
 
 class Waiting(NamedTuple):
-    """The picks of a round.
+    """The picks of a round that waits for at least one reward.
 
     Attributes:
-        places: of all picks in their pool, in order of preference.
-        open: those that wait for a reward.
-        contexts, groups: of these, (1, w, d) and (1, w).
-        pool: what stands for the labels of the pool where the decision is recognised.
+        places: the places of all picks in their pool, in order of preference.
+        open: the places of the w picks that wait for a reward.
+        contexts, groups: the contexts and groups of the open picks, (1, w, d) and (1, w).
+        pool: the key of the pool's labels, see `pool_key`.
     """
 
     places: tuple[int, ...]
@@ -45,7 +45,7 @@ class Waiting(NamedTuple):
     pool: str
 
     def hashes(self, t: int, rewards: Mapping[int, float]) -> list[tuple[int, int, int]]:
-        """The hashes of picks of round t with their rewards, by place; see `logs.schema`."""
+        """Returns the hashes of picks of round t with rewards by place; see `logs.schema`."""
         contexts = self.of(list(rewards))[0][0].numpy(force=True)
         return [
             pick_hashes(t, self.pool, place, reward, x)
@@ -53,7 +53,7 @@ class Waiting(NamedTuple):
         ]
 
     def of(self, places: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """The contexts and groups of some that wait, in this order."""
+        """Returns the contexts and groups of the open picks at some places, in this order."""
         if tuple(places) == self.open:
             return self.contexts, self.groups
         at = torch.tensor([self.open.index(place) for place in places])
@@ -61,11 +61,11 @@ class Waiting(NamedTuple):
 
 
 class Tickets(NamedTuple):
-    """The picks of rounds that wait for a reward, a value; a ticket is the round's number.
+    """The rounds that wait for rewards, as a value; a ticket is the number of a round.
 
     Attributes:
-        picks: those of each round, oldest first.
-        latest: the ticket of the last decision, None before there is one.
+        picks: the picks of each waiting round by its number, oldest first.
+        latest: the ticket of the last decision; None before the first decision.
     """
 
     picks: Mapping[int, Waiting]
@@ -74,65 +74,66 @@ class Tickets(NamedTuple):
     def add(
         self, t: int, places: tuple[int, ...], contexts: Tensor, groups: Tensor, pool: str
     ) -> Tickets:
-        """With the picks of the latest round, (1, m, d) and (1, m)."""
+        """Adds the picks of the latest round, with contexts (1, m, d) and groups (1, m)."""
         return Tickets({**self.picks, t: Waiting(places, places, contexts, groups, pool)}, t)
 
     def remove(self, t: int, places: Collection[int] | None = None) -> Tickets:
-        """Without some picks of a round, or all of them."""
-        picks, one = dict(self.picks), self.picks[t]
-        left = tuple(place for place in one.open if places is not None and place not in places)
+        """Removes picks of a round at some places, or the round if `places` is None."""
+        picks, old = dict(self.picks), self.picks[t]
+        left = tuple(place for place in old.open if places is not None and place not in places)
         if left:
-            picks[t] = Waiting(one.places, left, *one.of(left), one.pool)
+            picks[t] = Waiting(old.places, left, *old.of(left), old.pool)
         else:
             del picks[t]
         return Tickets(picks, self.latest)
 
     def give_up(self, rounds: int, patience: int | None) -> Tickets:
-        """After so many rounds, without the rewards that patience has run out for."""
+        """Removes the rounds that lie more than `patience` rounds before round number `rounds`."""
         first = 0 if patience is None else rounds - patience
         if next(iter(self.picks), first) >= first:
             return self
         return Tickets({t: pick for t, pick in self.picks.items() if t >= first}, self.latest)
 
     def rewards(self, t: int, given: Any, candidate: Any) -> dict[int, float]:
-        """The rewards of some picks of a round, by place.
+        """Returns the rewards of picks of a round by place.
 
         Args:
-            t: the round, which waits.
-            given: the reward of a candidate, of the only pick, a list with one for each pick in
-                order of preference, or a mapping from places.
-            candidate: the place of the candidate; None if it is the only pick, or all are given.
+            t: a round that waits for rewards.
+            given: one reward, a list with the rewards of all picks in order of preference, or a
+                mapping from places to rewards.
+            candidate: the place of the candidate that gave the reward; None for a single pick, a
+                list or a mapping.
 
         Raises:
-            FairbanditError: no finite numbers, another number of them, or a candidate that waits
-                for no reward.
+            FairbanditError: rewards that are not finite, a wrong number of rewards, or a candidate
+                that does not wait for a reward.
         """
         places, waiting, *_ = self.picks[t]
-        every = given.tolist() if hasattr(given, "tolist") else given
+        rewards = given.tolist() if hasattr(given, "tolist") else given
         if candidate is not None:
-            every = {inputs.whole(candidate, "candidate"): given}
-        elif len(places) == 1 and not isinstance(every, Mapping):
-            every = {places[0]: given}
-        elif isinstance(every, (list, tuple)) and len(every) == len(places):
-            every = dict(zip(places, every, strict=True))
-        if not isinstance(every, Mapping) or not every:
+            rewards = {inputs.whole(candidate, "candidate"): given}
+        elif len(places) == 1 and not isinstance(rewards, Mapping):
+            rewards = {places[0]: given}
+        elif isinstance(rewards, (list, tuple)) and len(rewards) == len(places):
+            rewards = dict(zip(places, rewards, strict=True))
+        if not isinstance(rewards, Mapping) or not rewards:
             raise FairbanditError(
                 f"ticket {t} has {len(places)} picks: name the candidate of a reward, "
-                f"update(reward, ticket, candidate={places[0]}), or give a list with the rewards "
-                f"of all in the order of decision.picks; got {shown(given)}"
+                f"update(reward, ticket, candidate={places[0]}), or give a list with all rewards "
+                f"in the order of decision.picks; got {shown(given)}"
             )
-        if wrong := [place for place in every if place not in waiting]:
+        if wrong := [place for place in rewards if place not in waiting]:
             raise FairbanditError(
-                f"no reward is waited for of candidate {shown(wrong[0])} by ticket {t}: those that "
-                f"wait are {', '.join(map(str, waiting))}"
+                f"candidate {shown(wrong[0])} of ticket {t} does not wait for a reward; waiting "
+                f"candidates: {', '.join(map(str, waiting))}"
             )
-        return {int(place): inputs.number(one, "reward") for place, one in every.items()}
+        return {int(place): inputs.number(reward, "reward") for place, reward in rewards.items()}
 
     def find(self, given: Any) -> int:
-        """The round that a ticket stands for.
+        """Returns the round of a ticket.
 
         Raises:
-            FairbanditError: a round that waits for no reward.
+            FairbanditError: a ticket that does not wait for a reward.
         """
         try:
             t = operator.index(given)
@@ -140,47 +141,47 @@ class Tickets(NamedTuple):
             t = 0
         if t not in self.picks:
             waiting = ", ".join(map(str, list(self.picks)[:SHOWN])) or "none"
-            more = ", …" if len(self.picks) > SHOWN else ""
+            ellipsis = ", …" if len(self.picks) > SHOWN else ""
             raise FairbanditError(
-                f"no decision waits for a reward by ticket {shown(given)}: it came already, was "
-                f"given up, or there is no such decision; those that wait are {waiting}{more}"
+                f"ticket {shown(given)} does not wait for a reward: its reward was reported or "
+                f"dropped, or the ticket does not exist; waiting tickets: {waiting}{ellipsis}"
             )
         return t
 
     def outcomes(self, t: int, rewards: Mapping[int, float]) -> Outcomes:
-        """What picks of a round gave, by place."""
+        """Returns the outcomes of picks of round t from their rewards by place."""
         given = torch.from_numpy(np.array([list(rewards.values())]))  # faster than torch.tensor
         rounds = torch.from_numpy(np.full(len(rewards), t))
         return Outcomes(rounds, *self.picks[t].of(list(rewards)), given)
 
     def state(self, features: int) -> dict[str, Any]:
-        """All that waits, as plain tensors and numbers."""
-        none = torch.zeros(1, 0, features, dtype=torch.float64)
-        every = self.picks.values()
+        """Returns the waiting rounds as plain tensors and numbers."""
+        empty = torch.zeros(1, 0, features, dtype=torch.float64)
+        rounds = self.picks.values()
         return {
             "latest": self.latest,
             "tickets": list(self.picks),
-            "places": [list(one.places) for one in every],
-            "waiting": [list(one.open) for one in every],
-            "pools": [one.pool for one in every],
-            "groups": [group for one in every for group in one.groups[0].tolist()],
-            "contexts": torch.cat([none, *(one.contexts for one in every)], 1),
+            "places": [list(picks.places) for picks in rounds],
+            "waiting": [list(picks.open) for picks in rounds],
+            "pools": [picks.pool for picks in rounds],
+            "groups": [group for picks in rounds for group in picks.groups[0].tolist()],
+            "contexts": torch.cat([empty, *(picks.contexts for picks in rounds)], 1),
         }
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], problem: Problem) -> Self:
-        """The tickets of a problem that gave a state.
+        """Restores the tickets of a problem from their state.
 
         Raises:
-            ValueError: no tickets give such a state.
+            ValueError: an invalid state.
         """
-        read, none = msgspec.convert(state, _STATE), problem.zeros(1, 0, problem.features)
-        widths, tickets = [len(own) for own in read["waiting"]], read["tickets"]
+        read, empty = msgspec.convert(state, _STATE), problem.zeros(1, 0, problem.features)
+        widths, tickets = [len(places) for places in read["waiting"]], read["tickets"]
         groups = torch.tensor(state["groups"], dtype=torch.int64)[None]
-        parts = (part.split(widths, 1) for part in (fitted(state["contexts"], none), groups))
+        parts = (part.split(widths, 1) for part in (fitted(state["contexts"], empty), groups))
         rows = zip(read["places"], read["waiting"], *parts, read["pools"], strict=True)
-        every = [Waiting(a, b, x.clone(), g.clone(), pool) for a, b, x, g, pool in rows]
+        picks = [Waiting(a, b, x.clone(), g.clone(), pool) for a, b, x, g, pool in rows]
         late = max(tickets, default=0) > (read["latest"] or 0)
         if late or not within(groups, 0, problem.groups - 1):
-            raise ValueError("its decisions that wait do not fit each other")
-        return cls(dict(zip(tickets, every, strict=True)), read["latest"])
+            raise ValueError("its waiting decisions do not fit each other")
+        return cls(dict(zip(tickets, picks, strict=True)), read["latest"])

@@ -133,5 +133,5 @@ def test_patience_and_giving_up() -> None:
     agent.update(1.0, 7)
     agent.observe(np.ones((1, 1, 1)), [["a"]], [0], [1.0])
     assert list(agent.pending) == [9, 10]
-    with pytest.raises(FairbanditError, match=r"by ticket 8: .* that wait are 9, 10"):
+    with pytest.raises(FairbanditError, match=r"ticket 8 does not wait .*; waiting tickets: 9, 10"):
         agent.update(1.0, 8)

@@ -366,7 +366,7 @@ def test_a_loaded_agent_begins_a_new_log(tmp_path: Path, capsys: Any) -> None:
     agent.save(tmp_path / "later.pt")
     serve(agent, 1)
     agent.save(tmp_path / "later.pt")
-    with pytest.raises(FairbanditError, match="goes on from a file of SHA-256"):
+    with pytest.raises(FairbanditError, match=r"goes on from a saved agent .*; got .* of SHA-256"):
         replay(files[0], tmp_path / "later.pt")
 
 

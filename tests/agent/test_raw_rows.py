@@ -187,7 +187,7 @@ def test_a_file_with_another_number_of_means_is_refused(tmp_path):
     saved = support.read_state(tmp_path / "agent.pt")
     saved["options"]["features"]["columns"][0][4] = [1.0, 2.0]
     state.write(state.packed(saved), tmp_path / "agent.pt")
-    with pytest.raises(FairbanditError, match=r"agent.pt is no whole file of a saved agent"):
+    with pytest.raises(FairbanditError, match=r"agent.pt is not a complete agent file"):
         Agent.load(tmp_path / "agent.pt")
 
 

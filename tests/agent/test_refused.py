@@ -83,10 +83,10 @@ CALLS: list[tuple[str, tuple[Any, ...], str]] = [
     *(("observe", tuple({**LOG, key: odd}.values()), message) for key, odd, message in LOGS),
     ("update", (NAN, 3), "reward: .* got nan"),
     ("update", ([1.0, 2.0], 3), "reward: expected one number"),
-    ("update", (1.0, 1), "by ticket 1: it came already.* those that wait are 3, 6"),
-    ("update", (1.0,), "no decision waits for a reward by ticket 8"),
-    ("update", (1.0, Shy()), "by ticket <cannot be shown"),
-    ("drop", (None,), "by ticket None"),
+    ("update", (1.0, 1), "ticket 1 .* its reward was reported.* waiting tickets: 3, 6"),
+    ("update", (1.0,), "ticket 8 does not wait for a reward"),
+    ("update", (1.0, Shy()), "ticket <cannot be shown"),
+    ("drop", (None,), "ticket None does not wait"),
 ]
 
 
@@ -100,12 +100,12 @@ def test_calls(agent: Agent, method: str, given: tuple[Any, ...], message: str) 
 
 def test_rewards_twice_or_of_nothing() -> None:
     agent = Agent.from_config("greedy", features=2)
-    with pytest.raises(FairbanditError, match=r"by ticket None: .* wait are none"):
+    with pytest.raises(FairbanditError, match=r"ticket None does .* waiting tickets: none"):
         agent.update(1.0)
     for call in (partial(agent.update, 1.0), agent.drop):
         ticket = agent.act(X, ["a"] * 3).ticket
         call(ticket)
-        with pytest.raises(FairbanditError, match=r"by ticket \d: .* wait are none"):
+        with pytest.raises(FairbanditError, match=r"ticket \d does .* waiting tickets: none"):
             call(ticket)
 
 

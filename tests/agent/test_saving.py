@@ -96,11 +96,11 @@ def test_every_way_to_be_cut_short_or_damaged(file):
         flipped = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
         for content in (whole[:at], flipped):
             file.write_bytes(content)
-            with pytest.raises(FairbanditError, match="no whole file"):
+            with pytest.raises(FairbanditError, match="not a complete agent file"):
                 Agent.load(file)
     for foreign in (b"", b"\x00" * 100, pickle.dumps({"a": 1}), b'{"version": 1}'):
         file.write_bytes(foreign)
-        with pytest.raises(FairbanditError, match=r"no whole file of a saved agent.*Agent.save"):
+        with pytest.raises(FairbanditError, match=r"not a complete agent file .*Agent.save"):
             Agent.load(file)
     file.write_bytes(whole)
     Agent.load(file)
@@ -112,10 +112,13 @@ HEAD = {"format": saving.FORMAT, "version": saving.VERSION}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"identity": 1, "contents": torch.ones(2)}, r"no whole file .* \(KeyError"),
-        ({**HEAD, "version": torch.ones(2)}, "no whole file"),
-        ({**HEAD, "version": 1}, rf"Agent', 1\), and not \('fairbandit.Agent', {saving.VERSION}\)"),
-        ({**HEAD, "options": {"groups": []}, "config": 3}, r"no whole file .*at `\$\.options"),
+        ({"identity": 1, "contents": torch.ones(2)}, r"not a complete agent file .* \(KeyError"),
+        ({**HEAD, "version": torch.ones(2)}, "not a complete agent file"),
+        ({**HEAD, "version": 1}, rf"Agent', 1\), not \('fairbandit.Agent', {saving.VERSION}\)"),
+        (
+            {**HEAD, "options": {"groups": []}, "config": 3},
+            r"not a complete agent file .*at `\$\.options",
+        ),
     ],
 )
 def test_files_of_the_same_container(content, message, tmp_path):
@@ -141,7 +144,7 @@ def test_a_crafted_agent_with_a_right_digest_is_refused_when_it_is_loaded(
     saved = support.read_state(file)
     change(saved)
     support.write_state(saved, file)
-    with pytest.raises(FairbanditError, match="no whole file"):
+    with pytest.raises(FairbanditError, match="not a complete agent file"):
         Agent.load(file)
 
 
