@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
-from threading import RLock
+from threading import RLock, local
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakSet, ref
 
@@ -113,6 +113,18 @@ class _Running:
 
 
 _running: Callable[[], _Running | None] = lambda: None  # noqa: E731
+_before = 0  # torch's number of threads before the calls that ran last
+_thread = local()
+
+
+def _threads_before() -> int:
+    """Torch's number of threads while no call runs.
+
+    Each thread has a number of its own, which begins with the latest number of any thread: 1 if it
+    begins while a call runs. The first call of a thread therefore does not trust a 1.
+    """
+    own = torch.get_num_threads()
+    return own if own > 1 or hasattr(_thread, "called") else _before or own
 
 
 def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
@@ -120,13 +132,14 @@ def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], 
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        global _running
+        global _running, _before
         with self.lock:
             with _gate:
                 if (running := _running()) is None:
                     running = _Running()
-                    running.threads = torch.get_num_threads()
+                    running.threads = _before = _threads_before()
                     _running = ref(running)
+                _thread.called = True
             try:
                 torch.set_num_threads(1)
                 self._settle()
