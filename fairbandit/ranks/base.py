@@ -44,7 +44,8 @@ class Rank(Part):
         self._check("an index", index.value, scored)
         if isinstance(index.slack, Tensor):
             self._check("a slack", index.slack, scored)
-        if not bool(torch.as_tensor(index.slack >= 0).all()):
+        least = index.slack.amin() if isinstance(index.slack, Tensor) else index.slack
+        if not least >= 0:
             raise FairbanditError(f"{self} gave a slack below 0")
         if scored.models.informed is None:
             return index
