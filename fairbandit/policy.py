@@ -232,7 +232,7 @@ class Policy:
         return max((part.last_pick_read(t) for part in self._pick_readers), default=0)
 
     def n_train(self, t: int) -> int:
-        """How many first rounds train the estimator at round t; 0 if it does not learn."""
+        """The number of first rounds that train the estimator at round t; 0 without learning."""
         return self.schedule.n_train(t) if self.learns else 0
 
     def describe(self) -> dict[str, Any]:
@@ -262,13 +262,13 @@ class Policy:
         return Knowledge(known.problem, past, first, trained, ahead)
 
     def _is_ready(self, t: int, played: int) -> bool:
-        """Whether round t can be decided now; if outcomes are summed ahead, by the same model."""
+        """Whether round t can be decided now; rounds of sums ahead must share a model."""
         if self.sums_ahead and self.n_train(t) > self.n_train(played + 1):
             return False
         return self.last_read(t) <= played
 
     def _pick_counts(self, past: Past, plan: Plan) -> Tensor:
-        """How often each group was picked before each round, (B, N, G); see `Ranked`."""
+        """The number of picks of each group before each round, (B, N, G); see `Ranked`."""
         assert past.picks is not None
         counted = past.picks.stop - 1
         last = [min(self.last_pick_read(t), counted) for t in plan.times.tolist()]

@@ -28,7 +28,7 @@ class Scored:
     Attributes:
         problem: the problem that is played.
         contexts, groups: the tensors in `pools`.
-        present: which places hold a candidate, (B, N, K) bool.
+        present: whether each place holds a candidate, (B, N, K) bool.
         scores: each candidate's score under its own round's model, (B, N, K). Equal candidates of a
             pool have the same score.
     """
@@ -119,7 +119,7 @@ class Scored:
         Draws are indexed by the candidate's running number among the candidates of all rounds.
         """
         counts = self.present.sum((1, 2)).numpy(force=True)
-        # if the past holds the pools of these rounds, it counts their candidates already
+        # a past that holds the pools of these rounds counts their candidates already
         held = self._past.rounds >= self.plan.first
         starts = self._past.candidates - (counts if held else 0)
         stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores.value)
@@ -128,7 +128,7 @@ class Scored:
 
 
 class Ranked:
-    """Scored candidates with their index, for a selector.
+    """Scored candidates with their index, as a selector sees them.
 
     Args:
         scored: the candidates, with their scores and their past.
@@ -155,7 +155,7 @@ class Ranked:
 
     @property
     def bounds(self) -> tuple[Tensor, Tensor]:
-        """Lower and upper bounds of the index that the true rewards give, (B, N, K) each.
+        """Lower and upper bounds of the index under the true rewards, (B, N, K) each.
 
         Raises:
             FairbanditError: the selector does not declare that it needs bounds.
@@ -166,7 +166,7 @@ class Ranked:
 
     @property
     def pick_counts(self) -> Tensor:
-        """How often each group was picked, (B, N, G) int64.
+        """The number of earlier picks of each group, (B, N, G) int64.
 
         Round t counts the picks of rounds 1 … l, whether or not their rewards are known, where l is
         the largest `_last_pick_read(t)` of the policy's parts. In the first guess of a block, picks

@@ -111,21 +111,19 @@ class Recorded(Policy):
         super().__init__(**parts)
         self.shown: dict[int, Tensor] = {}
 
-    def propose(
-        self,
-        known: Knowledge,
-        first: int,
-        pools: tuple[Tensor, Tensor],
-        picks: int = 1,
-        frozen: bool = False,
-    ) -> Selection:
-        """Decides N consecutive rounds; see `Policy.propose`."""
-        self.asked, self.known = ranked, _ = self.ranked(known, first, pools, frozen), known
-        index, present = ranked.index, ranked.present
-        selection = self.selector.select(ranked, picks)
-        parts = ranked.scored.scores.value, index.value, selection.inclusion
-        shown = torch.cat([part.where(present, 0) for part in parts], 2)
-        self.shown.update(enumerate(shown.unbind(1), first))  # the last decision counts
+    def ranked(self, *given: Any) -> Ranked:
+        """Records the ranked candidates; see `Policy.ranked`."""
+        self.known, self.asked = given[0], super().ranked(*given)
+        return self.asked
+
+    def propose(self, *given: Any, **options: Any) -> Selection:
+        """Records what the decision shows; see `Policy.propose`."""
+        selection = super().propose(*given, **options)
+        scored = self.asked.scored
+        parts = scored.scores.value, self.asked.index.value, selection.inclusion
+        shown = torch.cat([part.where(scored.present, 0) for part in parts], 2)
+        # the last repetition counts
+        self.shown.update(enumerate(shown.unbind(1), scored.plan.first))
         return selection
 
 

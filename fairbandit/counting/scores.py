@@ -43,7 +43,7 @@ class PastScores:
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
         model: the U reward models of the rounds.
         model_of_round: the model of each round, (N,) int64, nondecreasing.
-        own: the candidates' own scores, (B, N, K); None if the values are not those of candidates.
+        own: the candidates' own scores, (B, N, K); None if the values do not belong to candidates.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class PastScores:
             groups: (B, N, M) int64 for any M, −1 for no group; None is all groups, with M = G.
 
         Returns:
-            Past scores whose values are (B, N, M), and have no own scores.
+            Past scores of values (B, N, M), without own scores: counts need explicit values.
         """
         if groups is None:
             return self._every

@@ -25,12 +25,12 @@ MOST = 1e9
 
 
 class Plan(NamedTuple):
-    """What the decisions of N consecutive rounds read of the past.
+    """The past rounds that the decisions of N consecutive rounds read.
 
     Attributes:
         first: the first of the rounds, from 1.
-        times: the round as which each is decided, (N,): its own number, or that of the first round
-            if each pool is decided as if it came next.
+        times: the round as which each pool is decided, (N,): its own round, or the first round if
+            each pool is decided as if it came next.
         n_train: the number of first rounds that train the reward model of each, (N,).
         windows: the rank window of each is rounds start + 1 … stop, (2, N).
     """
@@ -65,7 +65,7 @@ class Schedule:
         self._kept: tuple[int, NDArray[np.int64]] | None = None
 
     def plan(self, first: int, n: int, frozen: bool = False) -> Plan:
-        """Returns the plan of n rounds; if frozen, all read what the first round reads."""
+        """Returns the plan of n rounds; if frozen, all rounds read the past of the first round."""
         number, place = divmod(first - 1, PIECE)
         if frozen:
             division = self._piece(number)[:, place : place + 1].repeat(n, 1)
