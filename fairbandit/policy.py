@@ -255,8 +255,10 @@ class Policy:
         past = known.past.restored(state["past"], known.problem.groups)
         t, picks = past.rounds, past.picks
         read = picks is None or picks.start <= self.last_pick_read(t + 1) < picks.stop == t + 1
-        if not states or not read or (known.ahead is None and len(states) > 1):
-            raise ValueError("it lacks sums, or picks of some rounds")
+        numbers = [n for n, _ in states]
+        apart = len(set(numbers)) == len(numbers) and numbers[:1] == sorted(numbers)[:1]
+        if not states or not read or not apart or (known.ahead is None and len(states) > 1):
+            raise ValueError("it lacks sums or picks of some rounds, or has sums twice")
         (trained, first), *others = states
         ahead = None if known.ahead is None else dict(others)
         return Knowledge(known.problem, past, first, trained, ahead)
