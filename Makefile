@@ -41,7 +41,7 @@ test-ray: ## a sweep over two Ray nodes, one of them killed midway (installs Ray
 	$(PYTHON) -m venv .venv/ray
 	.venv/ray/bin/python -m pip install --quiet --constraint constraints-ray.txt torch
 	.venv/ray/bin/python -m pip install --quiet --constraint constraints-ray.txt --editable '.[ray]'
-	tests/ray_cluster.sh .venv/ray/bin/python
+	tests/torture/ray_cluster.sh .venv/ray/bin/python
 
 fuzz: $(READY) ## 10,000 random and hostile inputs against every door (INPUTS=100000 for more)
 	$(BIN)/python -m tests.fuzz $(INPUTS)
@@ -64,10 +64,10 @@ $(COMPARE): $(READY)
 	@touch $@
 
 compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (five minutes)
-	$(BIN)/python -m tests.comparison $(ARGS)
+	$(BIN)/python -m tests.studies.comparison $(ARGS)
 
 compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (fifteen minutes)
-	$(BIN)/python -m tests.comparison.tune $(ARGS)
+	$(BIN)/python -m tests.studies.comparison.tune $(ARGS)
 
 $(DOCS): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs,service]'

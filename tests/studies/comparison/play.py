@@ -17,7 +17,7 @@ from fairbandit.streams import Streams
 from tests import support
 from tests.benchmarks.players import Array, MissingError, Player
 from tests.benchmarks.worlds import built
-from tests.comparison.learners import PRODUCTS, SWITCH, Learner, Range, Settings, Shape
+from tests.studies.comparison.learners import PRODUCTS, SWITCH, Learner, Range, Settings, Shape
 
 ROUNDS = 2000
 SEEDS = range(20)

@@ -1,4 +1,4 @@
-"""`python -m tests.comparison.tune`: chooses the settings of every learner in every world.
+"""`python -m tests.studies.comparison.tune`: chooses the settings of every learner in every world.
 
 Every learner gets the same budget: its defaults and 31 points of a Sobol sequence are played with
 one seed, and the best eight of them, and the defaults, with three more. The least mean regret over
@@ -21,8 +21,8 @@ from scipy.stats import qmc
 
 from fairbandit.files import written_aside
 from tests.benchmarks.measure import threads
-from tests.comparison import play
-from tests.comparison.learners import LEARNERS, Range
+from tests.studies.comparison import play
+from tests.studies.comparison.learners import LEARNERS, Range
 
 TUNED = Path(__file__).with_name("tuned.json")
 
@@ -79,7 +79,8 @@ def saved() -> Any:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Tunes in the worlds that are asked for, and keeps what was chosen in the others."""
-    parser = argparse.ArgumentParser(prog="python -m tests.comparison.tune", description=__doc__)
+    prog = "python -m tests.studies.comparison.tune"
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     parser.add_argument("worlds", nargs="*", metavar="WORLD", help=", ".join(play.WORLDS))
     worlds = parser.parse_args(words).worlds or list(play.WORLDS)
     about = {"rounds": play.ROUNDS, "seeds": list(play.TUNING_SEEDS)}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbandit import Policy, build
 from tests.benchmarks.players import Ours, Player
-from tests.comparison.players import Bayesian, Coba, VowpalCosts
+from tests.studies.comparison.players import Bayesian, Coba, VowpalCosts
 
 Settings = Mapping[str, float]
 

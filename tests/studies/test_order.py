@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from tests.estimators.order_posterior import OrderPosterior, log_order, of_rewards, start
-from tests.estimators.order_worlds import NOISE, D, mean, played, ratio
+from tests.studies.order_posterior import OrderPosterior, log_order, of_rewards, start
+from tests.studies.order_worlds import NOISE, D, mean, played, ratio
 
 
 def test_the_probability_of_an_order() -> None:

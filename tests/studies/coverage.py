@@ -1,4 +1,4 @@
-"""`python -m tests.evaluation.coverage`: bias and coverage of every interval, over many logs.
+"""`python -m tests.studies.coverage`: bias and coverage of every interval, over many logs.
 
 Prints a Markdown table. Each row is a world, a logger and a number of decisions, and each column a
 measure and an estimator: the mean of the estimate less the truth, with its standard error, and how

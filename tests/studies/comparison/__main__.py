@@ -15,10 +15,10 @@ from fairbandit.files import written_aside
 from tests import support
 from tests.benchmarks.measure import threads
 from tests.benchmarks.players import MissingError
-from tests.comparison import play
-from tests.comparison.learners import LEARNERS
-from tests.comparison.report import REGRETS, Row, page
-from tests.comparison.tune import saved
+from tests.studies.comparison import play
+from tests.studies.comparison.learners import LEARNERS
+from tests.studies.comparison.report import REGRETS, Row, page
+from tests.studies.comparison.tune import saved
 
 PAGE = support.REPOSITORY / "docs" / "comparison.md"
 
@@ -27,7 +27,7 @@ BEGIN, END = "<!-- written by make compare -->\n", "<!-- end of what make compar
 
 def main(words: Sequence[str] | None = None) -> None:
     """Plays all worlds, prints the report and writes it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.comparison", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.studies.comparison", description=__doc__)
     parser.add_argument("--page", action="store_true", help=f"write into {PAGE.name}, too")
     parser.add_argument("--out", type=Path, default=Path("outputs/comparison.md"), metavar="FILE")
     given, tuned = parser.parse_args(words), saved()

@@ -1,4 +1,4 @@
-"""Order beside rewards, in worlds of four groups: `python -m tests.estimators.order_worlds`.
+"""Order beside rewards, in worlds of four groups: `python -m tests.studies.order_worlds`.
 
 A table of the fair regret of `order_greedy`, `order_scores` and greedy ridge regression after 3,000
 rounds, 20 runs each, in some four minutes.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # A sweep over two Ray nodes on loopback, one of which is killed midway: nothing is lost.
 #
-#   tests/ray_cluster.sh [PYTHON]     PYTHON has fairbandit[ray]; .venv/bin/python by default
+#   tests/torture/ray_cluster.sh [PYTHON]     PYTHON has fairbandit[ray]; .venv/bin/python by default
 #
 # Starts two nodes and stops only what it started, by process id.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 python=${1:-.venv/bin/python}
 bin=$(cd "$(dirname "$python")" && pwd)
 python=$bin/$(basename "$python")

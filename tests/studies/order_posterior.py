@@ -1,4 +1,4 @@
-"""What an order costs at the start: `python -m tests.estimators.order_posterior`, six minutes.
+"""What an order costs at the start: `python -m tests.studies.order_posterior`, six minutes.
 
 Learners that know the rewards and learners that know only their order in each group play by exact
 posteriors. Their difference is the price of the order, whatever the estimator.
@@ -20,7 +20,7 @@ from fairbandit.part import Problem
 from fairbandit.past import Outcomes
 from fairbandit.registry import create
 from fairbandit.streams import Streams
-from tests.estimators.order_worlds import FEATURES, NOISE, Array, D, G, mean
+from tests.studies.order_worlds import FEATURES, NOISE, Array, D, G, mean
 
 Learner = Callable[[Array, NDArray[np.int64], Array], Array]
 """θ, (B, d), from the contexts, groups and rewards of all picks, (B, n, …)."""

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests import support
-from tests.comparison import play
-from tests.comparison.__main__ import PAGE, compared, with_results
-from tests.comparison.learners import LEARNERS, PRODUCTS, SWITCH, Range
-from tests.comparison.report import Row, interval, page
-from tests.comparison.tune import SETTINGS, saved, tried
+from tests.studies.comparison import play
+from tests.studies.comparison.__main__ import PAGE, compared, with_results
+from tests.studies.comparison.learners import LEARNERS, PRODUCTS, SWITCH, Range
+from tests.studies.comparison.report import Row, interval, page
+from tests.studies.comparison.tune import SETTINGS, saved, tried
 
 OURS = [name for name, learner in LEARNERS.items() if learner.config]
 OTHERS = [name for name, learner in LEARNERS.items() if not learner.config]

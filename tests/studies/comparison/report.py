@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from fairbandit.version import VERSION
 from tests.benchmarks.players import Array
-from tests.comparison.learners import LEARNERS
+from tests.studies.comparison.learners import LEARNERS
 
 REGRETS = ("standard", "fair")
 
