@@ -16,13 +16,14 @@ from fairbandit.streams import Streams
 
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
 
-NEEDS = frozenset({"contexts", "rewards", "truth", "refresh", "bounds"})
+NEEDS = frozenset({"contexts", "rewards", "truth", "refresh", "bounds", "pool"})
 """The needs that a part may declare.
 
 contexts: the past contexts in the rank window, as `scored.past`. rewards: all past picks with their
 rewards, as `scored.outcomes` and as the outcomes that an estimator receives. truth: the truth of
 the problem, which is then not None. refresh: a `refresh` of the policy, since a fit takes long.
-bounds: bounds of the index, as `ranked.bounds`.
+bounds: bounds of the index, as `ranked.bounds`. pool: the other candidates of the pool, on which a
+rank's index of a candidate then depends; `rolling` cannot use such a rank.
 """
 
 

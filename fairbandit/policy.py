@@ -17,7 +17,7 @@ from fairbandit.part import NEEDS, Part, Problem
 from fairbandit.past import Knowledge, Outcomes, Past, State
 from fairbandit.ranks import Rank
 from fairbandit.scored import Ranked, Scored
-from fairbandit.selectors import Selection, Selector
+from fairbandit.selectors import Rolling, Selection, Selector
 from fairbandit.splits import Plan, Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 
@@ -45,8 +45,8 @@ class Policy:
         name: the name of the policy in results.
 
     Raises:
-        FairbanditError: a refresh out of range, a missing refresh if the estimator needs one, or an
-            unknown need.
+        FairbanditError: a refresh out of range, a missing refresh if the estimator needs one, an
+            unknown need, or a rank that needs the pool beside a selector that is rolling.
 
     Attributes:
         needs: the needs of all parts, a subset of `part.NEEDS`.
@@ -79,6 +79,11 @@ class Policy:
             raise FairbanditError(
                 f"{fitted_anew[0]} is fitted anew each time the reward model changes, and "
                 "needs policy.refresh, a number above 1 such as 1.2; got none"
+            )
+        if "pool" in rank.needs and isinstance(selector, Rolling):
+            raise FairbanditError(
+                f"{rank} compares a candidate with its whole pool, and {selector} decides before "
+                "the later candidates are seen; expected a rank that reads the past alone"
             )
         self._pick_readers = [part for part in parts if part.last_pick_read(LATE)]
         self._reward_readers = [part for part in parts if part.last_reward_read(LATE)]

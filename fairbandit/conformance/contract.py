@@ -189,6 +189,21 @@ def permutes(kind: str, spec: Spec) -> None:
         refuse(differ(before, after) & (pools[1] >= 0), fault, before=before, after=after)
 
 
+def ranks_alone(kind: str, spec: Spec) -> None:
+    """Gives a candidate its index whoever else is in the pool, or declares the need `pool`."""
+    ranked, policy = asked(kind, spec)
+    scored, index = ranked.scored, ranked.index.value
+    for k in range(0 if "pool" in policy.rank.needs else index.shape[2]):
+        pools = scored.contexts[:, :, k : k + 1], scored.groups[:, :, k : k + 1]
+        alone = policy.rank.index(Scored(policy.known, scored.plan, pools, scored.models)).value
+        fault = (
+            "the index depends on the other candidates of the pool, so that the rank cannot be "
+            'used where they come later: declare needs = {"pool"};'
+        )
+        among = index[:, :, k : k + 1]
+        refuse(differ(among, alone) & (pools[1] >= 0), fault, among=among, alone=alone)
+
+
 def monotone(kind: str, spec: Spec) -> None:
     """Within a group, a higher score never has a lower index."""
     ranked, _ = asked(kind, spec)

@@ -25,7 +25,10 @@ _OF_PARTS: list[Check] = [*_OF_ALL, contract.resumes, contract.online, contract.
 _CHECKS: dict[str, list[Check]] = {
     "split": [*_OF_PARTS, contract.splits_soundly],
     "estimator": [*_OF_PARTS, contract.models_soundly],
-    "rank": [*_OF_PARTS, contract.permutes, contract.monotone, contract.equals_tie],
+    "rank": [
+        *(*_OF_PARTS, contract.permutes, contract.ranks_alone),
+        *(contract.monotone, contract.equals_tie),
+    ],
     "selector": [*_OF_PARTS, contract.shortlists],
     "environment": [*_OF_ALL, contract.draws_soundly, contract.ranks_soundly],
     "metric": [*_OF_ALL, contract.resumes],

@@ -102,7 +102,7 @@ _LOOKS: Sequence[tuple[str, Dashes, str, str]] = (
     ("#dd7788", (0, (4, 2, 1, 2)), "<", "//"),
     ("#225533", (0, (2, 1)), ">", "\\\\"),
 )
-_OTHERS = _LOOKS[19:]
+_OTHERS = _LOOKS[22:]
 
 _GROUP_DASHES: tuple[Dashes, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
 

@@ -11,6 +11,7 @@ from fairbandit.metrics.groups import (
 from fairbandit.metrics.judge import REGRETS, FairRegret, Judge, Played, StandardRegret
 from fairbandit.metrics.merit import ExposureRegret, Merit, PreferenceViolations
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
+from fairbandit.metrics.rolling import RollingRegret
 
 __all__ = [
     "REDUCTIONS",
@@ -28,6 +29,7 @@ __all__ = [
     "PreferenceViolations",
     "PullShortfall",
     "Reduce",
+    "RollingRegret",
     "RunningReduction",
     "StandardRegret",
     "Welfare",

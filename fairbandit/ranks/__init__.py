@@ -4,6 +4,7 @@ from fairbandit.ranks.base import Rank
 from fairbandit.ranks.interval_cdf import IntervalCdf
 from fairbandit.ranks.noisy_rewards_cdf import NoisyRewardsCdf
 from fairbandit.ranks.paper import EmpiricalCdf, Identity, OracleCdf, RecentCdf
+from fairbandit.ranks.pooled_cdf import PooledCdf
 from fairbandit.ranks.shrunk_cdf import ShrunkCdf
 from fairbandit.ranks.smoothed_cdf import SmoothedCdf
 from fairbandit.ranks.tradeoff import Tradeoff
@@ -14,6 +15,7 @@ __all__ = [
     "IntervalCdf",
     "NoisyRewardsCdf",
     "OracleCdf",
+    "PooledCdf",
     "Rank",
     "RecentCdf",
     "ShrunkCdf",

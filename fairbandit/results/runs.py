@@ -108,13 +108,13 @@ class SavedRun:
     def picks(self) -> NDArray[np.int64]:
         """Returns the number of replicas that picked each group in each round, (T, G)."""
         tables = logs(self.folder, self.summary, ["round", "group"])
-        counts = np.zeros((self.summary["rounds"], len(self.groups)), np.int64)
+        counts = np.zeros((self.summary["rounds"], len(self.groups) + 1), np.int64)
         for table in tables:
             rounds, groups = (column.to_numpy() for column in table.columns)
-            np.add.at(counts, (rounds - 1, groups), 1)
+            np.add.at(counts, (rounds - 1, groups), 1)  # the last column is for no pick, −1
         if counts.sum(1).min() < self.summary["replicas"]:
             raise FairbanditError(f"{self.folder}: the round log lacks picks of some rounds")
-        return counts
+        return counts[:, :-1]
 
 
 def read(
@@ -148,9 +148,10 @@ def read(
         if any(np.fmax.reduce(np.abs(values), initial=0.0) > 1e100 for values in floats):
             raise ValueError("it holds numbers above 1e100, which overflow in figures")
         ends = {"replica": summary["replicas"] - 1, "group": len(summary["groups"]) - 1}
+        least = {"round": 1, "group": -1}  # group −1: a round without a pick
         for key, last in ({"round": summary["rounds"], **ends}).items():
             numbers = table[key].to_numpy() if key in table.column_names else np.array([last])
-            if not (numbers.min() >= (key == "round") and numbers.max() <= last):  # or NaN
+            if not (numbers.min() >= least.get(key, 0) and numbers.max() <= last):  # or NaN
                 raise ValueError(f"a number of a {key} is out of range for its run")
     return table
 

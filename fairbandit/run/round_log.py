@@ -39,7 +39,8 @@ class RoundLog:
 
     Each row is one pick, and rows are ordered by round, then by replica. With several picks from a
     pool, rows are then ordered by a further column `slot`, which counts from 0. Rows for empty
-    slots are left out, and the metrics of a round are in the row of slot 0 only.
+    slots are left out, and the metrics of a round are in the row of slot 0 only. A round without
+    any pick has this row, too, with the action and the group −1.
 
     A file is written as soon as its last round is known, so a run that continues from a checkpoint
     writes the same bytes as an uninterrupted run. `finish` writes the last file.
@@ -84,7 +85,8 @@ class RoundLog:
             others[-1],
             *(metrics[name] for name in self._others),
         ]
-        self._waiting.append([column.expand(picks.shape)[picks >= 0] for column in columns])
+        kept = (picks >= 0) | (slots == 0)
+        self._waiting.append([column.expand(picks.shape)[kept] for column in columns])
         if played.last % self._file_rounds == 0:
             self.finish()
 

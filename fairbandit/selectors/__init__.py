@@ -12,15 +12,19 @@ from fairbandit.selectors.exposure import Proportional
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
+from fairbandit.selectors.rolling import Course, Rolling, Secretary
 
 __all__ = [
     "Argmax",
     "Chain",
+    "Course",
     "EpsilonGreedy",
     "GroupChance",
     "GroupParity",
     "MinimumPull",
     "Proportional",
+    "Rolling",
+    "Secretary",
     "Selection",
     "Selector",
     "best",

@@ -1,0 +1,247 @@
+"""Rolling selection beside plain loops, all paths of small pools, and its optimum."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fairbandit import Engine, FairbanditError, Policy, build
+from fairbandit.building import build_policy
+from fairbandit.conformance import Scattered
+from fairbandit.maths.stopping import hazards, thresholds
+from fairbandit.metrics import RollingRegret
+from fairbandit.ranks import EmpiricalCdf
+from fairbandit.registry import create
+from fairbandit.run import state
+from fairbandit.scored import Scored
+from fairbandit.selectors import Rolling, Secretary
+from fairbandit.streams import Purpose
+from fairbandit.ties import Approximate
+from tests import literal, support
+from tests.notions.worlds import seen
+
+
+def values(j: int, k: int) -> float:
+    """V(j, k) as the issue of rolling decisions defines it: a plain recursion."""
+    if j == 0 or j >= k:
+        return min(j, k) / 2
+    return values(j, k - 1) + (1 - bar(j, k)) ** 2 / 2
+
+
+def bar(j: int, k: int) -> float:
+    return values(j, k - 1) - values(j - 1, k - 1)
+
+
+def by_thresholds(index: Any, tie: Any, here: list[int], m: int) -> list[int]:
+    """The rule as it is written: take if and only if the rank is at least c(j, k)."""
+    taken: list[int] = []
+    for at, place in enumerate(here):
+        j, k = m - len(taken), len(here) - at
+        if j and (j >= k or tie[place] >= bar(j, k)):
+            taken.append(place)
+    return taken
+
+
+def by_secretary(index: Any, tie: Any, here: list[int], m: int) -> list[int]:
+    """The first n/e are seen; the reference set loses its worst with each candidate taken."""
+    observed = int(len(here) / np.e)
+    floor = 2 * index - tie
+    reference = sorted((floor[place] for place in here[:observed]), reverse=True)[:m]
+    reference += [-np.inf] * (m - len(reference))
+    taken: list[int] = []
+    for at, place in enumerate(here):
+        j, k = m - len(taken), len(here) - at
+        if j and (j >= k or (at >= observed and tie[place] >= reference[j - 1])):
+            taken.append(place)
+    return taken
+
+
+def index_of(name: str, past: Any, pool: Any, groups: Any) -> tuple[Any, Any]:
+    """Index and its largest tie: ranks in the group or among all, or scores."""
+    theta = literal.ridge(past.X, past.r, 0.1)[1]
+    if name == "fair_rolling":
+        theta = theta + literal.injected(past.gamma, past.t - 1, 1e-8)
+    else:  # without noise scores tie within 1e-9 of their terms
+        pairs = [(x @ theta, 1e-9 * (np.abs(x) @ np.abs(theta))) for x in pool]
+    if name == "secretary":
+        score = np.array([value for value, _ in pairs])
+        return score, score + np.array([slack for _, slack in pairs])
+    old, members, index = past.pools.reshape(-1, pool.shape[1]), past.members.ravel(), []
+    for a, group in enumerate(groups):
+        own = old[members == group] if name == "fair_rolling" else old[members >= 0]
+        top = literal.scored(pool[a], theta)[1]
+        if name == "rolling_greedy":
+            top = pairs[a][0] + 2 * pairs[a][1]
+        index.append(np.mean(own @ theta <= top) if len(own) else past.unseen[a])
+    return np.array(index), np.array(index)
+
+
+RULES = {"fair_rolling": by_thresholds, "rolling_greedy": by_thresholds, "secretary": by_secretary}
+
+
+@pytest.mark.parametrize("picks", [1, 2])
+@pytest.mark.parametrize("name", RULES)
+def test_every_decision_is_that_of_a_plain_loop(name: str, picks: int) -> None:
+    """On census records of groups that come in any order, and in pools with empty places."""
+    for world in (support.census("census_ethnicity"), Scattered()):
+        rounds = 150
+        draws = support.draws(world, rounds, 0)
+        found = support.actions(build_policy(name), world, rounds, picks=picks)
+        made: list[list[int]] = []
+        for t in range(1, rounds + 1):
+            past = seen(draws, t, made, len(world.group_names))
+            pool, groups = draws.contexts[t - 1], draws.groups[t - 1]
+            here = np.flatnonzero(groups >= 0).tolist()
+            index = tie = np.full(len(pool), np.inf)  # until a reward comes, whoever comes is taken
+            if t > 1:
+                index, tie = index_of(name, past, pool, groups)
+            made.append(RULES[name](index, tie, here, picks) if t > 1 else here[:picks])
+        slots = found[0].view(rounds, picks).tolist()
+        assert [[a for a in row if a >= 0] for row in slots] == made
+
+
+@pytest.mark.parametrize("selector", [{"epsilon": 0.2}, {"count": "geometric", "candidates": 4}])
+def test_blocks_replicas_and_resumed_runs_decide_alike(selector: dict[str, Any]) -> None:
+    parts = {"split": "full", "estimator": "ridge", "rank": "empirical_cdf"}
+    chosen: Any = build({**parts, "selector": {"name": "rolling", **selector}})
+    for picks in (1, 3):
+        options: Any = {"rounds": 264, "seed": 0, "replicas": range(3), "picks": picks}
+        first, resumed = (Engine(chosen, Scattered(), **options) for _ in range(2))
+        head, tail = (part.actions.clone() for part in first.play())
+        single = support.actions(chosen, Scattered(), 60, [2], picks=picks, at_once=1)
+        assert torch.equal(head[2:3, :60], single)
+        first = Engine(chosen, Scattered(), **options)
+        next(first.play())
+        resumed.load_state(state.unpacked(state.packed(first.state())))
+        assert torch.equal(next(resumed.play()).actions, tail)
+        assert bool((head == -1).any()) == ("count" in selector)
+
+
+SELECTORS = [
+    {"name": "rolling"},
+    {"name": "rolling", "epsilon": 0.3},
+    {"name": "rolling", "epsilon": 0.6, "count": "uniform", "candidates": 8},
+    {"name": "secretary", "epsilon": 0.2, "share": 0.5},
+    {"name": "secretary", "count": [0.2, 0.3, 0.5]},
+]
+
+
+def pools(seed: int, n: int = 1) -> Any:
+    """n times a pool of seven places, of which one is empty."""
+    draws = np.random.default_rng(seed)
+    index = torch.from_numpy(draws.random((1, 1, 7))).expand(1, n, -1)
+    groups = torch.zeros(1, n, 7, dtype=torch.int64)
+    groups[..., draws.integers(7)] = -1
+    return support.ranked(index, groups)
+
+
+def literal_chance(spec: dict[str, Any], index: Any, at: int, j: int, n: int) -> float:
+    """The probability of taking candidate `at` of an index with j places left, of n in the pool."""
+    law = hazards(spec.get("count", "fixed"), spec.get("candidates", None if "count" in spec else n))
+    row = min(at, len(law) - 1)
+    expected, more = 1.0, 1.0
+    for h in law[row:]:
+        more *= h
+        expected += more
+    surely = sum(h > 0 for h in law[row:]) < j  # as many places as may come
+    c = float(thresholds(law, j).bars[row, j - 1])
+    if spec["name"] == "secretary":
+        every = float(thresholds(law, 1).expected[0])
+        observed = int(spec.get("share", 1 / np.e) * every)
+        c = np.inf if at < observed else ([*sorted(index[:observed])[::-1], *[-1] * j])[j - 1]
+    reached, epsilon = float(surely or index[at] >= c), spec.get("epsilon", 0.0)
+    return float((1 - epsilon) * reached + epsilon * min(1, j / expected))
+
+
+@pytest.mark.parametrize("spec", SELECTORS)
+@pytest.mark.parametrize("picks", [1, 2])
+def test_inclusion_is_the_sum_over_all_paths(spec: dict[str, Any], picks: int) -> None:
+    selector: Any = create("selector", spec)
+    for seed in range(4):
+        ranked = pools(seed)
+        here = ranked.present[0, 0].nonzero()[:, 0].tolist()
+        index, inclusion = ranked.index.value[0, 0, here].numpy(), np.zeros(7)
+        for path in product([0, 1], repeat=len(here)):
+            probability = 1.0
+            for at in range(len(here)):
+                j = picks - sum(path[:at])
+                chance = literal_chance(spec, index, at, j, len(here)) if j > 0 else 0.0
+                probability *= chance if path[at] else 1 - chance
+            inclusion[here] += probability * np.array(path)
+        np.testing.assert_allclose(selector._inclusion(ranked, picks)[0, 0], inclusion, atol=1e-12)
+
+
+def test_frequencies_of_100_000_draws() -> None:
+    """Each differs from its probability by more than five standard errors once in 10⁵ tests."""
+    rounds, picks = 100_000, 2
+    for spec in SELECTORS[1:4]:
+        selector: Any = create("selector", spec)
+        selection = selector.select(pools(1, rounds), picks)
+        pi = selection.inclusion[0, 0]
+        counts = torch.bincount(selection.actions.flatten() + 1, minlength=8)[1:]
+        error = (pi * (1 - pi) / rounds).sqrt()
+        assert bool(((counts / rounds - pi).abs() <= 5 * error + 1e-12).all())
+        assert bool((pi[pools(1).present[0, 0]] > 0).all())
+
+
+def test_a_prefix_of_the_candidates_has_the_same_course() -> None:
+    """What an agent needs, who sees one candidate after another."""
+    for spec in SELECTORS:
+        selector: Any = create("selector", spec)
+        law = (0.9, 0.8, 0.7, 0.6, 0.0)
+        ranked, draws = pools(3), torch.rand(1, 1, 7, dtype=torch.float64)
+        given = ranked.index, ranked.present, draws
+        whole = selector.course(*given, 2, law)
+        for k in range(8):
+            index = Approximate(ranked.index.value[..., :k], 0.0)
+            part = selector.course(index, ranked.present[..., :k], draws[..., :k], 2, law)
+            for one, other in zip(whole, part, strict=True):
+                assert torch.equal(one[..., :k], other)
+
+
+def test_true_ranks_reach_the_optimum() -> None:
+    """The mean of the regret is 0 within 3 standard errors; it fails by chance once in 370."""
+    parts = {"split": "full", "estimator": "oracle", "rank": "oracle_cdf", "selector": "rolling"}
+    chosen: Any = build(parts)
+    for picks in (1, 2, 3):
+        metrics = {"lost": RollingRegret()}
+        played = support.played(
+            chosen, support.environment(), 1500, 4, 7, picks=picks, metrics=metrics
+        )
+        lost = torch.cat([part.metrics["lost"] for part in played], 1)
+        assert abs(float(lost.mean())) < 3 * float(lost.std()) / lost.numel() ** 0.5
+
+
+class AgainstPool(EmpiricalCdf):
+    """Compares with the pool."""
+
+    needs = frozenset({"contexts", "pool"})
+
+    def _index(self, scored: Scored) -> Any:
+        return super()._share(scored) - scored.scores.value.mean(2, keepdim=True)
+
+
+def test_a_rank_that_needs_the_pool_is_refused() -> None:
+    parts = support.policy("fair_greedy").parts
+    with pytest.raises(FairbanditError, match=r"compares a candidate with its whole pool"):
+        Policy(**{**parts, "rank": AgainstPool(), "selector": Secretary()})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "given", [{"epsilon": 1.5}, {"count": "geometric"}, {"candidates": 0}, {"share": 2.0}]
+)
+def test_other_parameters_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(FairbanditError, match="from 0 to 1|expected count="):
+        (Secretary if "share" in given else Rolling)(**given)
+
+
+def test_draws_belong_to_candidates() -> None:
+    """Two rounds in a block, or in turn, have the same draws of exploration."""
+    selector = Rolling(epsilon=1.0)
+    both = pools(0, 2)
+    assert both.scored.draws(Purpose.ORDER).shape == (1, 2, 7)
+    assert selector.select(both, 3).actions.shape == (1, 2, 3)
