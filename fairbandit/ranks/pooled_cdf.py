@@ -31,4 +31,3 @@ class PooledCdf(Rank):
         values = scored.scores.greatest_tie[..., None].expand(b, n, k, len(groups))
         below = every.count_le(values.flatten(2)).unflatten(2, (k, -1)).sum(3)
         return scored.drawn_where(total == 0, below / total)
-

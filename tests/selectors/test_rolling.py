@@ -26,7 +26,7 @@ from tests.notions.worlds import seen
 
 
 def values(j: int, k: int) -> float:
-    """V(j, k) as the issue of rolling decisions defines it: a plain recursion."""
+    """V(j, k) by its recursion."""
     if j == 0 or j >= k:
         return min(j, k) / 2
     return values(j, k - 1) + (1 - bar(j, k)) ** 2 / 2
@@ -121,7 +121,7 @@ def test_blocks_replicas_and_resumed_runs_decide_alike(selector: dict[str, Any])
         assert bool((head == -1).any()) == ("count" in selector)
 
 
-SELECTORS = [
+SELECTORS: list[dict[str, Any]] = [
     {"name": "rolling"},
     {"name": "rolling", "epsilon": 0.3},
     {"name": "rolling", "epsilon": 0.6, "count": "uniform", "candidates": 8},
@@ -140,8 +140,9 @@ def pools(seed: int, n: int = 1) -> Any:
 
 
 def literal_chance(spec: dict[str, Any], index: Any, at: int, j: int, n: int) -> float:
-    """The probability of taking candidate `at` of an index with j places left, of n in the pool."""
-    law = hazards(spec.get("count", "fixed"), spec.get("candidates", None if "count" in spec else n))
+    """The probability of taking candidate `at` of a pool of n with j places left."""
+    count = spec.get("count", "fixed")
+    law = hazards(count, spec.get("candidates", n if count == "fixed" else None))
     row = min(at, len(law) - 1)
     expected, more = 1.0, 1.0
     for h in law[row:]:
@@ -235,7 +236,7 @@ def test_a_rank_that_needs_the_pool_is_refused() -> None:
     "given", [{"epsilon": 1.5}, {"count": "geometric"}, {"candidates": 0}, {"share": 2.0}]
 )
 def test_other_parameters_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(FairbanditError, match="from 0 to 1|expected count="):
+    with pytest.raises(FairbanditError, match=r"from 0 to 1|expected count="):
         (Secretary if "share" in given else Rolling)(**given)
 
 
