@@ -50,7 +50,7 @@ class Thresholds(NamedTuple):
 
 
 def hazards(count: str | Sequence[float], candidates: int | None) -> tuple[float, ...]:
-    """The probabilities h₁, h₂, … that another candidate comes; the last one is repeated for ever.
+    """The probabilities h₁, h₂, … that another candidate comes; the last is repeated for ever.
 
     Args:
         count: the law of the number of candidates, which is at least 1: `fixed`, which is the

@@ -1,4 +1,4 @@
-"""The regret against the best rule that sees candidates one at a time."""
+"""The regret against the best rule that sees candidates in turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RollingRegret(Metric):
     """The loss against the best rule for candidates who come one at a time: V(m, n) − Σ ranks.
 
     V(m, n) is the largest expected sum of ranks of m picks among n candidates whose true ranks are
-    independent and uniform, each of whom is taken or let go before the next one is seen; see
+    independent and uniform, and which are taken or let go in the order of their arrival; see
     `fairbandit.maths.stopping`. The sum is of the picks' true relative ranks. The value is 0 on
     average for `rolling` under the true ranks, and may be negative in a round. If the number n is
     not known to the policy beforehand, the regret includes the price of that. `fair_regret`

@@ -1,4 +1,4 @@
-"""Candidates who come one at a time: each is taken or let go before the next one is seen."""
+"""Selection of candidates in turn: each is taken or let go before the next is seen."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Rolling(Selector):
 
     With `epsilon` ε > 0, a candidate is taken with the probability (1 − ε)·1{index ≥ c(j, i)} +
     ε·min(1, j/n), where n is the number of candidates expected from i on. The part of ε alone is
-    simple random sampling. The inclusion probability of a candidate is the sum over j of this
-    probability times that of j places being left, which follows from a recursion over the places.
+    simple random sampling. The inclusion probability of a candidate is Σ_j P(j places are left when
+    it comes)·P(it is taken | j), by a recursion over the places.
 
     Args:
         count: the law of the number of candidates: `fixed`, `uniform`, `geometric`, or a list of
@@ -120,8 +120,8 @@ class Rolling(Selector):
             present: whether each place holds a candidate, (B, N, K) bool.
             draws: a uniform number in [0, 1) for each candidate, (B, N, K); None for ε = 0.
             picks: m, the number of places to fill.
-            law: the law of the number of candidates, as `hazards` returns it; None is that of this
-                selector.
+            law: the law of the number of candidates, as `hazards` returns it; None takes the law
+                of this selector.
         """
         known = law is None and self.count == "fixed" and self.candidates is None
         if law is None:
@@ -172,10 +172,9 @@ class Secretary(Rolling):
 
     The first r = ⌊share·n⌋ of n expected candidates are let go. After them, with j places left, a
     candidate is taken if and only if its index is at least the j-th greatest of the first r, or if
-    the places left are enough for all who may come. For one place and share = 1/e, this is the
-    rule that finds the best candidate with probability about 1/e, whatever the law of the index;
-    for m places it is the optimistic algorithm of Babaioff et al. The other parameters, and what
-    they have in common, are described in `Rolling`.
+    the places left are enough for all who may come. For one place and share = 1/e, the rule finds
+    the best candidate with probability about 1/e for every continuous law of the index; for m
+    places it is the optimistic algorithm of Babaioff et al. `Rolling` describes the rest.
 
     Args:
         share: the share of the candidates that are observed, from 0 to 1.
