@@ -203,7 +203,7 @@ class Agent(Committing):
         Raises:
             FairbanditError: a log without contexts, or an argument that `Agent` refuses.
         """
-        if log.contexts is None:
+        if log.candidates.contexts is None:
             raise FairbanditError("an agent cannot learn from a log without contexts")
         policy = policy if isinstance(policy, Policy) else build_policy(policy)
         if "log" in options:

@@ -15,6 +15,7 @@ from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import Codes, coded
+from fairbandit.logs.log import pieces
 from fairbandit.maths.checks import shown, typed
 from fairbandit.past import Outcomes
 from fairbandit.streams import CHUNK_ROUNDS
@@ -218,8 +219,7 @@ def log(
                 f" got {len(names)} labels and action {place}"
             )
     places, given = places.astype(np.int64), given.astype(np.float64)
-    for low in range(0, n, PIECE):
-        piece = slice(low, low + PIECE)
+    for piece in pieces(np.array([len(rows) for rows in pools], np.int64), PIECE):
         yield pools[piece], list(chain(*labels[piece])), places[piece], given[piece]
 
 

@@ -15,17 +15,14 @@ from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
 from fairbandit.labels import coded, normal
 from fairbandit.logs import Floats, Ints, Log
+from fairbandit.logs.log import PIECE, pieces
 from fairbandit.logs.schema import pick_hashes, pool_key
 from fairbandit.past import Knowledge, Outcomes
 from fairbandit.policy import Policy
-from fairbandit.streams import CHUNK_ROUNDS
 
 UNUSUAL, LARGE = 1e3, 1e6
 """Outcomes with a context above UNUSUAL are tried before they are added; above LARGE, together with
 waiting outcomes too. Estimators that refit are tried only above LARGE, with all outcomes."""
-
-PIECE = 4 * CHUNK_ROUNDS
-"""The number of pools processed at once."""
 
 
 def tell_checked(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
@@ -60,17 +57,18 @@ def tell_checked(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowle
 def after_log(policy: Policy, now: Now, log: Log) -> Now:
     """Returns the agent's state after the decisions of a log that numbers the groups like it."""
     known = now.known
-    for low in range(0, len(log), PIECE):
-        piece = log[low : low + PIECE]
-        assert piece.contexts is not None
-        first = known.past.rounds + 1
-        x, g = torch.from_numpy(piece.contexts)[None], torch.from_numpy(piece.groups)[None]
+    for cut in pieces(log.sizes, PIECE):
+        piece, first = log[cut], known.past.rounds + 1
+        flat = piece.candidates
+        assert flat.contexts is not None
+        padded = piece.padded(flat.contexts, 0.0), piece.groups
+        x, g = (torch.from_numpy(values)[None] for values in padded)
         known = known._replace(past=known.past.with_pools(x, g))
-        groups = np.where(piece.picks >= 0, piece.at_picks(piece.groups), -1)
+        groups = np.where(piece.picks >= 0, piece.at_picks(flat.groups), -1)
         rewarded = ~np.isnan(piece.rewards)
         if rewarded.any():
             rounds = torch.from_numpy(np.nonzero(rewarded)[0] + first)
-            contexts = piece.at_picks(piece.contexts)
+            contexts = piece.at_picks(flat.contexts)
             parts = (part[rewarded] for part in (contexts, groups, piece.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
             known = tell_checked(policy, known, outcomes)
@@ -108,10 +106,10 @@ def probabilities_of(
     """Returns the candidates' probabilities in n pools, (n, K), as if each pool came next."""
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
     first = known.past.rounds + 1
-    pieces = [slice(low, low + PIECE) for low in range(0, len(groups), PIECE)]
+    cuts = [slice(low, low + PIECE) for low in range(0, len(groups), PIECE)]
     inclusion = [torch.zeros_like(x[:, :0, :, 0])] + [
         policy.propose(known, first, (x[:, at], g[:, at]), picks, frozen=True).inclusion
-        for at in pieces
+        for at in cuts
     ]
     return torch.cat(inclusion, 1)[0].numpy()
 

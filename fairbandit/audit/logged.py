@@ -54,11 +54,11 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
     if not len(log):
         raise FairbanditError("the log is empty; an audit needs at least one decision")
     attributes, rows = _attributes(log), []
-    scores = None if log.scores is None else np.where(log.groups >= 0, log.scores, np.nan)
+    scores = log.candidates.scores
     for attribute, (groups, labels) in attributes.items():
         for group, label in enumerate(labels):
             here = groups == group
-            received, selected = here.sum(1), (here & log.picked).sum(1)
+            received, selected = log.sums(here), log.sums(here & log.picked)
             rates = selection_rate(received, selected, level)
             rows.append([attribute, label, received.sum(), selected.sum(), *rates])
             if scores is not None:
@@ -67,7 +67,7 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
     columns = ["attribute", "group", "received", "selected", "rate", "low", "high", "scoring_rate"]
     table = compared(pd.DataFrame(rows, columns=columns[: len(rows[0])]), ["attribute"])
     wealths: dict[str, dict[str, Floats]] = {}
-    if log.contexts is not None and log.missing < 1:
+    if log.candidates.contexts is not None and log.missing < 1:
         wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
     if epsilon is not None:
         wealths["parity"] = {key: disparity(log, *by, epsilon) for key, by in attributes.items()}
@@ -80,13 +80,12 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
 
 
 def _attributes(log: Log) -> dict[str, tuple[Ints, tuple[str, ...]]]:
-    """Returns the codes, (n, K), and labels of groups for each attribute and pair of attributes."""
+    """Returns the codes, (R,), and labels of groups for each attribute and pair of attributes."""
     if not log.attributes:
-        return {"group": (log.groups, tuple(map(str, log.labels)))}
+        return {"group": (log.candidates.groups, tuple(map(str, log.labels)))}
     coded = dict(log.attributes)
     for (left, (groups, labels)), (right, (others, names)) in combinations(coded.items(), 2):
-        both = np.where(groups >= 0, groups * len(names) + others, -1)
-        present = np.unique(both[both >= 0])
+        present, both = np.unique(groups * len(names) + others, return_inverse=True)
         pairs = tuple(f"{labels[i // len(names)]} × {names[i % len(names)]}" for i in present)
-        coded[f"{left} × {right}"] = np.where(both >= 0, np.searchsorted(present, both), -1), pairs
+        coded[f"{left} × {right}"] = both, pairs
     return coded

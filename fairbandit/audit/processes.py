@@ -69,22 +69,25 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
 
     Args:
         log: n decisions with contexts, in the order in which they were made.
-        groups, labels: each candidate's group, (n, K), −1 for none; the names of the G groups.
+        groups, labels: each candidate's group, (R,); the names of the G groups.
         seed: the seed of the order within pools, and of the choices among ties.
     """
-    assert log.contexts is not None
+    x, edges = log.candidates.contexts, np.append(log.starts, len(log.decisions))
+    assert x is not None
     n, largest = len(log), np.full((len(labels), len(log)), -np.inf)
     for first in FIRST:
         freezes = [first << i for i in range(n.bit_length()) if first << i < n]
         scores = np.zeros(groups.shape)
         for start, stop in zip(freezes, [*freezes[1:], n], strict=False):
-            scores[start:stop] = RewardFit(log[:start]).scores(log.contexts[start:stop])
+            own = slice(edges[start], edges[stop])
+            scores[own] = RewardFit(log[:start]).scores(x[own])
         for group, label in enumerate(labels):
-            rows, places = np.nonzero((groups == group) & (np.arange(n) >= first)[:, None])
+            here = (groups == group) & (log.decisions >= first)
+            rows = log.decisions[here]
             # drawn per candidate, so that later decisions do not change earlier wealth
             draws = np.random.default_rng([seed, first, *str(label).encode()])
             order, ties = draws.random((len(rows), 2)).T
-            values = scores[rows, places][np.lexsort((order, rows))]
+            values = scores[here][np.lexsort((order, rows))]
             cuts = np.searchsorted(rows, freezes[1:])
             pieces = zip(np.split(values, cuts), np.split(ties, cuts), strict=True)
             ranks = np.concatenate([sequential_ranks(*piece) for piece in pieces])
@@ -123,11 +126,11 @@ def disparity(log: Log, groups: Ints, labels: Sequence[Hashable], epsilon: float
     than are picked. The hypothesis is that E[D | past] ∈ [−ε, ε] at each decision with a choice.
     Bets have the factors 1 + λ(±D − ε), and skip other decisions. For the arguments, see `drift`.
     """
-    size, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
+    size, picks = log.sizes, (log.picks >= 0).sum(1)
     result, bets = np.zeros((len(labels), len(log))), FRACTIONS / (1 + epsilon)
     for group in range(len(labels)):
-        share = (groups == group).sum(1) / size
-        difference = ((groups == group) & log.picked).sum(1) / picks - share
+        share = log.sums(groups == group) / size
+        difference = log.sums((groups == group) & log.picked) / picks - share
         bet = (share > 0) & (share < 1) & (picks < size)
         by_bet = wealth(1 + np.outer(difference[bet], bets) - epsilon * np.abs(bets))
         result[group] = by_bet[bet.cumsum()]

@@ -95,7 +95,7 @@ def report_log(
     files = sorted(source.iterdir()) if source and source.is_dir() else [source]
     facts = {
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
-        "candidates, selected": f"{(log.groups >= 0).sum():,}, {(log.picks >= 0).sum():,}",
+        "candidates, selected": f"{log.sizes.sum():,}, {(log.picks >= 0).sum():,}",
         "known rewards": f"{1 - log.missing:.1%}",
         f"fairbandit {VERSION}": ", ".join(f"{key}={value}" for key, value in options.items()),
         **{f"SHA-256 of {file.name}": sha256(file) for file in files if file and file.is_file()},

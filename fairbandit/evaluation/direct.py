@@ -26,10 +26,10 @@ from fairbandit.logs import Floats, Ints, Log
 
 
 def contexts_of(log: Log) -> Floats:
-    """Returns the contexts of a log; raises a `FairbanditError` if the log leaves them out."""
-    if log.contexts is None:
+    """Returns the candidates' contexts, (R, d); raises a `FairbanditError` if there are none."""
+    if (contexts := log.candidates.contexts) is None:
         raise FairbanditError("the log leaves out the contexts, which every policy needs")
-    return log.contexts
+    return contexts
 
 
 class RewardFit:
@@ -70,7 +70,7 @@ def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
 
 def unspanned(log: Log) -> int:
     """Counts the dimensions of the candidates' contexts that picks with a reward do not span."""
-    candidates = contexts_of(log)[log.groups >= 0]
+    candidates = contexts_of(log)
     scale, ranks = candidates.std(0), []
     scale[scale <= 1e-12 * np.abs(candidates).max(0, initial=0.0)] = np.inf
     for x in (candidates, _known_picks(log)[0]):
@@ -99,7 +99,7 @@ def direct_values(
 
     Args:
         log: n decisions with contexts.
-        policies: the probabilities π of P policies, (P, n, K).
+        policies: the probabilities π of P policies, (P, R).
         seed: the seed of the bootstrap.
         repetitions: the number R of repetitions.
 
@@ -107,13 +107,12 @@ def direct_values(
         The means over decisions, (1 + R, 1 + 2P), of the log first: the m largest estimated ranks
         of a pool, then the policies' rewards and their ranks, each divided by m.
     """
-    n, present, slots = len(log), log.groups >= 0, (log.picks >= 0).sum(1)
-    among = np.arange(present.shape[1]) < slots[:, None]
-    x, groups, decision = contexts_of(log)[present], log.groups[present], np.nonzero(present)[0]
+    n, x, groups, decision = len(log), contexts_of(log), log.candidates.groups, log.decisions
+    slots = (log.picks >= 0).sum(1)
+    among = np.arange(len(x)) - log.starts[decision] < slots[decision]  # in order of rank
     members = [np.flatnonzero(groups == group) for group in range(len(log.labels))]
-    chances = np.array([(pi / slots[:, None])[present] for pi in policies])
-    draws, values = np.random.default_rng(seed), []
-    ranks, table = np.zeros(len(x)), np.full(present.shape, -np.inf)
+    chances, best_chances = np.asarray(policies) / slots[decision], (among / slots[decision])[among]
+    draws, values, ranks = np.random.default_rng(seed), [], np.zeros(len(x))
     for repetition in range(1 + repetitions):
         counts = np.ones(n)
         if repetition:
@@ -122,7 +121,7 @@ def direct_values(
         for rows in members:
             below = weight_below(scores[rows], weights[rows])
             ranks[rows] = below / max(float(weights[rows].sum()), 1.0)
-        table[present] = ranks
-        best = counts @ (np.where(among, -np.sort(-table, axis=1), 0.0).sum(1) / slots)
+        largest = ranks[(2 * decision - ranks).argsort()[among]]  # ranks are from 0 to 1
+        best = (best_chances * weights[among]) @ largest
         values.append([best, *chances @ (weights * scores), *chances @ (weights * ranks)])
     return np.array(values) / n

@@ -70,6 +70,11 @@ def checked_level(level: Any) -> float:
     return value
 
 
+def uniform(log: Log) -> Floats:
+    """Returns the probability of each candidate if picks are uniform, (R,)."""
+    return np.asarray(((log.picks >= 0).sum(1) / log.sizes)[log.decisions])
+
+
 def weighted_picks(
     log: Log, chances: Floats
 ) -> tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints]:
@@ -84,7 +89,7 @@ def weighted_picks(
     references = np.where(filled, 1 / log.propensities, 0.0)
     known = np.asarray(~np.isnan(rewards + references).any(axis=1))
     weights = log.at_picks(chances) * references * (filled.shape[1] / filled.sum(1, keepdims=True))
-    groups = log.at_picks(log.groups)
+    groups = log.at_picks(log.candidates.groups)
     return known, weights[known], rewards[known], references[known], groups[known]
 
 
@@ -123,17 +128,18 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
-        """Returns the sums of decisions, from the probabilities π and the scores q, (n, K)."""
-        here, picks, p = log.groups >= 0, (log.picks >= 0).sum(1), log.probabilities
-        alike, unit = here * (picks / here.sum(1))[:, None], rounding_unit(log.propensities)
+        """Returns the sums of decisions, from the probabilities π and the scores q, (R,)."""
+        groups, _, logged, _ = log.candidates
+        p, picks, alike = logged, (log.picks >= 0).sum(1), uniform(log)
+        unit = rounding_unit(log.propensities)
         off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]
         if p is None and off.max(initial=0.0) <= unit + 1e-12:
             p = alike  # the picks are consistent with it
         if p is not None:
-            alike = (p > 0) * (picks / (p > 0).sum(1))[:, None]
+            alike = (p > 0) * (picks / log.sums(p > 0))[log.decisions]
         known, weights, rewards, references, _ = weighted_picks(log, chances)
         _, even, *_ = weighted_picks(log, alike)
-        expected = (chances * scores).sum(1)[known] / picks[known]
+        expected = log.sums(chances * scores)[known] / picks[known]
         with np.errstate(all="ignore"):
             robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
             four = np.stack([(weights * rewards).mean(1), weights.mean(1), robust, even.mean(1)])
@@ -144,17 +150,18 @@ class Sums(NamedTuple):
         rounding = min(unit * float((even * references).mean() if even.size else 0), MOST_ROUNDED)
         wealth = list[Floats]()
         for pi, weight in ((chances, four[1]), (alike, four[3])):
-            bound = np.full(len(here), math.inf)
+            bound = np.full(len(log), math.inf)
             if p is not None:
-                bound = (np.where(p > 0, pi, 0.0) / np.where(p > 0, p, 1.0)).max(1, initial=1.0)
+                ratios = np.where(p > 0, pi, 0.0) / np.where(p > 0, p, 1.0)
+                bound = np.maximum.reduceat(ratios.clip(min=1.0), log.starts)
             for bet in (weight - 1 - rounding, (1 - weight - rounding) / bound[known]):
                 wealth.append(np.log1p(STAKES[:, None] * bet).sum(1))
         extremes = (weights, log.rewards, -log.rewards)
         largest = [np.fmax.reduce(part, axis=None, initial=-math.inf) for part in extremes]
-        groups, size, unsupported, refused = log.groups[here], len(log.labels), math.nan, ""
-        counts = np.bincount(groups, chances[here], size), np.bincount(groups, minlength=size)
-        if log.probabilities is not None:
-            unsupported = float(chances[log.probabilities <= 0].sum())
+        size, unsupported, refused = len(log.labels), math.nan, ""
+        counts = np.bincount(groups, chances, size), np.bincount(groups, minlength=size)
+        if logged is not None:
+            unsupported = float(chances[logged <= 0].sum())
         if np.isnan(log.propensities[:, 0]).any():
             refused = "the log lacks propensities"
         if log.draws_models:
@@ -272,16 +279,16 @@ class Sums(NamedTuple):
 
 def _balance(log: Log, p: Floats | None, unit: float) -> Floats:
     """Returns `Sums.balance` for the probabilities p, which may be wrong by a rounding unit."""
-    if p is None or log.contexts is None:
+    if p is None or (x := log.candidates.contexts) is None:
         return np.zeros((3, 0))
-    k = p.sum(1)[:, None, None]
-    centred = log.contexts - np.einsum("nk,nkd->nd", p, log.contexts)[:, None] / k
-    sizes = np.abs(centred * (log.groups >= 0)[..., None])
-    difference = np.where(log.picked[..., None], centred, 0.0).sum((0, 1))
-    rounding = unit * sizes.sum((0, 1)) + 1e-9 * np.abs(log.contexts).sum((0, 1))
+    k = log.sums(p)[:, None]
+    centred = x - (log.sums(p[:, None] * x) / k)[log.decisions]
+    sizes, k = np.abs(centred), k[log.decisions]
+    difference = centred[log.picked].sum(0)
+    rounding = unit * sizes.sum(0) + 1e-9 * np.abs(x).sum(0)
     rounded = (np.abs(difference) - rounding).clip(min=0) * np.sign(difference)
-    squares = (k[..., 0] * np.einsum("nk,nkd->nd", p, sizes**2)).sum(0)
-    return np.array([rounded, squares, 2 * (k * sizes).max((0, 1), initial=0.0)])
+    squares = (k * p[:, None] * sizes**2).sum(0)
+    return np.array([rounded, squares, 2 * (k * sizes).max(0, initial=0.0)])
 
 
 def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:

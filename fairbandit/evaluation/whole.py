@@ -15,8 +15,17 @@ from fairbandit.agent.inputs import number, whole
 from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import RewardFit, contexts_of, direct_values, unspanned
-from fairbandit.evaluation.sums import Estimate, Sums, checked_level, merged, student, win
+from fairbandit.evaluation.sums import (
+    Estimate,
+    Sums,
+    checked_level,
+    merged,
+    student,
+    uniform,
+    win,
+)
 from fairbandit.logs import Floats, Ints, Log, read_pieces
+from fairbandit.logs.log import PIECE, pieces
 from fairbandit.policy import Policy
 
 if TYPE_CHECKING:
@@ -108,7 +117,7 @@ def evaluate(
     judged = log[np.concatenate([rows for _, rows in divided])]
     if np.isnan(judged.rewards).all():
         raise FairbanditError("none of the decisions that judge has a reward")
-    chances, scores = (np.concatenate(arrays, axis=-2) for arrays in zip(*decided, strict=True))
+    chances, scores = (np.concatenate(arrays, axis=-1) for arrays in zip(*decided, strict=True))
     if all(isinstance(judge, Agent) for judge in judges.values()):
         parts, decided = [judged], [(chances, scores)]  # agents are the same in all parts
     direct = [
@@ -116,9 +125,7 @@ def evaluate(
         for fold, (part, (own, _)) in enumerate(zip(parts, decided, strict=True))
     ]
     best, *means = np.average(direct, axis=0, weights=[len(part) for part in parts]).T
-    present = judged.groups >= 0
-    uniform = present * ((judged.picks >= 0).sum(1) / present.sum(1))[:, None]
-    refusal = Sums.of(judged, uniform, scores).refusal  # `win` compares with random candidates
+    refusal = Sums.of(judged, uniform(judged), scores).refusal  # `win` compares with these
     sums, further = dict[str, Sums](), {name: list[Estimate]() for name in judges}
     for name, own, reward, rank in zip(judges, chances, means, means[len(judges) :], strict=False):
         sums[name] = Sums.of(judged, own, scores)
@@ -187,17 +194,20 @@ class Frozen:
             self._agents[name] = agent
 
     def decided(self, log: Log) -> tuple[Floats, Floats]:
-        """Returns the probabilities of n decisions under P policies, (P, n, K), and m̂, (n, K)."""
+        """Returns the probabilities of R candidates under P policies, (P, R), and m̂, (R,)."""
         contexts = contexts_of(log)
         list(self._schema.check_log(log.schema, log.pick_hashes[:0], "the log that trained"))
         for name, agent in self._agents.items():
             list(agent.schema.check_log(log.schema, log.pick_hashes, name))
-        chances, picks = np.empty((len(self._agents), *log.groups.shape)), (log.picks >= 0).sum(1)
+        chances, picks = np.empty((len(self._agents), len(contexts))), (log.picks >= 0).sum(1)
         for m in np.unique(picks).tolist():
-            rows = picks == m
-            pools = contexts[rows], log.groups[rows], log.labels, m
+            rows = log[picks == m]
+            some = [rows[cut] for cut in pieces(rows.sizes, PIECE)]
+            pools = [(part.padded(contexts_of(part), 0.0), part.groups) for part in some]
             for own, agent in zip(chances, self._agents.values(), strict=True):
-                own[rows] = agent.probabilities(*pools)
+                own[(picks == m)[log.decisions]] = np.concatenate(
+                    [agent.probabilities(x, g, log.labels, m)[g >= 0] for x, g in pools]
+                )
         return chances, self._model.scores(contexts)
 
     def sums(self, log: Log) -> dict[str, Sums]:
@@ -291,7 +301,7 @@ def _unbiased(measure: str, values: Floats, n: int, level: float) -> Estimate:
 
 def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
     """Yields notes that a reader of the numbers needs."""
-    sizes, picks = (log.groups >= 0).sum(1), (log.picks >= 0).sum(1)
+    sizes, picks = log.sizes, (log.picks >= 0).sum(1)
     # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
     independent = float((1 - (picks + 1) / (2 * (sizes + 1))).mean())
     yield (

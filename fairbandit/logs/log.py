@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, written_aside
 from fairbandit.labels import normal
 from fairbandit.logs.schema import Schema, pick_hashes, pool_key, unnamed
+from fairbandit.streams import CHUNK_ROUNDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,9 +27,46 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+PIECE = 4 * CHUNK_ROUNDS
+"""The largest number of decisions that are padded together."""
+
+ROOM = 1 << 15
+"""The number of places that a padded array may have in addition to twice its candidates."""
+
+
+def pieces(sizes: Ints, most: int, first: int = 0) -> Iterator[slice]:
+    """Cuts pools of given sizes into consecutive pieces of at most `most` pools.
+
+    Pieces are halved until padding them to their largest pools leaves few empty places.
+
+    >>> [(cut.start, cut.stop) for cut in pieces(np.array([2, 2, 2, 90_000]), 1024)]
+    [(0, 2), (2, 4)]
+    """
+    n = len(sizes)
+    if n > most or n * sizes.max(initial=0) > 2 * sizes.sum() + ROOM:
+        step = most if n > most else (n + 1) // 2
+        for low in range(0, n, step):
+            yield from pieces(sizes[low : low + step], most, first + low)
+    elif n:
+        yield slice(first, first + n)
+
+
+class Candidates(NamedTuple):
+    """The values of all R candidates, one pool after another: (R,), and contexts (R, d)."""
+
+    groups: Ints
+    contexts: Floats | None
+    probabilities: Floats | None
+    scores: Floats | None
+
+
 @dataclass(frozen=True, eq=False)
 class Log:
     """n decisions, each of m picks from a pool of at most K candidates with d features.
+
+    Values of candidates are stored as rows (`candidates`), so that one large pool costs no more
+    than its own rows. `groups`, `contexts`, `probabilities` and `scores` may be given as arrays
+    padded to the largest pool, and are padded anew each time they are read.
 
     Attributes:
         groups: the number of each candidate's group, (n, K); −1 for an empty place.
@@ -49,6 +87,10 @@ class Log:
         encoder: the encoder of the features, if a table was read.
         reward: the name of the reward, or None.
         notes: the notices of reading, for example on lines that are left out.
+        sizes: the number of candidates of each decision, (n,); known from padded `groups`.
+
+    Raises:
+        FairbanditError: a pool without candidates, or with an empty place before a candidate.
     """
 
     groups: Ints
@@ -67,16 +109,51 @@ class Log:
     encoder: Encoder | None = None
     reward: str | None = None
     notes: tuple[str, ...] = ()
+    sizes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        given = vars(self)
+        if given["groups"].ndim == 1:
+            return
+        present = given["groups"] >= 0
+        given["sizes"] = present.sum(1)
+        if not self.sizes.all() or (present[:, 1:] > present[:, :-1]).any():
+            raise FairbanditError(
+                "groups: each pool needs a candidate, and its empty places must come last"
+            )
+        for name in Candidates._fields:
+            given[name] = None if given[name] is None else given[name][present]
 
     def __len__(self) -> int:
-        return len(self.groups)
+        return len(self.sizes)
 
     def __getitem__(self, rows: Any) -> Log:
         """Returns some decisions: a slice, places or truth values."""
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
-        values["names"] = np.asarray(self.names)
+        sizes, starts = self.sizes[rows], self.starts[rows]
+        some = np.repeat(starts - sizes.cumsum() + sizes, sizes) + np.arange(sizes.sum())
+        values = {**vars(self.replaced()), "names": np.asarray(self.names)}
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-        return replace(self, **{name: array[rows] for name, array in arrays.items()})
+        places = {name: some if name in Candidates._fields else rows for name in arrays}
+        return self.replaced(**{name: arrays[name][at] for name, at in places.items()})
+
+    def replaced(self, **changes: Any) -> Log:
+        """Returns the log with other values of some attributes; values of candidates as rows."""
+        return Log(**{**{part.name: vars(self)[part.name] for part in fields(self)}, **changes})
+
+    @property
+    def candidates(self) -> Candidates:
+        """The values of all candidates, one pool after another."""
+        return Candidates(*(vars(self)[name] for name in Candidates._fields))
+
+    @cached_property
+    def starts(self) -> Ints:
+        """The row of each pool's first candidate, (n,)."""
+        return np.asarray(self.sizes.cumsum() - self.sizes)
+
+    @cached_property
+    def decisions(self) -> Ints:
+        """The decision of each candidate, (R,)."""
+        return np.repeat(np.arange(len(self)), self.sizes)
 
     @property
     def missing(self) -> float:
@@ -86,7 +163,7 @@ class Log:
 
     @cached_property
     def picked(self) -> NDArray[np.bool_]:
-        """Whether each candidate was picked, (n, K)."""
+        """Whether each candidate was picked, (R,)."""
         return self.at_places(np.ones(self.picks.shape, np.bool_), False)
 
     @property
@@ -100,34 +177,47 @@ class Log:
     def pick_hashes(self) -> Ints:
         """The hashes of the picks whose rewards are known, (n, 3), in order; see `pick_hashes`."""
         forms, known = [normal(label) for label in self.labels], ~np.isnan(self.rewards)
-        key = cache(lambda codes: pool_key(forms[code] for code in codes if code >= 0))
+        key = cache(lambda codes: pool_key(forms[code] for code in codes))
         rows, slots = np.nonzero(known & (self.picks >= 0))
         places, names = self.picks[rows, slots], np.asarray(self.names)[rows].tolist()
-        pools = [key(tuple(codes)) for codes in self.groups[rows].tolist()]
-        rewards = self.rewards[rows, slots].tolist()
-        contexts = [None] * len(rows) if self.contexts is None else self.contexts[rows, places]
+        codes, starts, sizes = self.candidates.groups, self.starts[rows], self.sizes[rows]
+        pools = [key(tuple(codes[i : i + k].tolist())) for i, k in zip(starts, sizes, strict=True)]
+        rewards, x = self.rewards[rows, slots].tolist(), self.candidates.contexts
+        contexts = [None] * len(rows) if x is None else x[starts + places]
         picks = zip(names, pools, places.tolist(), rewards, contexts, strict=True)
         return np.array([pick_hashes(*pick) for pick in picks], np.int64).reshape(-1, 3)
 
     @property
     def attributes(self) -> dict[str, tuple[Ints, tuple[str, ...]]]:
-        """The groups of each group column by itself: their numbers, (n, K), and labels."""
+        """The groups of each group column by itself: their numbers, (R,), and labels."""
         groups = {}
         for name, label_of_group in self.group_columns.items():
             labels, codes = np.unique(label_of_group, return_inverse=True)
-            groups[name] = np.append(codes, -1)[self.groups], tuple(labels.tolist())
+            groups[name] = codes[self.candidates.groups], tuple(labels.tolist())
         return groups
 
     def at_picks(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Gathers values (n, K, …) at the picks, (n, m, …); an empty slot gets place 0."""
-        return values[np.arange(len(self))[:, None], self.picks.clip(min=0)]
+        """Gathers values of candidates, (R, …), at the picks, (n, m, …); place 0 if empty."""
+        found: NDArray[Any] = values[self.starts[:, None] + self.picks.clip(min=0)]
+        return found
 
     def at_places(self, values: NDArray[Any], empty: Any) -> NDArray[Any]:
-        """Scatters values (n, m) of the picks to their places, (n, K); others are `empty`."""
-        scattered = np.full(self.groups.shape, empty, values.dtype)
+        """Scatters values (n, m) of the picks to all candidates, (R,); others are `empty`."""
+        scattered = np.full(len(self.decisions), empty, values.dtype)
         filled = self.picks >= 0
-        scattered[np.nonzero(filled)[0], self.picks[filled]] = values[filled]
+        scattered[(self.starts[:, None] + self.picks)[filled]] = values[filled]
         return scattered
+
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sums values of candidates, (R, …), by decision, (n, …); counts truth values."""
+        return np.add.reduceat(values + 0, self.starts)
+
+    def padded(self, values: NDArray[Any], empty: Any) -> NDArray[Any]:
+        """Returns values of candidates, (R, …), as an array (n, K, …) with empty places."""
+        present = np.arange(self.sizes.max(initial=0)) < self.sizes[:, None]
+        array = np.full((*present.shape, *values.shape[1:]), empty, values.dtype)
+        array[present] = values
+        return array
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -139,23 +229,23 @@ class Log:
         """
         import pandas as pd
 
-        present = self.groups >= 0
-        chances, order = self.probabilities, self.picked
+        groups, contexts, chances, scores = self.candidates
+        order = self.picked
         if chances is None:
             chances = self.at_places(self.propensities, np.nan)
         if (m := self.picks.shape[1]) > 1:
             order = self.at_places(np.broadcast_to(np.arange(m) + 1, self.picks.shape), 0)
         table = {
-            "decision": np.repeat(np.asarray(self.names), present.sum(1)),
-            "group": np.array([*self.labels, None], dtype=object)[self.groups[present]],
-            "picked": order[present],
-            "propensity": chances[present],
-            "reward": self.at_places(self.rewards, np.nan)[present],
+            "decision": np.asarray(self.names)[self.decisions],
+            "group": np.array([*self.labels, None], dtype=object)[groups],
+            "picked": order,
+            "propensity": chances,
+            "reward": self.at_places(self.rewards, np.nan),
         }
-        if self.contexts is not None:
-            table |= dict(zip(self.features, self.contexts[present].T, strict=True))
-        if self.scores is not None:
-            table["score"] = self.scores[present]
+        if contexts is not None:
+            table |= dict(zip(self.features, contexts.T, strict=True))
+        if scores is not None:
+            table["score"] = scores
         return pd.DataFrame(table)
 
     def to_dsjson(self, path: str | PathLike[str]) -> None:
@@ -169,23 +259,23 @@ class Log:
             FairbanditError: the log has shortlists or lacks contexts or propensities, the name of a
                 feature begins with `_`, or the file cannot be written.
         """
+        groups, contexts, chances, _ = self.candidates
         wrong = self.picks.shape[1] > 1 or np.isnan(self.propensities).any()
-        if wrong or self.contexts is None or any(name[:1] == "_" for name in self.features):
+        if wrong or contexts is None or any(name[:1] == "_" for name in self.features):
             raise FairbanditError(
                 "DSJSON holds decisions of one pick, with contexts and propensities, and features "
                 "whose names do not begin with _"
             )
-        chances = self.probabilities
         chances = self.at_places(self.propensities, 0.0) if chances is None else chances
         with of_file(Path(path), "cannot write"), written_aside(Path(path)) as file:
             for n in np.flatnonzero(~np.isnan(self.rewards[:, 0])).tolist():
-                present = self.groups[n] >= 0
-                p, pick = chances[n, present].tolist(), int(self.picked[n, present].argmax())
+                own = slice(self.starts[n], self.starts[n] + self.sizes[n])
+                p, pick = chances[own].tolist(), int(self.picks[n, 0])
                 order = [pick, *(place for place in range(len(p)) if place != pick)]
-                labels = [str(self.labels[group]) for group in self.groups[n, present]]
+                labels = [str(self.labels[group]) for group in groups[own]]
                 actions = [
                     {"group": {label: 1}, "x": dict(zip(self.features, x.tolist(), strict=True))}
-                    for label, x in zip(labels, self.contexts[n, present], strict=True)
+                    for label, x in zip(labels, contexts[own], strict=True)
                 ]
                 line = {
                     "_label_cost": -float(self.rewards[n, 0]),
@@ -198,3 +288,17 @@ class Log:
                     "c": {"_multi": actions},
                 }
                 file.write(json.dumps(line).encode() + b"\n")
+
+
+def _padded(name: str, empty: float) -> property:
+    """Returns a property that stores the values of candidates, and reads them padded."""
+
+    def read(log: Log) -> NDArray[Any] | None:
+        values = vars(log)[name]
+        return None if values is None else log.padded(values, empty)
+
+    return property(read, lambda log, values: vars(log).__setitem__(name, values))
+
+
+for _name, _empty in zip(Candidates._fields, (-1, 0.0, 0.0, np.nan), strict=True):
+    setattr(Log, _name, _padded(_name, _empty))  # not in the class, where it would be a default

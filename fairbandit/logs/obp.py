@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,4 +63,4 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
     features = (*of_actions, *names, *(f"{a}*{b}" for a in names for b in of_actions))
     log = log_of_pools(pools, NAME, contexts, unit="round", features=features)
     unknown = np.full_like(log.propensities, np.nan)
-    return log if propensity else replace(log, propensities=unknown, probabilities=None)
+    return log if propensity else log.replaced(propensities=unknown, probabilities=None)

@@ -110,7 +110,7 @@ def read_log(
     given = dict(locals())
     with noted() as notes:
         log = _read(given)
-    return replace(log, notes=tuple(notes))
+    return log.replaced(notes=tuple(notes))
 
 
 def _read(given: Mapping[str, Any]) -> Log:

@@ -206,18 +206,19 @@ def _log_of(
                 "or names may be among them; exclude=[…] leaves columns out"
             )
     scores = None if columns.score is None else source.numbers(columns.score)
-    places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
-    pools, picks = (codes, places), (codes[is_pick], order[is_pick].astype(np.int64) - 1)
+    places, by_pool = pd.Series(codes).groupby(codes).cumcount(), codes.argsort(kind="stable")
+    picks = codes[is_pick], order[is_pick].astype(np.int64) - 1
     log = Log(
-        groups=_spread(groups[0], pools, -1),
+        groups=groups[0][by_pool],
         labels=groups[1],
-        picks=_spread(places[is_pick], picks, -1),
+        picks=_spread(places.to_numpy()[is_pick], picks, -1),
         rewards=_spread(rewards[is_pick], picks, np.nan),
         propensities=_spread(chances[is_pick], picks, np.nan),
-        contexts=_spread(contexts, pools, 0.0),
-        probabilities=_spread(None if np.isnan(chances).any() else chances, pools, 0.0),
-        scores=_spread(scores, pools, np.nan),
-        **{"names": cells[places == 0].tolist(), **further},
+        contexts=None if contexts is None else contexts[by_pool],
+        probabilities=None if np.isnan(chances).any() else chances[by_pool],
+        scores=None if scores is None else scores[by_pool],
+        sizes=np.bincount(codes),
+        **{"names": cells[places.to_numpy() == 0].tolist(), **further},
     )
     _note_repeats(log, source.name)
     return log
@@ -231,12 +232,18 @@ def _note_repeats(log: Log, name: str) -> None:
     """
     import pandas as pd
 
-    draws, n = np.random.default_rng(0), len(log)
-    hashes = np.zeros(n, np.uint64)  # a random linear function of all bits
-    for part in (log.groups, log.picks, log.rewards, log.propensities, log.contexts):
-        if part is not None and part.size:
-            words = np.ascontiguousarray(part).reshape(n, -1).view(np.uint64)
-            hashes += words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
+    n, draws = len(log), np.random.default_rng(0)
+
+    def hashed(part: NDArray[Any]) -> NDArray[np.uint64]:
+        """A random linear function of the bits of each row."""
+        words = np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint64)
+        return words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
+
+    groups, contexts, *_ = log.candidates
+    candidates = hashed(groups if contexts is None else np.column_stack([groups, contexts]))
+    of_place = draws.integers(2**62, size=log.sizes.max(), dtype=np.uint64) * 2 + 1
+    hashes = log.sums(candidates * of_place[np.arange(len(groups)) - log.starts[log.decisions]])
+    hashes += sum(map(hashed, (log.picks, log.rewards, log.propensities)))
     _, first, which, counts = np.unique(hashes, True, True, True)
     distances = np.arange(n) - first[which]
     repeats = distances[distances > 0]
@@ -252,12 +259,9 @@ def _note_repeats(log: Log, name: str) -> None:
         )
 
 
-def _spread(values: Any, at: tuple[Ints, Ints], empty: float) -> Any:
-    """Places values (R, …) at their decisions and places, (n, K, …); None stays None."""
-    if values is None:
-        return None
-    decisions, places = at
-    array = np.full((decisions.max() + 1, places.max() + 1, *values.shape[1:]), empty, values.dtype)
+def _spread(values: NDArray[Any], at: tuple[Ints, Ints], empty: float) -> NDArray[Any]:
+    """Places values of picks at their decisions and slots, (n, m)."""
+    array = np.full([places.max() + 1 for places in at], empty, values.dtype)
     array[at] = values
     return array
 

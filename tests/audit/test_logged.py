@@ -54,7 +54,7 @@ def test_the_wealth_against_parity_is_a_supermartingale(epsilon):
         found = []
         for picks in every:
             log = replace(made(0, 9), picks=picks[:, None])
-            found.append(np.exp(disparity(log, log.groups, log.labels, epsilon)[0]))
+            found.append(np.exp(disparity(log, log.candidates.groups, log.labels, epsilon)[0]))
         mean = probability @ np.array(found)
         assert (mean <= 1 + 1e-12).all()
         assert epsilon or mean == pytest.approx(1, abs=1e-12)
@@ -85,7 +85,9 @@ def test_false_alarms_of_drift():
             taken = np.take_along_axis(log.contexts, best[..., None], 1)
             groups = np.take_along_axis(log.groups, best, 1)
             log = replace(log, contexts=taken, groups=groups)
-        alarms += sum(alarm(one) is not None for one in drift(log, log.groups, log.labels))
+        alarms += sum(
+            alarm(one) is not None for one in drift(log, log.candidates.groups, log.labels)
+        )
     assert 0 < alarms <= 50
 
 
@@ -95,7 +97,7 @@ def test_drift_is_seen(at):
     delays = []
     for seed in range(40):
         log = made(seed, 1200, shift=0.7, at=at)
-        found = alarm(drift(log, log.groups, log.labels)[0])
+        found = alarm(drift(log, log.candidates.groups, log.labels)[0])
         delays.append(np.inf if found is None else found - at)
     assert 20 < np.median(delays) < 100
     assert np.mean(np.isinf(delays)) <= 0.1
@@ -103,7 +105,7 @@ def test_drift_is_seen(at):
 
 def test_later_decisions_change_no_earlier_wealth():
     log = made(3, 900, 4, shift=1.0, at=450)
-    whole, part = (drift(one, one.groups, one.labels) for one in (log, log[:700]))
+    whole, part = (drift(one, one.candidates.groups, one.labels) for one in (log, log[:700]))
     np.testing.assert_allclose(whole[:, :700], part, atol=1e-6)
 
 
@@ -114,12 +116,14 @@ def test_parity_at_the_boundary_and_beyond():
         draws = np.random.default_rng(seed)
         log = made(seed, 500)
         log = replace(log, picks=(draws.random((500, 1)) < 0.55).astype(int))  # a: 0.45
-        alarms += alarm(disparity(log, log.groups, log.labels[:1], 0.05)[0]) is not None
+        alarms += alarm(disparity(log, log.candidates.groups, log.labels[:1], 0.05)[0]) is not None
     for seed in range(20):
         draws, log = np.random.default_rng(seed), made(seed, 6000)
         chance = np.where(np.arange(6000) < 5000, 0.5, 0.8)
         log = replace(log, picks=(draws.random((6000, 1)) < chance[:, None]).astype(int))
-        delays.append((alarm(disparity(log, log.groups, log.labels[:1], 0.05)[0]) or 9999) - 5000)
+        delays.append(
+            (alarm(disparity(log, log.candidates.groups, log.labels[:1], 0.05)[0]) or 9999) - 5000
+        )
     assert alarms <= 20
     assert all(0 < delay < 500 for delay in delays)  # after a long time without
 

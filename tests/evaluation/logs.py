@@ -47,6 +47,6 @@ def softmax(values: Floats, present: NDArray[np.bool_]) -> Floats:
 
 
 def target(log: Log, seed: int = 1) -> Floats:
-    """Probabilities of another policy."""
-    draw = np.random.default_rng(seed)
-    return softmax(draw.normal(size=log.groups.shape), log.groups >= 0)
+    """Probabilities of another policy, (R,)."""
+    draw, present = np.random.default_rng(seed), log.groups >= 0
+    return softmax(draw.normal(size=present.shape), present)[present]

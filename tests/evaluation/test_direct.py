@@ -22,17 +22,17 @@ def test_the_weight_below_by_brute_force(n):
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_direct_values_are_exact_ranks_without_noise(noise):
     log = random_log(300, noise=noise)
-    true = np.round(log.contexts @ THETA, 9)
+    true = np.round(log.candidates.contexts @ THETA, 9)
     ranks = np.zeros(true.shape)
     for group in range(3):
-        here = log.groups == group
+        here = log.candidates.groups == group
         ranks[here] = [(true[here] <= one).mean() for one in true[here]]
     chances = target(log)
     best, reward, rank = direct_values(log, [chances], 0, 2)[0]
     exact = (
-        reward == pytest.approx((chances * true).sum(1).mean(), abs=1e-5)
-        and rank == pytest.approx((chances * ranks).sum(1).mean(), abs=1e-12)
-        and best == pytest.approx(ranks.max(1).mean(), abs=1e-12)
+        reward == pytest.approx(chances @ true / 300, abs=1e-5)
+        and rank == pytest.approx(chances @ ranks / 300, abs=1e-12)
+        and best == pytest.approx(log.padded(ranks, 0.0).max(1).mean(), abs=1e-12)
     )
     assert exact == (noise == 0)
 

@@ -164,7 +164,7 @@ def test_missing_rewards_are_left_out_and_their_share_is_a_note():
 def test_a_group_that_was_never_picked_makes_direct_a_guess():
     log = random_log(150)
     contexts = np.concatenate([log.contexts, log.groups[..., None] == [0, 1, 2]], 2)
-    never = np.where(log.at_picks(log.groups) == 2, math.nan, log.rewards)
+    never = np.where(log.at_picks(log.candidates.groups) == 2, math.nan, log.rewards)
     for rewards, guess in ((log.rewards, False), (never, True)):
         some = random_log(150, contexts=contexts, rewards=rewards, features=tuple("abcdef"))
         notes = " ".join(evaluate(some, "uniform").attrs["notes"])

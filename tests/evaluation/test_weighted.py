@@ -18,10 +18,10 @@ from tests.evaluation.logs import random_log, target
 
 
 def parts(n: int, seed: int = 0) -> Any:
-    """A log, probabilities, model scores (n, K), and the weights and rewards of picks."""
+    """A log, probabilities and model scores, (R,), and the weights and rewards of picks."""
     log = random_log(n, seed)
     chances, model = target(log), RewardFit(random_log(200, 99))
-    scores = model.scores(log.contexts)
+    scores = model.scores(log.candidates.contexts)
     return log, chances, scores, weighted_picks(log, chances)[1:]
 
 
@@ -34,12 +34,13 @@ def rewards(log: Log, chances: Floats, scores: Any = 0.0) -> dict[str, Estimate]
 def plain(log: Log, chances: Floats, scores: Floats) -> dict[str, float]:
     """ips, snips and dr by a loop over decisions."""
     ips, weights, robust = [], [], []
-    for i, pick in enumerate(log.picks[:, 0]):
-        w, r = chances[i, pick] / log.propensities[i, 0], log.rewards[i, 0]
-        model = sum(chances[i, a] * scores[i, a] for a in range(log.groups.shape[1]))
+    for i, own in enumerate(np.split(np.arange(len(chances)), log.starts[1:])):
+        pick = own[log.picks[i, 0]]
+        w, r = chances[pick] / log.propensities[i, 0], log.rewards[i, 0]
+        model = sum(chances[a] * scores[a] for a in own)
         ips.append(w * r)
         weights.append(w)
-        robust.append(model + w * (r - scores[i, pick]))
+        robust.append(model + w * (r - scores[pick]))
     return {"ips": np.mean(ips), "snips": sum(ips) / sum(weights), "dr": np.mean(robust)}
 
 
@@ -49,7 +50,7 @@ def test_estimates_are_plain_sums():
     for name, value in plain(log, chances, scores).items():
         assert found[name].value == pytest.approx(value, abs=1e-12)
     assert found["ips"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
-    here = np.where(log.groups == 1)
+    here = log.candidates.groups == 1
     of_groups = Sums.of(log, chances, scores).selections()
     (rate,) = [one.value for one in of_groups if one.measure == "selection:b"]
     assert rate == pytest.approx(chances[here].mean())
@@ -63,8 +64,8 @@ def test_estimates_equal_those_of_obp():
         "reward": log.rewards[:, 0],
         "action": log.picks[:, 0],
         "pscore": log.propensities[:, 0],
-        "action_dist": chances[..., None],
-        "estimated_rewards_by_reg_model": scores[..., None],
+        "action_dist": log.padded(chances, 0.0)[..., None],
+        "estimated_rewards_by_reg_model": log.padded(scores, 0.0)[..., None],
     }
     others = {
         "ips": ope.InverseProbabilityWeighting(),
@@ -96,8 +97,8 @@ def test_shortlists_are_means_over_picks():
     p = np.array([[0.5, 0.25], [0.8, math.nan]])
     listed = random_log(2, 3, k=4, picks=picks, rewards=r, propensities=p)
     chances = target(log)
-    first = (chances[0, 0] / 0.5 * 1 + chances[0, 1] / 0.25 * 2) / 2
-    right = (first + chances[1, 1] / 0.8 * 4) / 2
+    first = (chances[0] / 0.5 * 1 + chances[1] / 0.25 * 2) / 2
+    right = (first + chances[log.starts[1] + 1] / 0.8 * 4) / 2
     assert [one.value for one in rewards(listed, chances).values()] == pytest.approx(
         [right, ANY, right]
     )
@@ -118,7 +119,7 @@ def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
 def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
     log, chances, *_ = parts(300)
     log = replace(log, rewards=log.rewards.round(0), labels=(*log.labels, "d"))  # many ties
-    log.groups[0, log.picks[0, 0]] = 3  # alone in its group
+    log.candidates.groups[log.picks[0, 0]] = 3  # alone in its group
     found, (_, *picked) = win(log, chances, 0.95), weighted_picks(log, chances)
     columns = [part[:, 0] for part in picked]
     assert found.value == pytest.approx(double_sum(*columns), abs=1e-12)
@@ -160,11 +161,11 @@ def test_an_anytime_interval_holds_at_all_times_at_once():
             "probabilities": np.hstack([p, 1 - p]),
         }
         one = random_log(1000, k=2, **changed)
-        none = np.zeros((1000, 2))
+        none = np.zeros(100)
         total, inside = Sums.of(one[:0], none[:0], none[:0]), True
         for low in range(0, 1000, 50):
             some = slice(low, low + 50)
-            total = total.merged(Sums.of(one[some], none[some] + (1, 0), none[some]))
+            total = total.merged(Sums.of(one[some], np.tile([1.0, 0.0], 50), none))
             found = [*total.rewards(0.9, (0.0, 1.0))][-1]
             inside &= found.low <= mean[: low + 50].mean() <= found.high
         missed += not inside
@@ -189,7 +190,7 @@ def test_an_anytime_interval_moves_with_the_units_of_rewards():
 def test_numbers_too_large_to_square_are_refused():
     log = random_log(5, propensities=np.full((5, 1), 1e-200))
     with pytest.raises(FairbanditError, match="too large to be squared"):
-        Sums.of(log, target(log), np.zeros(log.groups.shape))
+        Sums.of(log, target(log), np.zeros(len(log.decisions)))
 
 
 WRONG: dict[str, Any] = {
@@ -233,8 +234,8 @@ def test_propensities_that_do_not_fit_are_refused(wrong, known):
         propensities=np.take_along_axis(p, log.picks, 1),
         probabilities=p if known == "all" else None,
     )
-    for chances in (np.full(p.shape, 0.25), log.probabilities, target(log)):
-        refusal = Sums.of(changed, chances, np.zeros(p.shape)).refusal
+    for chances in (np.full(p.size, 0.25), log.candidates.probabilities, target(log)):
+        refusal = Sums.of(changed, chances, np.zeros(p.size)).refusal
         assert "over the picks from pools of K is" in refusal
 
 
@@ -253,13 +254,13 @@ def test_right_propensities_are_not(decimals, epsilon):
             propensities=log.propensities.round(decimals),
             probabilities=log.probabilities.round(decimals) if seed % 3 or epsilon < 0.1 else None,
         )
-        refused += bool(Sums.of(log, target(log), np.zeros(log.groups.shape)).refusal)
+        refused += bool(Sums.of(log, target(log), np.zeros(len(log.decisions))).refusal)
     assert refused <= 1
 
 
 def test_ends_of_an_interval_that_cross_refute_its_assumptions():
     log = full(500, epsilon=1.0)
-    sums = Sums.of(log, log.probabilities, np.zeros(log.groups.shape))
+    sums = Sums.of(log, log.candidates.probabilities, np.zeros(len(log.decisions)))
     wrong = sums._replace(mean=np.array([0.99, 1.99, 0.5, 1.0]))
     table = evaluate_sums({"one": wrong}, reward_range=(-9, 9))
     assert "anytime" not in set(table["estimator"])

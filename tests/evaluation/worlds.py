@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -52,11 +51,10 @@ def all_logged(name: str, world: Environment, rounds: int, seeds: Sequence[int])
 
 def one_after_the_other(logs: Sequence[Log]) -> Log:
     """Logs of pools of one size as one log."""
-    arrays = {name for name, value in vars(logs[0]).items() if isinstance(value, np.ndarray)}
-    parts: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name) for one in logs]) for name in arrays
-    }
-    return replace(logs[0], names=range(sum(map(len, logs))), **parts)
+    own = [vars(one.replaced()) for one in logs]
+    arrays = {name for name, value in own[0].items() if isinstance(value, np.ndarray)}
+    parts: dict[str, Any] = {name: np.concatenate([one[name] for one in own]) for name in arrays}
+    return logs[0].replaced(names=range(sum(map(len, logs))), **parts)
 
 
 def played(

@@ -80,8 +80,7 @@ def _sound(log: Log) -> None:
     assert n > 0
     assert log.picks.shape == log.rewards.shape == log.propensities.shape
     assert ((log.groups >= -1) & (log.groups < len(log.labels))).all()
-    assert ((log.groups >= 0) | ~log.picked).all(), "an empty place was picked"
-    assert ((log.picks >= 0) & (log.picks < k)).all()
+    assert ((log.picks >= 0) & (log.picks < log.sizes[:, None])).all(), "no candidate was picked"
     assert not np.isinf(log.rewards).any()
     known = ~np.isnan(log.propensities)
     assert known.all() or not known.any()
