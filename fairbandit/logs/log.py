@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 PIECE = 4 * CHUNK_ROUNDS
 """The largest number of decisions that are padded together."""
 
-ROOM = 1 << 15
+ROOM = 1 << 13
 """The number of places that a padded array may have in addition to twice its candidates."""
 
 

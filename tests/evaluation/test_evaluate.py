@@ -1,6 +1,7 @@
 """Evaluations of whole logs: what is refused, who learns from what, agents, pieces, the command."""
 
 import math
+import tracemalloc
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from fairbandit import Agent, FairbanditError
+from fairbandit.audit import audit
 from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
 from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
@@ -169,6 +171,41 @@ def test_a_group_that_was_never_picked_makes_direct_a_guess():
         some = random_log(150, contexts=contexts, rewards=rewards, features=tuple("abcdef"))
         notes = " ".join(evaluate(some, "uniform").attrs["notes"])
         assert ("direct is a guess: all picks are equal in 1 dimensions" in notes) == guess
+
+
+def test_memory_grows_with_the_rows_and_not_with_the_largest_pool():
+    """With a pool of 800 among 400 of 4, padded contexts alone would take 10 MB."""
+
+    def peaks(largest: int) -> list[int]:
+        sizes, draw = np.where(np.arange(400) == 200, largest, 4), np.random.default_rng(0)
+        starts = sizes.cumsum() - sizes
+        frame = pd.DataFrame(draw.normal(size=(sizes.sum(), 4)), columns=[*"wxyz"])
+        pools = np.split(frame.to_numpy(), starts[1:])
+        frame["decision"] = np.repeat(np.arange(400), sizes)
+        frame["group"] = np.where(frame["w"] > 0, "a", "b")
+        frame["picked"] = ~frame["decision"].duplicated()
+        frame["reward"] = frame["x"].where(frame["picked"])
+        labels, agent = (
+            np.split(frame["group"], starts[1:]),
+            Agent.from_config("fair_greedy", features=4),
+        )
+        log, found = read_log(frame, propensity=None), list[int]()
+        calls = (
+            lambda: read_log(frame, propensity=None),
+            lambda: evaluate(log, "fair_greedy"),
+            lambda: Agent.from_log("fair_greedy", log),
+            lambda: audit(log[150:]),
+            lambda: agent.observe(pools, labels, [0] * 400, frame["x"][starts]),
+        )
+        for call in calls:
+            tracemalloc.start()
+            call()
+            found.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        return found
+
+    peaks(4)  # loads modules
+    assert all(large < 5 * even for even, large in zip(peaks(4), peaks(800), strict=True))
 
 
 def test_a_saved_agent_is_a_policy(tmp_path):
