@@ -45,6 +45,8 @@ def normal(label: Any) -> str:
     >>> normal(1), normal("01"), normal(True), normal(("f", 2.0))
     ('1', '1', 'true', 'f × 2')
     """
+    if type(label) is int:
+        return str(label)
     if isinstance(label, (tuple, list)) and label:
         return JOINED.join(map(normal, label))
     label = _item(label)

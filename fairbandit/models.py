@@ -122,11 +122,13 @@ class LinearModel(RewardModel):
         """θ, (B, U, d)."""
         return self.parameters[0]
 
+    def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
+        """Scores ⟨θ, x⟩ with the slack τ·Σⱼ|xⱼθⱼ|; see `RewardModel.approximate`."""
+        terms = contexts * self.parameters[0].unsqueeze(2)
+        return Approximate(terms.sum(-1), self._tolerance * terms.abs_().sum(-1))
+
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return inner_products(self.parameters[0], contexts)
-
-    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        return inner_products(self._tolerance * self.parameters[0].abs(), contexts.abs())
 
 
 def inner_products(theta: Tensor, contexts: Tensor) -> Tensor:

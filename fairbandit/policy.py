@@ -181,7 +181,7 @@ class Policy:
         elif n > trained:
             outcomes = past.outcomes_of(trained, n)
             trained, state = n, self.estimator.advance(state, outcomes)
-            if "rewards" not in self.needs:
+            if outcomes.n and "rewards" not in self.needs:
                 past = past.forget(outcomes=outcomes.n)
         if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
             start, read = self.schedule.rank_start(rounds + 1), self.last_pick_read(rounds + 1)

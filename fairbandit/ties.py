@@ -99,7 +99,7 @@ def twins(scores: Approximate, contexts: Tensor, groups: Tensor) -> Tensor | Non
     value, slack = scores
     assert isinstance(slack, Tensor)
     ordered, order = value.sort(2)
-    gap = ordered[..., 1:] - ordered[..., :-1]
+    gap = ordered.diff(dim=2)
     near = gap <= 2 * slack.amax(2, keepdim=True)
     if not (bool(near.any()) and bool((near & (gap != 0)).any())):
         return None

@@ -9,19 +9,18 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from fairbandit.agent import inputs, journal, learning, saving
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.decisions import Decision, Explanation, explanation
-from fairbandit.agent.tickets import Tickets
+from fairbandit.agent.tickets import Tickets, Waiting
 from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import spellings
 from fairbandit.logs import Floats, Ints, Log, Position
-from fairbandit.logs.schema import Learned, Schema, described, pool_key
+from fairbandit.logs.schema import Learned, Schema, described
 from fairbandit.maths.checks import shown
 from fairbandit.modes import inferring
 from fairbandit.part import Problem
@@ -166,20 +165,16 @@ class Agent(Committing):
             FairbanditError: an invalid pool, or a group that the truth does not know.
         """
         before = self._now
-        now, x, g, m = self._pool(contexts, groups, picks)
-        known = now.known._replace(past=now.known.past.with_pools(x, g))
+        now, pool, m = self._pool(contexts, groups, picks)
+        known = now.known._replace(past=now.known.past.with_pools(*pool.tensors))
         t = known.past.rounds
-        selection = self._policy.propose(known, t, (x, g), m)
-        decision, places = Decision.of(t, selection), selection.actions.flatten()
-        picked, codes = x[:, 0].index_select(1, places), g[:, 0].index_select(1, places)
-        known = self._policy.advance(known, codes[:, None])
-        forms = list(now.groups)
-        key = pool_key([forms[code] for code in g[0, 0].tolist()])
-        tickets = now.tickets.add(t, decision.picks, picked, codes, key).give_up(t, self._patience)
-        entry = None
-        if self._journal:
-            entry = journal.decision_entry(decision, x, g, spellings(now.groups), selection)
-        self._commit(before, now._replace(known=known, tickets=tickets), entry)
+        selection = self._policy.propose(known, t, pool.tensors, m)
+        decision = Decision.of(t, selection)
+        waiting = Waiting.picked(pool, decision.picks)
+        known = self._policy.advance(known, waiting.groups[:, None])
+        tickets = now.tickets.add(t, waiting).give_up(t, self._patience)
+        entry = journal.decision_entry(decision, pool, selection) if self._journal else None
+        self._commit(before, Now(known, now.groups, tickets, now.learned, now.log), entry)
         return decision
 
     @call
@@ -188,8 +183,8 @@ class Agent(Committing):
 
         If the next `act` has the same pool, it has the same probabilities. Arguments: see `act`.
         """
-        now, x, g, m = self._pool(contexts, groups, picks)
-        return explanation(self._policy, now.known, x, g, spellings(now.groups), m)
+        now, pool, m = self._pool(contexts, groups, picks)
+        return explanation(self._policy, now.known, pool, m)
 
     @classmethod
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:
@@ -247,7 +242,7 @@ class Agent(Committing):
         rewards = tickets.rewards(t, reward, candidate)
         known = learning.tell_checked(self._policy, before.known, tickets.outcomes(t, rewards))
         seen = before.learned.add(tickets.picks[t].hashes(t, rewards))
-        now = before._replace(known=known, tickets=tickets.remove(t, rewards), learned=seen)
+        now = Now(known, before.groups, tickets.remove(t, rewards), seen, before.log)
         self._commit(before, now, journal.reward_entry(t, rewards, tickets.picks[t].places))
 
     @call
@@ -336,10 +331,11 @@ class Agent(Committing):
         """Returns the options and the changing state as plain data."""
         return saving.plain(self._policy, self._now, self._patience, self._features, self._reward)
 
-    def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, Tensor, Tensor, int]:
-        """Returns the state with the pool's groups, the contexts and groups as tensors, and m."""
+    def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, inputs.Pool, int]:
+        """Returns the state with the pool's groups, the pool, and the number m of picks."""
         contexts = inputs.encoded(contexts, self.encoder, self._names)
-        pool, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
+        x, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
-        m = min(inputs.whole(picks, "picks", 1), len(pool))
-        return now, torch.from_numpy(pool[None, None]), torch.from_numpy(codes[None, None]), m
+        tensors = torch.from_numpy(x[None, None]), torch.from_numpy(codes[None, None])
+        m = min(inputs.whole(picks, "picks", 1), len(x))
+        return now, inputs.Pool(*tensors, now.groups), m

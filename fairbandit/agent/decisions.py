@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
+from fairbandit.agent.inputs import Pool
 from fairbandit.estimators import NoBounds
 from fairbandit.maths import checks
 from fairbandit.modes import inferring
@@ -99,17 +100,10 @@ class Explanation:
         return "\n".join("  ".join(map(str.rjust, row, widths)) for row in rows)
 
 
-def explanation(
-    policy: Policy,
-    known: Knowledge,
-    contexts: Tensor,
-    groups: Tensor,
-    labels: Sequence[Hashable],
-    picks: int,
-) -> Explanation:
-    """Explains how a policy decides the next round for contexts (1, 1, K, d), groups (1, 1, K)."""
+def explanation(policy: Policy, known: Knowledge, pool: Pool, picks: int) -> Explanation:
+    """Explains how a policy decides the next round."""
     values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
-    ranked = policy.ranked(known, known.past.rounds + 1, (contexts, groups))
+    ranked = policy.ranked(known, known.past.rounds + 1, pool.tensors)
     scored = ranked.scored
     values["probabilities"] = policy.selector.select(ranked, picks).inclusion
     values["scores"], values["index"] = scored.scores.value, ranked.index.value
@@ -122,7 +116,7 @@ def explanation(
     # copies, which the caller can modify and differentiate
     for name, tensor in values.items():
         values[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
-    values["groups"] = tuple(labels[group] for group in groups[0, 0].tolist())
+    values["groups"] = tuple(pool.labels)
     return Explanation(**values)
 
 

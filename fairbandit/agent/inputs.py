@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,8 +14,9 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import Codes, coded
+from fairbandit.labels import Codes, coded, spellings
 from fairbandit.logs.log import pieces
+from fairbandit.logs.schema import pool_key
 from fairbandit.maths.checks import shown, typed
 from fairbandit.past import Outcomes
 from fairbandit.streams import CHUNK_ROUNDS
@@ -29,6 +30,36 @@ MOST = 1_000_000
 
 PIECE = 16 * CHUNK_ROUNDS
 """The number of logged rounds that are processed at once."""
+
+
+class Pool(NamedTuple):
+    """A pool of K candidates, whose groups are numbered.
+
+    Attributes:
+        contexts, groups: the candidates' features and group numbers, (1, 1, K, d) and (1, 1, K).
+        known: all known groups.
+    """
+
+    contexts: Tensor
+    groups: Tensor
+    known: Codes
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """The pool as a policy takes it: contexts and groups."""
+        return self.contexts, self.groups
+
+    @property
+    def labels(self) -> list[Hashable]:
+        """The first spelling of each candidate's group."""
+        known = spellings(self.known)
+        return [known[group] for group in self.groups[0, 0].tolist()]
+
+    @property
+    def key(self) -> str:
+        """The hash of the pool's labels, see `pool_key`."""
+        forms = list(self.known)
+        return pool_key([forms[group] for group in self.groups[0, 0].tolist()])
 
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
@@ -50,16 +81,16 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
         if array.dtype.kind not in "biufO" or masked:
             raise TypeError("it has masked entries, or entries that are not real numbers")
-        if array.dtype.kind in "fO":
-            array = array.astype(np.float64, copy=False)
+        if array.dtype.kind in "fO" and array.dtype != np.float64:
+            array = array.astype(np.float64)
     except Exception as error:  # an object's own conversion may raise any error
         raise FairbanditError(
             f"{what}: expected real numbers, in rows of one length; got {typed(values)}: {error}"
         ) from error
     if array.dtype.kind == "f":
         sizes = np.abs(array)
-        least, most = (f.reduce(sizes, None, initial=1.0) for f in (np.minimum, np.maximum))
-        if not (least >= SMALLEST and most <= LARGEST):
+        least = np.minimum.reduce(sizes, None, initial=1.0)
+        if not (least >= SMALLEST and np.maximum.reduce(sizes, None, initial=1.0) <= LARGEST):
             good = (sizes <= LARGEST) & ((sizes >= SMALLEST) | (sizes == 0))  # False for NaN
             for at in np.argwhere(~good).tolist():
                 raise FairbanditError(

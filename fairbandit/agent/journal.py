@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from torch import Tensor
-
 from fairbandit.agent.decisions import Decision
+from fairbandit.agent.inputs import Pool
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import Line, LogFile, Position, of_line, own_lines, text
 from fairbandit.logs.own import label
@@ -46,22 +45,14 @@ def reward_entry(ticket: int, rewards: Mapping[int, float], places: Sequence[int
     return {"kind": "reward", "ticket": ticket, **columns}
 
 
-def decision_entry(
-    decision: Decision,
-    contexts: Tensor,
-    groups: Tensor,
-    labels: Sequence[Hashable],
-    selection: Selection,
-) -> Entry:
-    """Returns the log's entry for a decision; the tensors have one replica and one round."""
-    [[x]], [[codes]], [[chances]] = (
-        part.tolist() for part in (contexts, groups, selection.inclusion)
-    )
+def decision_entry(decision: Decision, pool: Pool, selection: Selection) -> Entry:
+    """Returns the log's entry for a decision."""
+    [[x]], [[chances]] = pool.contexts.tolist(), selection.inclusion.tolist()
     return {
         "kind": "decision",
         "ticket": decision.ticket,
         "contexts": x,
-        "groups": [labels[code] for code in codes],
+        "groups": pool.labels,
         "probabilities": chances,
         "picks": list(decision.picks),
     }

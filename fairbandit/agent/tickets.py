@@ -44,6 +44,13 @@ class Waiting(NamedTuple):
     groups: Tensor
     pool: str
 
+    @classmethod
+    def picked(cls, pool: inputs.Pool, places: tuple[int, ...]) -> Self:
+        """Returns the picks at some places of a pool, which all wait for a reward."""
+        at = torch.tensor(places)
+        x, groups = pool.contexts[0].index_select(1, at), pool.groups[0].index_select(1, at)
+        return cls(places, places, x, groups, pool.key)
+
     def hashes(self, t: int, rewards: Mapping[int, float]) -> list[tuple[int, int, int]]:
         """Returns the hashes of picks of round t with rewards by place; see `logs.schema`."""
         contexts = self.of(list(rewards))[0][0].numpy(force=True)
@@ -71,11 +78,9 @@ class Tickets(NamedTuple):
     picks: Mapping[int, Waiting]
     latest: int | None
 
-    def add(
-        self, t: int, places: tuple[int, ...], contexts: Tensor, groups: Tensor, pool: str
-    ) -> Tickets:
-        """Adds the picks of the latest round, with contexts (1, m, d) and groups (1, m)."""
-        return Tickets({**self.picks, t: Waiting(places, places, contexts, groups, pool)}, t)
+    def add(self, t: int, picks: Waiting) -> Tickets:
+        """Adds the picks of the latest round."""
+        return Tickets({**self.picks, t: picks}, t)
 
     def remove(self, t: int, places: Collection[int] | None = None) -> Tickets:
         """Removes picks of a round at some places, or the round if `places` is None."""

@@ -159,7 +159,8 @@ def splits_soundly(kind: str, spec: Spec) -> None:
 def models_soundly(kind: str, spec: Spec) -> None:
     """Gives models with finite scores, which equal ⟨theta, x⟩ if the model has a theta."""
     scored = asked(kind, spec)[0].scored
-    scores, theta = scored.scores.value, scored.models.of_rounds.theta
+    model = scored.models.of_rounds
+    scores, theta = scored.scores.value, model.theta
     slack = scored.scores.high - scores
     wrong = ~(scores + slack).isfinite() | (slack < 0)
     refuse(
@@ -167,6 +168,13 @@ def models_soundly(kind: str, spec: Spec) -> None:
         "scores that are not finite, or negative errors",
         score=scores,
         error=torch.as_tensor(slack),
+    )
+    plain = model.score(scored.contexts, scored.groups)
+    refuse(
+        differ(scores, plain),
+        "scores of `approximate` differ from scores of `score`",
+        score=plain,
+        approximate=scores,
     )
     if theta is not None:
         linear = (scored.contexts @ theta[..., None])[..., 0]

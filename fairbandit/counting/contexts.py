@@ -247,7 +247,7 @@ class Contexts(NamedTuple):
         came = came.ravel()[at % came.size]
         memory.keys.ravel()[row] = memory.base.ravel()[cell] + came
         memory.stamps[rounds] = True
-        return self._replace(rounds=rounds, total=total, memory=memory)
+        return Contexts(rounds, self.max_contexts, self.forgotten, self.first, total, memory)
 
     def _copied(self, first: Ints, needed: Ints) -> Memory:
         """A new memory with the kept entries and room for `needed` entries of each group."""

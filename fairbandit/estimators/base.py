@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import all_finite
 from fairbandit.models import RewardModel
 from fairbandit.modes import inferring
 from fairbandit.part import Part, Problem
@@ -100,12 +100,7 @@ class Estimator(Part):
         else:
             outcomes = past.outcomes_of(trained, numbers[-1])
             model = self._models(problem, state, rounds, numbers, outcomes)
-        # a finite sum has finite terms; only a sum that is not finite needs the full check
-        if not all(
-            math.isfinite(float(p.sum())) or bool(p.isfinite().all())
-            for p in model.parameters
-            if p.is_floating_point()
-        ):
+        if not all(all_finite(p) for p in model.parameters if p.is_floating_point()):
             raise FairbanditError(
                 f"{self} gave a model that is not finite, trained on the first {numbers[0]} to "
                 f"{numbers[-1]} rounds"

@@ -14,7 +14,7 @@ from fairbandit.maths.regressions import Regressions
 from fairbandit.models import LinearModel, RewardModel, inner_products
 from fairbandit.part import Problem
 from fairbandit.registry import register
-from fairbandit.ties import NOISY, PLAIN
+from fairbandit.ties import NOISY, PLAIN, Approximate
 
 
 class OptimisticModel(LinearModel):
@@ -40,12 +40,13 @@ class OptimisticModel(LinearModel):
         """None: rewards are not linear."""
         return None
 
+    def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
+        """Scores with the slack of ⟨θ, x⟩ plus 1e-9 of the bonus."""
+        linear, bonus = super().approximate(contexts, groups), self._bonus(contexts)
+        return Approximate(linear.value + bonus, linear.slack + PLAIN * bonus)
+
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return inner_products(self.parameters[0], contexts) + self._bonus(contexts)
-
-    def _error(self, contexts: Tensor, groups: Tensor, scores: Tensor) -> Tensor:
-        bonus = scores - inner_products(self.parameters[0], contexts)
-        return super()._error(contexts, groups, scores) + PLAIN * bonus
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         middle, bonus = inner_products(self.parameters[0], contexts), self._bonus(contexts)

@@ -52,7 +52,9 @@ def pick_hashes(
 ) -> tuple[int, int, int]:
     """Returns the hashes of a pick's outcome, named outcome and context."""
     outcome = f"{pool} {place} {reward + 0.0:.9g}".encode()  # digits that survive as text
-    x = b"" if context is None else (context + 0.0).clip(-3e38, 3e38).astype(np.float32).tobytes()
+    x = b""
+    if context is not None:  # + 0.0 turns −0 into 0
+        x = np.minimum(np.maximum(context + 0.0, -3e38), 3e38).astype(np.float32).tobytes()
     return _hash(outcome), _hash(b"%s %s" % (outcome, normal(name).encode())), _hash(x)
 
 
@@ -65,7 +67,8 @@ class Learned(NamedTuple):
 
     Attributes:
         picks: the number of picks.
-        kept: the hashes of the picks with the least named outcomes, (n, 3).
+        kept: the hashes of the picks with the least named outcomes, (n, 3); in this order if they
+            are all that are kept.
     """
 
     picks: int = 0
@@ -86,11 +89,11 @@ class Learned(NamedTuple):
         new = np.array([*hashes], np.int64).reshape(-1, 3)
         picks, every = self.picks + len(new), self.kept
         if len(every) == KEPT:  # most picks change nothing any more
-            new = new[new[:, 1] < every[:, 1].max()]
+            new = new[new[:, 1] < every[-1, 1]]
         if len(new):
             every = np.concatenate([every, new])
-        if len(every) > KEPT:
-            every = every[every[:, 1].argsort(kind="stable")[:KEPT]]
+            if len(every) >= KEPT:
+                every = every[every[:, 1].argsort(kind="stable")[:KEPT]]
         return Learned(picks, every)
 
     def recognised(self, hashes: NDArray[np.int64]) -> str:

@@ -1,10 +1,16 @@
-"""Formats values for messages."""
+"""Checks values, and formats them for messages."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from torch import Tensor
+
+
+def all_finite(values: Tensor) -> bool:
+    """Whether all values are finite; a finite sum, which is found faster, has finite terms."""
+    return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
 
 
 def typed(value: Any) -> str:

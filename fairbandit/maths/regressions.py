@@ -95,8 +95,9 @@ class Regression(NamedTuple):
             rest = [i - shared for i in at]
             return self.with_rows(rows[:, :shared]).after(rows[:, shared:], rest)
         if not rows.shape[1]:
-            theta = self.theta[:, None].expand(-1, len(at), -1)
-            return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None])
+            theta = self.theta.unsqueeze(1).expand(-1, len(at), -1)
+            root, log_det = self.root.unsqueeze(1), self.log_det.unsqueeze(1)
+            return Regressions(self, rows, at, theta, root, log_det)
         y = rows[..., 1:] @ self.root
         if not float(y.square().sum((1, 2)).amax()) <= HEAVY:
             solutions = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]

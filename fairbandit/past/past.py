@@ -87,7 +87,7 @@ class Past(NamedTuple):
 
     def outcomes_of(self, start: int, stop: int) -> Outcomes:
         """The kept and the supposed outcomes of rounds start + 1 … stop."""
-        if stop <= start:
+        if min(stop, self.last_reward) <= start:
             return self.nothing
         outcomes = self.outcomes
         return outcomes.rows(*outcomes.counts([start, stop]))

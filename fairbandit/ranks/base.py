@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import typed
+from fairbandit.maths.checks import all_finite, typed
 from fairbandit.models import NoBounds
 from fairbandit.part import Part
 from fairbandit.registry import base
@@ -82,7 +82,7 @@ class Rank(Part):
                 f"{self} gave {name} of shape {tuple(values.shape)} and "
                 f"{values.dtype}; expected {tuple(scored.groups.shape)} and torch.float64"
             )
-        if finite and not bool(values.isfinite().all()):
+        if finite and not all_finite(values):
             b, n, k = (~values.isfinite()).nonzero()[0].tolist()
             raise FairbanditError(
                 f"{self} gave {name} of {values[b, n, k].item()} at replica "

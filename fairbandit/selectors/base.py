@@ -69,11 +69,11 @@ class Selector(Part):
         """
         inclusion, sizes = self._checked(self._inclusion(ranked, picks), ranked, picks)
         possible = inclusion > 0
-        if int(possible.count_nonzero()) > int(sizes.sum()):
+        if int(possible.count_nonzero()) > float(sizes.sum()):
             n, streams = sizes.shape[1], ranked.problem.streams
             start = streams[Purpose.SELECTOR].uniform(ranked.scored.plan.first, n, 1)[..., 0]
             keys = ranked.scored.draws(Purpose.ORDER) if picks > 1 else None
-            places = systematic(inclusion, sizes, start, keys)
+            places = systematic(inclusion, sizes.to(torch.int64), start, keys)
         elif picks > 1:  # all picks are certain
             slots = torch.arange(1, picks + 1, device=sizes.device).expand(*sizes.shape, -1)
             places = torch.searchsorted(possible.cumsum(2), slots.contiguous())
@@ -95,7 +95,7 @@ class Selector(Part):
         """
 
     def _checked(self, inclusion: Tensor, ranked: Ranked, picks: int) -> tuple[Tensor, Tensor]:
-        """The checked result of `_inclusion`, and the number of picks from each pool, (B, N).
+        """The checked result of `_inclusion`, and the number of picks from each pool, (B, N) float.
 
         All places of a pool of at most m candidates get the probability 1.
         """
@@ -105,15 +105,18 @@ class Selector(Part):
                 f"{self} gave inclusion probabilities of shape {tuple(inclusion.shape)} and "
                 f"{inclusion.dtype}; expected {tuple(value.shape)} and {value.dtype}"
             )
-        there, number = present.to(inclusion.dtype), present.sum(2)
-        sizes, least = number.clamp(max=picks), int(number.amin())
+        capacity = present.to(inclusion.dtype)
+        number = capacity.sum(2)
+        sizes, least = number.clamp(max=picks), float(number.amin())
         if least <= picks:
-            inclusion = inclusion.where((number > picks)[..., None], there)
-        clipped = inclusion.clamp(min=0).minimum(there)
-        off, excess = (clipped - inclusion).abs(), (clipped.sum(2) - sizes).abs()
+            inclusion = inclusion.where((number > picks)[..., None], capacity)
+        clipped = inclusion.clamp(min=0).minimum(capacity)
+        off = float(torch.dist(clipped, inclusion, torch.inf))
+        excess = float(torch.dist(clipped.sum(2), sizes, torch.inf))
         # comparisons with NaN are false
-        if not (off.amax() <= SUMS and excess.amax() <= SUMS and least > 0):
-            sound = (off <= SUMS).all(2) & (excess <= SUMS) & (sizes > 0)
+        if not (off <= SUMS and excess <= SUMS and least > 0):
+            sound = ((clipped - inclusion).abs() <= SUMS).all(2)
+            sound &= ((clipped.sum(2) - sizes).abs() <= SUMS) & (sizes > 0)
             b, n = (~sound).nonzero()[0].tolist()
             raise FairbanditError(
                 f"{self} gave inclusion probabilities {inclusion[b, n].tolist()} at replica "
