@@ -170,15 +170,15 @@ def models_soundly(kind: str, spec: Spec) -> None:
         error=torch.as_tensor(slack),
     )
     plain = model.score(scored.contexts, scored.groups)
+    if theta is not None:
+        linear = (scored.contexts @ theta[..., None])[..., 0]
+        refuse(differ(plain, linear), "scores differ from ⟨theta, x⟩", score=plain, linear=linear)
     refuse(
         differ(scores, plain),
         "scores of `approximate` differ from scores of `score`",
         score=plain,
         approximate=scores,
     )
-    if theta is not None:
-        linear = (scored.contexts @ theta[..., None])[..., 0]
-        refuse(differ(scores, linear), "scores differ from ⟨theta, x⟩", score=scores, linear=linear)
     with suppress(NoBounds):
         low, high = scored.bounds()
         refuse((low > high) & scored.present, "bounds that cross", lower=low, upper=high)
