@@ -207,7 +207,8 @@ def read_table(
 def read_header(path: Path, separator: str) -> list[str]:
     """Returns the names of a file's columns; an index of pandas has none."""
     if path.suffix.lower() not in (".csv", ".parquet") or not path.exists():
-        raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet")
+        compressed = "; unpack the compressed table" if path.suffix.lower() == ".gz" else ""
+        raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet{compressed}")
     mark = "\t" if separator == "tab" else separator
     if len(mark) != 1 or mark in '"\r\n':
         raise FairbanditError(f"separator must be one character, or tab; got {separator!r}")

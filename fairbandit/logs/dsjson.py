@@ -81,7 +81,9 @@ def _lines(paths: Iterable[Path]) -> Iterator[tuple[Path, int, bytes]]:
 
 def _reason(record: dict[str, Any]) -> str:
     """Returns the reason why a line is left out, or "" for a decision."""
-    if record.get("_skipLearn"):
+    if not isinstance(skipped := record.get("_skipLearn"), bool | None):
+        raise ValueError(f"_skipLearn is {str(skipped)[:50]!r}, neither true nor false")
+    if skipped:
         return "never carried out (_skipLearn)"
     if "_outcomes" in record:
         return "of conditional bandits (_outcomes)"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.encoder import Encoder
+from fairbandit.environments.reading import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, written_aside
 from fairbandit.labels import normal
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+
+FLAGS = ("adaptive", "draws_models")
+"""The properties of a log that a table holds as columns of truth values."""
 
 PIECE = 4 * CHUNK_ROUNDS
 """The largest number of decisions that are padded together."""
@@ -224,8 +228,9 @@ class Log:
         """The log as a pandas table with a row for each candidate.
 
         The columns are `decision, group, picked, propensity, reward`, then the features and the
-        score. The propensity of a candidate is NaN if unknown. For shortlists, `picked` is 1 for
-        the first pick, 2 for the second, …, and 0 for the other candidates.
+        score, and those of `FLAGS` that are true, which `read_log` finds. The propensity of a
+        candidate is NaN if unknown. For shortlists, `picked` is 1 for the first pick, 2 for the
+        second, …, and 0 for the other candidates.
         """
         import pandas as pd
 
@@ -235,7 +240,7 @@ class Log:
             chances = self.at_places(self.propensities, np.nan)
         if (m := self.picks.shape[1]) > 1:
             order = self.at_places(np.broadcast_to(np.arange(m) + 1, self.picks.shape), 0)
-        table = {
+        table: dict[str, Any] = {
             "decision": np.asarray(self.names)[self.decisions],
             "group": np.array([*self.labels, None], dtype=object)[groups],
             "picked": order,
@@ -246,6 +251,7 @@ class Log:
             table |= dict(zip(self.features, contexts.T, strict=True))
         if scores is not None:
             table["score"] = scores
+        table |= {name: True for name in FLAGS if getattr(self, name)}
         return pd.DataFrame(table)
 
     def to_dsjson(self, path: str | PathLike[str]) -> None:
@@ -257,16 +263,19 @@ class Log:
 
         Raises:
             FairbanditError: the log has shortlists or lacks contexts or propensities, the name of a
-                feature begins with `_`, or the file cannot be written.
+                feature begins with `_`, or the file cannot be written. If `draws_models`,
+                probabilities are no propensities.
         """
         groups, contexts, chances, _ = self.candidates
-        wrong = self.picks.shape[1] > 1 or np.isnan(self.propensities).any()
+        wrong = self.picks.shape[1] > 1 or np.isnan(self.propensities).any() or self.draws_models
         if wrong or contexts is None or any(name[:1] == "_" for name in self.features):
             raise FairbanditError(
                 "DSJSON holds decisions of one pick, with contexts and propensities, and features "
                 "whose names do not begin with _"
             )
         chances = self.at_places(self.propensities, 0.0) if chances is None else chances
+        if self.adaptive:
+            remark(f"{path} cannot say that the log is adaptive: evaluate it with adaptive=true")
         with of_file(Path(path), "cannot write"), written_aside(Path(path)) as file:
             for n in np.flatnonzero(~np.isnan(self.rewards[:, 0])).tolist():
                 own = slice(self.starts[n], self.starts[n] + self.sizes[n])

@@ -29,7 +29,7 @@ from fairbandit.environments.reading import (
 from fairbandit.errors import FairbanditError
 from fairbandit.files import natural_order, sha256
 from fairbandit.logs.dsjson import read_dsjson
-from fairbandit.logs.log import Log
+from fairbandit.logs.log import FLAGS, Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
 from fairbandit.logs.tables import Columns, encoder_of, log_of_table, outcomes
@@ -148,11 +148,14 @@ def _read(given: Mapping[str, Any]) -> Log:
     if time is not None:
         source = _by_time(source, time, columns.decision)
     encoder = like.encoder if isinstance(like, Log) else like
+    unused = [name for name in FLAGS if name in {*source.frame} - {*taken}]
+    flags = [key for key in unused if source.fits(key).all() and (source.numbers(key) == 1).all()]
     if encoder is None:
-        taken += outcomes(source, columns.picked, taken)
-        chosen = given["features"], texts_of("exclude", given["exclude"])
-        encoder = encoder_of(source, taken, groups, *chosen)
-    return log_of_table(source, columns, groups, encoder, like is not None)
+        excluded = texts_of("exclude", given["exclude"])
+        taken += [*flags, *outcomes(source, columns.picked, [*taken, *flags, *excluded])]
+        encoder = encoder_of(source, taken, groups, given["features"], excluded)
+    log = log_of_table(source, columns, groups, encoder, like is not None)
+    return log.replaced(**dict.fromkeys(flags, True))
 
 
 def read_pieces(

@@ -62,11 +62,25 @@ def encoder_of(
 
 
 def outcomes(source: Source, picked: str, taken: Sequence[str]) -> list[str]:
-    """Returns the columns that repeat the picks or are known of picks alone, as outcomes are."""
+    """Returns the columns that repeat the picks or are known of picks alone, as outcomes are.
+
+    Numbers that only picks distinguish, such as outcomes with 0 for other candidates, are noted.
+    """
     picks, others = source.numbers(picked), [name for name in source.frame if name not in taken]
     partial = [name for name in others if (source.gaps(name) == (picks == 0)).all()]
     numeric = [name for name in others if name not in partial and source.fits(name).all()]
-    copies = [name for name in numeric if np.array_equal(source.numbers(name), picks)]
+    columns, rest = {name: source.numbers(name) for name in numeric}, picks == 0
+    copies = [name for name, values in columns.items() if np.array_equal(values, picks)]
+    filled = [
+        repr(name)
+        for name, values in columns.items()
+        if name not in copies and rest.sum() >= FEW and np.ptp(values[rest]) == 0 < np.ptp(values)
+    ]
+    if filled:
+        remark(
+            f"{source.name}: these features may be outcomes, since all candidates that were not "
+            f"picked have one value: {listed(filled)}; exclude=[…] leaves columns out"
+        )
     if names := partial + copies:
         shown = listed([*map(repr, names)])
         remark(f"{source.name}: outcomes, which are known of picks alone, are left out: {shown}")
@@ -232,18 +246,13 @@ def _note_repeats(log: Log, name: str) -> None:
     """
     import pandas as pd
 
-    n, draws = len(log), np.random.default_rng(0)
-
-    def hashed(part: NDArray[Any]) -> NDArray[np.uint64]:
-        """A random linear function of the bits of each row."""
-        words = np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint64)
-        return words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
-
-    groups, contexts, *_ = log.candidates
-    candidates = hashed(groups if contexts is None else np.column_stack([groups, contexts]))
-    of_place = draws.integers(2**62, size=log.sizes.max(), dtype=np.uint64) * 2 + 1
-    hashes = log.sums(candidates * of_place[np.arange(len(groups)) - log.starts[log.decisions]])
-    hashes += sum(map(hashed, (log.picks, log.rewards, log.propensities)))
+    n, (groups, contexts, *_) = len(log), log.candidates
+    slots = np.broadcast_to(np.arange(log.picks.shape[1]) + 1.0, log.picks.shape)
+    picks = [log.at_places(of_pick, 0.0) for of_pick in (slots, log.rewards, log.propensities)]
+    rows = np.column_stack([groups, *picks, *([] if contexts is None else [contexts])])
+    words, draws = rows.view(np.uint64), np.random.default_rng(0)
+    hashes = words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
+    hashes = log.sums((hashes ^ hashes >> np.uint64(32)) * hashes)  # for any order of candidates
     _, first, which, counts = np.unique(hashes, True, True, True)
     distances = np.arange(n) - first[which]
     repeats = distances[distances > 0]

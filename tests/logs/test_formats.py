@@ -66,6 +66,20 @@ def test_dsjson_there_and_back_is_the_same_log(tmp_path, only_picks):
     assert np.array_equal(piece.rewards, log.rewards)
 
 
+def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path, caplog):
+    for flag in ("adaptive", "draws_models"):
+        log = random_log(30, **{flag: True})
+        log.frame.to_csv(tmp_path / "log.csv", index=False)
+        for found in (read_log(tmp_path / "log.csv"), read_log(log.frame)):
+            assert found.replaced(**{flag: False}).frame.columns.tolist() == [*found.frame][:-1]
+            assert getattr(found, flag)
+            assert flag not in found.features
+    with pytest.raises(FairbanditError, match="DSJSON holds"):
+        log.to_dsjson(tmp_path / "log.dsjson")
+    random_log(30, adaptive=True).to_dsjson(tmp_path / "log.dsjson")
+    assert "evaluate it with adaptive=true" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -120,12 +134,13 @@ def test_lines_that_are_no_decisions_are_left_out_and_counted(tmp_path, name, ca
     counts = "2 never carried out (_skipLearn), 1 of conditional bandits (_outcomes), "
     counts += "1 without a cost (_label_cost)"
     assert f"{path}: 4 of 6 lines are left out: {counts}" in caplog.messages
-    lines(path, *sound, "[checkpoint-info] 2024", {**LINE, "pdrop": 0.5}, "[1]", "null")
+    bad = {**LINE, "pdrop": 0.5}, {**LINE, "_skipLearn": "false"}
+    lines(path, *sound, "[checkpoint-info] 2024", *bad, "[1]", "null")
     with pytest.raises(FairbanditError, match="line 9: not a decision of DSJSON"):
         read_log(path, group="i.id")
     assert len(read_log(path, group="i.id", bad_lines="skip")) == 2
-    counts += ", 4 bad (bad_lines=skip)"
-    assert caplog.messages[-1] == f"{path}: 8 of 10 lines are left out: {counts}"
+    counts += ", 5 bad (bad_lines=skip)"
+    assert caplog.messages[-1] == f"{path}: 9 of 11 lines are left out: {counts}"
     with pytest.raises(FairbanditError, match="expected error or skip"):
         read_log(path, group="i.id", bad_lines="warn")
 

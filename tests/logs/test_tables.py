@@ -140,8 +140,7 @@ def test_copies_of_files_are_refused_and_copies_of_decisions_noted(tmp_path, cap
         with pytest.raises(FairbanditError, match=r"holds b\.csv twice, as a\.csv"):
             read(tmp_path)
     some = frame[frame["decision"].isin(np.random.default_rng(0).permutation(200)[:40])]
-    some = some.sort_values("decision", ascending=False, kind="stable")
-    some.to_csv(tmp_path / "b.csv", index=False)
+    some.iloc[::-1].to_csv(tmp_path / "b.csv", index=False)
     later = frame[frame["decision"] < 40].assign(decision=lambda rows: rows["decision"] + 1000)
     for given in (tmp_path, pd.concat([frame, later])):
         caplog.clear()
@@ -157,6 +156,18 @@ def test_copies_of_files_are_refused_and_copies_of_decisions_noted(tmp_path, cap
         coarse.to_csv(tmp_path / f"{day}.csv", index=False)
     assert len(read_log(tmp_path)) == 400
     assert "equal an earlier one" not in caplog.text
+
+
+def test_outcomes_are_no_features(caplog):
+    """Those of picks alone are left out; numbers that only picks distinguish are noted."""
+    _, frame = table(40)
+    frame["click"], frame["sale"] = frame["reward"] > 0, frame["reward"].fillna(0)
+    frame["bonus"], frame["taken"] = frame["reward"] * 2, frame["picked"]
+    features = read_log(frame).features
+    assert {"sale", "age"} <= {*features}
+    assert not {"bonus", "taken"} & {*features}
+    assert "may be outcomes" in caplog.text
+    assert "one value: 'click', 'sale'; exclude" in caplog.text
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
