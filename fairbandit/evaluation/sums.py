@@ -128,8 +128,9 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
-        """Returns the sums of decisions, from the probabilities π and the scores q, (R,)."""
+        """Returns the sums of decisions, from probabilities π and scores q, (R,) or (n, K)."""
         groups, _, logged, _ = log.candidates
+        chances, scores = log.rows(chances), log.rows(scores)
         p, picks, alike = logged, (log.picks >= 0).sum(1), uniform(log)
         unit = rounding_unit(log.propensities)
         off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]

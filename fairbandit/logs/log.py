@@ -216,6 +216,10 @@ class Log:
         """Sums values of candidates, (R, …), by decision, (n, …); counts truth values."""
         return np.add.reduceat(values + 0, self.starts)
 
+    def rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Returns values of candidates as rows, (R,), also if they are padded, (n, K)."""
+        return values[self.groups >= 0] if values.ndim == 2 else values
+
     def padded(self, values: NDArray[Any], empty: Any) -> NDArray[Any]:
         """Returns values of candidates, (R, …), as an array (n, K, …) with empty places."""
         present = np.arange(self.sizes.max(initial=0)) < self.sizes[:, None]
