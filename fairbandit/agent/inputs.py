@@ -15,7 +15,7 @@ from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import Codes, coded, spellings
-from fairbandit.logs.log import pieces
+from fairbandit.logs.log import padded, pieces
 from fairbandit.logs.schema import pool_key
 from fairbandit.maths.checks import shown, typed
 from fairbandit.past import Outcomes
@@ -266,10 +266,8 @@ def tensors(
     Smaller pools are padded with empty places; `first` is the number of the first round.
     """
     sizes = np.array([len(pool) for pool in pools])
-    present = np.arange(sizes.max()) < sizes[:, None]
-    contexts = np.zeros((*present.shape, pools[0].shape[1]))
-    groups = np.full(present.shape, -1)
-    contexts[present], groups[present] = np.concatenate(pools), codes
+    contexts = padded(sizes, np.concatenate(pools, dtype=np.float64), 0.0)
+    groups = padded(sizes, codes, -1)
     picked = np.arange(len(pools)), places
     arrays = contexts, groups, contexts[picked], groups[picked], rewards
     x, g, *outcomes = (torch.from_numpy(array)[None] for array in arrays)

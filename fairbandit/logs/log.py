@@ -55,6 +55,14 @@ def pieces(sizes: Ints, most: int, first: int = 0) -> Iterator[slice]:
         yield slice(first, first + n)
 
 
+def padded(sizes: Ints, values: NDArray[Any], empty: Any) -> NDArray[Any]:
+    """Returns rows of consecutive pools, (Σ sizes, …), as an array (n, K, …)."""
+    present = np.arange(sizes.max(initial=0)) < sizes[:, None]
+    array = np.full((*present.shape, *values.shape[1:]), empty, values.dtype)
+    array[present] = values
+    return array
+
+
 class Candidates(NamedTuple):
     """The values of all R candidates, one pool after another: (R,), and contexts (R, d)."""
 
@@ -222,10 +230,7 @@ class Log:
 
     def padded(self, values: NDArray[Any], empty: Any) -> NDArray[Any]:
         """Returns values of candidates, (R, …), as an array (n, K, …) with empty places."""
-        present = np.arange(self.sizes.max(initial=0)) < self.sizes[:, None]
-        array = np.full((*present.shape, *values.shape[1:]), empty, values.dtype)
-        array[present] = values
-        return array
+        return padded(self.sizes, values, empty)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import LARGEST, Source, listed, remark, texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED, coded, normal, spellings
-from fairbandit.logs.log import Floats, Ints, Log
+from fairbandit.logs.log import Floats, Ints, Log, padded
 
 MOST_OFF = 0.05
 """The largest error of the sum of a pool's probabilities, for each pick, however they round."""
@@ -220,19 +220,21 @@ def _log_of(
                 "or names may be among them; exclude=[…] leaves columns out"
             )
     scores = None if columns.score is None else source.numbers(columns.score)
-    places, by_pool = pd.Series(codes).groupby(codes).cumcount(), codes.argsort(kind="stable")
-    picks = codes[is_pick], order[is_pick].astype(np.int64) - 1
+    places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
+    by_pool, by_pick = codes.argsort(kind="stable"), np.lexsort((order, codes))
+    picked = by_pick[is_pick[by_pick]]
+    slots = np.bincount(codes[picked])
     log = Log(
         groups=groups[0][by_pool],
         labels=groups[1],
-        picks=_spread(places.to_numpy()[is_pick], picks, -1),
-        rewards=_spread(rewards[is_pick], picks, np.nan),
-        propensities=_spread(chances[is_pick], picks, np.nan),
+        picks=padded(slots, places[picked], -1),
+        rewards=padded(slots, rewards[picked], np.nan),
+        propensities=padded(slots, chances[picked], np.nan),
         contexts=None if contexts is None else contexts[by_pool],
         probabilities=None if np.isnan(chances).any() else chances[by_pool],
         scores=None if scores is None else scores[by_pool],
         sizes=np.bincount(codes),
-        **{"names": cells[places.to_numpy() == 0].tolist(), **further},
+        **{"names": cells[places == 0].tolist(), **further},
     )
     _note_repeats(log, source.name)
     return log
@@ -266,13 +268,6 @@ def _note_repeats(log: Log, name: str) -> None:
             f"{name}: {len(repeats):,} of {n:,} decisions equal an earlier one in all that is "
             "logged; if they are the same decisions, intervals are too narrow"
         )
-
-
-def _spread(values: NDArray[Any], at: tuple[Ints, Ints], empty: float) -> NDArray[Any]:
-    """Places values of picks at their decisions and slots, (n, m)."""
-    array = np.full([places.max() + 1 for places in at], empty, values.dtype)
-    array[at] = values
-    return array
 
 
 def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
