@@ -3,6 +3,9 @@
 PREFIX = "fairbandit: error: "
 """The command line prints this before the message of every error."""
 
+FULL_ERROR = "HYDRA_FULL_ERROR"
+"""The environment variable that, set to 1, makes the command line show tracebacks, like Hydra."""
+
 
 class FairbanditError(ValueError):
     """Invalid input: the message names the expected input, the given input and valid choices."""

@@ -59,8 +59,17 @@ def folder_of(cls: type[Any]) -> Path | None:
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     if file is None or cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return None
-    path = Path(file).resolve()
-    return next((place for place in sorted(_places) if path.is_relative_to(place)), None)
+    return place_of_file(file)
+
+
+def place_of_file(file: str) -> Path | None:
+    """Finds the plugin folder, package or file that a file belongs to."""
+    path, package = Path(file).resolve(), Path(__file__).resolve().parent
+    inside = (place for place in sorted(_places) if path.is_relative_to(place))
+    place = next(inside, None)
+    if place is None or path.is_relative_to(package):
+        return None
+    return None if "site-packages" in path.relative_to(place).parts else place
 
 
 def _folders() -> list[Path]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
+import traceback
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -20,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.constructors import check_signature, name_enums, parameters_of, place_of, typed_node
 from fairbandit.errors import FairbanditError
-from fairbandit.plugins import VARIABLE
+from fairbandit.plugins import VARIABLE, place_of_file
 
 PART_KINDS = ("split", "estimator", "rank", "selector")
 """The four kinds of part that make a policy, in the order in which a round uses them."""
@@ -169,6 +171,20 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
         raise FairbanditError(f"{where}, {error.full_key or error.key}: {reason}") from error
     del arguments["name"]
     return cls, arguments
+
+
+def line_of(error: BaseException) -> str | None:
+    """Returns "FILE:LINE" of the innermost call in a plugin that led to an error; None without."""
+    modules = {cls.__module__ for classes in _registry.values() for cls in classes.values()}
+    files = {
+        getattr(sys.modules.get(module), "__file__", None)
+        for module in modules
+        if not module.startswith("fairbandit.")
+    }
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in files or place_of_file(frame.filename):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
 
 
 def describe(part: Any) -> dict[str, Any]:

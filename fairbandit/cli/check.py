@@ -10,29 +10,34 @@ from functools import partial
 from typing import Any
 
 import torch
+from omegaconf import OmegaConf
 from rich.text import Text
 
 from fairbandit import conformance, registry
+from fairbandit.building import preset, presets
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.run.table import console
 
 _HELP = """\
-Runs the conformance suite on registered parts, plugins included, and prints which checks pass and
-why the others fail. The exit code is 1 if a check fails.
+Runs the conformance suite on registered parts, plugins included, or on a named policy, and prints
+which checks pass (✓), why others fail (✗), and why others do not apply (–). The exit code is 1 if a
+check fails.
 
-The part plays a small, deliberately awkward problem (three groups, one of them rare, and empty
-places) in a policy whose other parts are the reference parts: split halves, estimator ridge, rank
-empirical_cdf, selector argmax."""
+The part plays a small, deliberately awkward problem (three groups, one of them rare, empty places,
+and pools of fewer candidates than picks) with one, two and three picks, in a policy whose other
+parts are the reference parts: split halves or full, estimator ridge, rank empirical_cdf, selector
+argmax."""
 
 _EXAMPLES = """\
 examples:
   fairbandit check rank=my_rank estimator=my_estimator
   fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter
+  fairbandit check policy=oful policy.refresh=1.2       a named policy
 
 Your own tests can import the checks of a kind: see fairbandit.conformance."""
 
-_KINDS = ", ".join(registry.KINDS)
+_KINDS = ", ".join(conformance.KINDS)
 
 
 def check(words: Sequence[str]) -> None:
@@ -42,9 +47,8 @@ def check(words: Sequence[str]) -> None:
         SystemExit: with exit code 1, if a part does not pass.
     """
     parser = tool_parser("check", _HELP, _EXAMPLES)
-    parser.add_argument(
-        "parts", nargs="+", metavar="KIND=NAME", help=f"a part; KIND is one of {_KINDS}"
-    )
+    text = f"a part or a named policy; KIND is one of {_KINDS}"
+    parser.add_argument("parts", nargs="+", metavar="KIND=NAME", help=text)
     parts = _parts(parser.parse_args(words).parts)
     torch.set_num_threads(1)  # the suite's tensors are small
     show = partial(console().print, soft_wrap=True, highlight=False)
@@ -54,7 +58,7 @@ def check(words: Sequence[str]) -> None:
 
 
 def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
-    named = [f"{kind}.name" for kind in registry.KINDS]
+    named = [f"{kind}.name" for kind in conformance.KINDS]
     dotted = [re.sub(r"^(\w+)=", r"\1.name=", word) for word in words]
     parts = read_parameters(dotted, "check")
     given = [word.partition("=")[0] for word in dotted]
@@ -68,25 +72,44 @@ def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:
     """Prints each check of a part as it ends, and returns whether all passed."""
-    cls = registry.lookup(kind, str(spec["name"]))
-    place = inspect.getsourcefile(cls) or cls.__module__
-    with suppress(OSError):  # a class that is made by a call has no line
-        place += f":{inspect.getsourcelines(cls)[1]}"
     others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
     described = f"{spec['name']} ({others})" if others else spec["name"]
-    show(Text(f"{kind} {described} ({place})", style="bold"))
+    show(Text(f"{kind} {described} ({_place(kind, spec['name'])})", style="bold"))
+    if kind == "policy":  # given hyperparameters replace the ones in the file
+        merged: Any = OmegaConf.to_container(OmegaConf.merge(preset(spec["name"]), spec))
+        spec = merged
     results = []
     for result in conformance.examine(kind, spec):
         results.append(result)
         show(_result_line(result))
-    passed = sum(result.reason is None for result in results)
-    total = len(conformance.checks(kind))
+    apply = [result for result in results if result.inapplicable is None]
+    passed = sum(result.reason is None for result in apply)
+    total = len(conformance.checks(kind)) - len(results) + len(apply)
     show(f"  {passed} of {total} checks passed")
     return passed == total
 
 
+def _place(kind: str, name: str) -> str:
+    """Returns the file of a named policy, or the file and the line of a class."""
+    if kind == "policy":
+        if name not in presets():
+            raise FairbanditError(
+                f"unknown policy {name!r}; expected one of {', '.join(presets())}"
+            )
+        return str(presets()[name])
+    cls = registry.lookup(kind, name)
+    place = inspect.getsourcefile(cls) or cls.__module__
+    with suppress(OSError):  # a class that is made by a call has no line
+        place += f":{inspect.getsourcelines(cls)[1]}"
+    return place
+
+
 def _result_line(result: conformance.CheckResult) -> Text:
-    """Returns a tick or a cross, the requirement, and the reason of a failure."""
-    mark, style = ("✓", "green") if result.reason is None else ("✗", "red")
+    """Returns a tick, a cross or a dash, the requirement, and the reason unless it passes."""
+    mark, style, reason = "✓", "green", ""
+    if result.reason is not None:
+        mark, style, reason = "✗", "red", f": {result.reason}"
+    elif result.inapplicable is not None:
+        mark, style, reason = "–", "dim", f": does not apply, since {result.inapplicable}"
     line = Text("  ").append(mark, style=style).append(f" {result.label}")
-    return line if result.reason is None else line.append(f": {result.reason}", style=style)
+    return line.append(reason, style=style)

@@ -21,14 +21,12 @@ from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, finish_sweep
-from fairbandit.errors import PREFIX, FairbanditError, printable
+from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.files import fresh, within, written_aside
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import ERROR, writing
 from fairbandit.run.table import console, named, run_table, spread
-
-_FULL_ERROR = "HYDRA_FULL_ERROR"
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -38,7 +36,7 @@ def run_app(words: Sequence[str]) -> None:
 
     Raises:
         FairbanditError: an error that the user can correct, which includes Hydra's errors of
-            composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
+            composition. With HYDRAFULL_ERROR=1 Hydra's errors are raised unchanged.
     """
     publish()
     application = hydra.main(
@@ -62,8 +60,8 @@ def run_app(words: Sequence[str]) -> None:
 @contextmanager
 def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
     """Passes words to Hydra, and turns an error that Hydra would print into one message."""
-    argv, full_error = sys.argv, os.environ.get(_FULL_ERROR, "")
-    sys.argv, os.environ[_FULL_ERROR] = ["fairbandit", *map(quoted, words)], "1"
+    argv, full_error = sys.argv, os.environ.get(FULL_ERROR, "")
+    sys.argv, os.environ[FULL_ERROR] = ["fairbandit", *map(quoted, words)], "1"
     try:
         yield
     except Exception as error:
@@ -73,7 +71,7 @@ def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
             raise
         raise FairbanditError(one_message(error)) from error
     finally:
-        sys.argv, os.environ[_FULL_ERROR] = argv, full_error
+        sys.argv, os.environ[FULL_ERROR] = argv, full_error
 
 
 def run_job(config: DictConfig) -> None:

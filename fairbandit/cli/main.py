@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 
-from fairbandit.errors import PREFIX, FairbanditError, printable
+from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.plugins import load_plugins
+from fairbandit.registry import line_of
 from fairbandit.version import VERSION
 
 TOOLS = {
@@ -43,17 +44,28 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         _run(given)
         sys.stdout.flush()
-    except FairbanditError as error:
-        raise SystemExit(printable(f"{PREFIX}{error}")) from None
     except BrokenPipeError:  # the program that read the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
-    except OSError as error:  # for example, the disk is full
-        if error.errno is None:  # one of Hydra's errors derives from OSError
-            raise
-        raise SystemExit(printable(f"{PREFIX}{error}")) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    except Exception as error:
+        message = _message(error)
+        if message is None:
+            raise
+        raise SystemExit(printable(f"{PREFIX}{message}")) from None
+
+
+def _message(error: Exception) -> str | None:
+    """Returns the message of an error that the user can correct; None for any other error."""
+    if isinstance(error, FairbanditError):
+        return str(error)
+    if line_of(error) and os.environ.get(FULL_ERROR) != "1":
+        from fairbandit.cli.messages import in_a_line
+
+        return f"{in_a_line(error)}; {FULL_ERROR}=1 shows more"
+    # for example, the disk is full; one of Hydra's errors derives from OSError, without a number
+    return str(error) if isinstance(error, OSError) and error.errno is not None else None
 
 
 def _printable(record: logging.LogRecord) -> bool:

@@ -7,6 +7,8 @@ from pathlib import Path
 from hydra.errors import HydraException
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+from fairbandit.registry import line_of
+
 
 def one_message(error: BaseException) -> str:
     """Returns the message of an error; the message for an unknown key lists the valid keys."""
@@ -15,15 +17,17 @@ def one_message(error: BaseException) -> str:
         where = (cause.full_key or "").rpartition(".")[0] or "the config"
         keys = [str(key) for key in cause.parent_node if key not in ("name", "hydra")]
         takes = f"{where} has no key {str(cause.key)!r}; it takes {', '.join(keys) or 'none'}"
-        return f"{takes} (+{cause.full_key}=... adds a key)"
+        adds = where.partition(".")[0] == "metrics"  # no other mapping takes further keys
+        return f"{takes} (+{cause.full_key}=... adds a key)" if adds else takes
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: {str(cause).splitlines()[0]}"
     return str(error).strip() or type(error).__name__
 
 
 def in_a_line(error: BaseException) -> str:
-    """Returns the type of an error and the first line of its text."""
-    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
+    """Returns the type of an error, the first line of its text, and the line of a plugin in it."""
+    text = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
+    return f"{text} ({at})" if (at := line_of(error)) else text
 
 
 def short(folder: Path) -> Path:

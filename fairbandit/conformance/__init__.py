@@ -12,10 +12,11 @@ draws in both. `examine` runs all checks, as `fairbandit check` does, and `asked
 candidates after some rounds of play.
 """
 
-from fairbandit.conformance.report import Check, CheckResult, checks, examine
+from fairbandit.conformance.report import KINDS, Check, CheckResult, checks, examine
 from fairbandit.conformance.world import ConformanceError, Scattered, Spec, asked
 
 __all__ = [
+    "KINDS",
     "Check",
     "CheckResult",
     "ConformanceError",

@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import torch
-from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.agent import Agent
 from fairbandit.conformance.world import (
-    ASKERS,
-    CLOSE,
     REPLICAS,
     ROUNDS,
-    SEED,
-    SPLITS,
+    SETTINGS,
     ConformanceError,
+    Played,
     Spec,
-    asked,
-    differ,
     engine_of,
+    made,
     play,
     refuse,
-    same_past,
+    results,
+    same,
 )
 from fairbandit.constructors import parameters_of
-from fairbandit.environments.base import Environment, Pools
-from fairbandit.estimators import NoBounds
-from fairbandit.ranks import Rank
+from fairbandit.counting import forced
+from fairbandit.counting.choice import Way
+from fairbandit.environments.base import Pools
+from fairbandit.fixed_point import outcomes_of
+from fairbandit.past import Knowledge
 from fairbandit.run import state
-from fairbandit.scored import Scored
-from fairbandit.streams import Streams
+from fairbandit.selectors import Selection
 
 LATE = (2, 7, ROUNDS - 3)
 """The rounds whose rewards come late in the check `online`."""
 
-DRAWN = 200
-"""The number of rounds of pools that a check draws for `ASKERS` replicas."""
 
-ERROR_RATE, SLACK = 1e-6, 0.05
-"""The probability that chance alone fails an environment with correct CDFs, and the tolerance of
-CDFs, some of which are estimates."""
-
-
-def constructible(kind: str, spec: Spec) -> None:
+def constructible(kind: str, spec: Spec) -> str | None:
     """Has a docstring, and can be built from its name alone and from its own description."""
     given = spec if isinstance(spec, Mapping) else {"name": spec}
     cls = registry.lookup(kind, given["name"])
@@ -56,7 +45,7 @@ def constructible(kind: str, spec: Spec) -> None:
     parameters = parameters_of(cls).items()
     missing = [key for key, p in parameters if p.default is p.empty and key not in given]
     if missing and kind == "environment":
-        return  # no table has a path by default
+        return f"no value is given for {', '.join(missing)}"
     if missing:
         raise ConformanceError(f"constructor arguments without a default: {', '.join(missing)}")
     described = registry.describe(registry.create(kind, given))
@@ -65,234 +54,112 @@ def constructible(kind: str, spec: Spec) -> None:
         raise ConformanceError(
             f"a part built from its own description differs: {described} became {again}"
         )
+    return None
 
 
 def plays(kind: str, spec: Spec) -> None:
-    """Plays some rounds without breaking a contract that the public methods check."""
-    for split in SPLITS:
-        play(engine_of(kind, spec, split=split))
+    """Plays one, two and three picks without breaking a contract that the public methods check."""
+    for split, picks in SETTINGS:
+        play(engine_of(kind, spec, split=split, picks=picks))
 
 
 def replicas_alone(kind: str, spec: Spec) -> None:
     """Gives a replica the same results in company and alone, also in a second run."""
-    part = registry.create(kind, spec)
-    together = play(engine_of(kind, part))
-    for b in range(REPLICAS):
-        alone = play(engine_of(kind, part, replicas=[b]))
-        _same(f"replica {b} in company and alone", together[b, None], alone)
+    part = made(kind, spec)
+    for split, picks in SETTINGS[:2]:
+        together = play(engine_of(kind, part, split=split, picks=picks))
+        for b in range(REPLICAS):
+            alone = play(engine_of(kind, part, split=split, picks=picks, replicas=[b]))
+            company = {name: values[b, None] for name, values in together.items()}
+            same(f"replica {b} in company and alone", company, alone, replicas=[b])
 
 
 def rounds_alone(kind: str, spec: Spec) -> None:
     """Gives the same results for rounds in a block and one at a time."""
-    for split in SPLITS:
-        blocks, single = (play(engine_of(kind, spec, split=split), piece=n) for n in (ROUNDS, 1))
-        _same("rounds in blocks and one at a time", blocks, single)
+    for split, picks in SETTINGS:
+        blocks, single = (
+            play(engine_of(kind, spec, split=split, picks=picks), piece=n) for n in (ROUNDS, 1)
+        )
+        same("rounds in blocks and one at a time", blocks, single)
+
+
+def empty_slots(kind: str, spec: Spec) -> None:
+    """Gives the same results for pools that are taken whole, however many slots stay empty."""
+    few, many = (play(engine_of(kind, spec, picks=m, small_every=1)) for m in (2, 4))
+    del few["pick"]  # it has more slots in the other play
+    same("two picks and four picks from pools of at most two candidates", few, many)
+
+
+def counted_alike(kind: str, spec: Spec) -> str | None:
+    """Gives the same results in every way of counting past scores."""
+    engine = engine_of(kind, spec, replicas=[0])
+    if "contexts" not in engine.policy.needs:
+        return "it does not read past contexts"
+    by_slices = play(engine, piece=1)
+    for way in get_args(Way):
+        with forced(way):
+            counted = play(engine_of(kind, spec, replicas=[0]), piece=1 if way == "sorted" else 8)
+        same(f"the ways {way!r} and 'slices' to count past scores", counted, by_slices)
+    return None
 
 
 def resumes(kind: str, spec: Spec) -> None:
     """Continues from its saved state as if it had never stopped."""
-    whole, first, second = (engine_of(kind, spec) for _ in range(3))
-    head = play(first, ROUNDS // 2)
-    second.load_state(state.unpacked(state.packed(first.state())))
-    resumed = torch.cat([head, play(second)], 1)
-    _same("a run never stopped and one resumed from its state", play(whole), resumed)
+    for split, picks in SETTINGS[:2]:
+        whole, first, second = (engine_of(kind, spec, split=split, picks=picks) for _ in range(3))
+        play(first, ROUNDS // 2)
+        second.load_state(state.unpacked(state.packed(first.state())))
+        tail = {name: values[:, ROUNDS // 2 :] for name, values in play(whole).items()}
+        label = "a run never stopped and one resumed from its state"
+        same(label, tail, play(second), start=ROUNDS // 2 + 1)
 
 
-def online(kind: str, spec: Spec) -> None:
+def online(kind: str, spec: Spec) -> str | None:
     """Gives the same results for late rewards and new groups as for those known in time."""
-    engine = engine_of(kind, spec, replicas=[0], split="full", rare_after=ROUNDS // 2)
-    truth, features = engine.environment.truth, engine.environment.features
-    late, in_time = (
-        Agent(engine.policy, features=features, groups=known, seed=SEED, truth=truth)
-        for known in (2, 3)
-    )
-    pools = engine.environment.pools(1, ROUNDS + 1)
-    places = zip(pools.contexts[0], pools.groups[0], pools.rewards[0], strict=True)
-    *rounds, last = [(x[g >= 0], g[g >= 0], r[g >= 0]) for x, g, r in places]
-    actions, received = [], []
-    for t, (x, groups, rewards) in enumerate(rounds, 1):
-        actions.append(late.act(x, groups).candidate)
-        received.append(rewards[actions[-1]])
-        if t not in LATE:
-            late.update(received[-1])
-    for t in reversed(LATE):
-        late.update(received[t - 1], t)
-    contexts, codes, _ = zip(*rounds, strict=True)
-    in_time.observe(contexts, codes, actions, received)
-    explained = [agent.explain(*last[:2]) for agent in (late, in_time)]
-    shown = (torch.cat([e.scores, e.index, e.probabilities])[None, None] for e in explained)
-    _same("rewards and a group that come late and in time", *shown, start=ROUNDS + 1)
+    for split, m in SETTINGS[:2]:
+        engine = engine_of(kind, spec, split=split, picks=m, rare_after=ROUNDS // 2)
+        policy, problem, shown = engine.policy, engine.known.problem, list[Played]()
+        if policy.sums_ahead:
+            return "late rewards count from the next refresh on"
+        actions = play(engine)["pick"].long().view(REPLICAS, ROUNDS, m)
+        pools = engine.environment.pools(1, ROUNDS + 1)
+        picks = outcomes_of(1, pools[:ROUNDS], Selection(actions, actions, actions))
+        for late, groups in ((LATE, problem.groups - 1), ((), problem.groups)):
+            known = policy.init(replace(problem, groups=groups))
+            for t in range(1, ROUNDS + 1):
+                known = policy.grow(known, problem) if t == ROUNDS // 2 + 1 else known
+                new = picks.rows(m * t - m, m * t)
+                known = policy.advance(_with_pool(known, pools), new.groups[:, None])
+                known = known if t in late else policy.tell(known, new)
+            for slot in [m * t - n for t in reversed(late) for n in range(1, m + 1)]:
+                known = policy.tell(known, picks.rows(slot, slot + 1))  # one pick at a time
+            last = pools.contexts[:, ROUNDS:], pools.groups[:, ROUNDS:]
+            policy.propose(_with_pool(known, pools), ROUNDS + 1, last, m)
+            shown.append(results(policy, ROUNDS + 1, ROUNDS + 1))
+        label = f"rewards of {m} picks and a group that come late and in time"
+        same(label, *shown, start=ROUNDS + 1)
+    return None
+
+
+def _with_pool(known: Knowledge, pools: Pools) -> Knowledge:
+    """The knowledge with the pool of the next round."""
+    n = known.past.rounds
+    past = known.past.with_pools(pools.contexts[:, n : n + 1], pools.groups[:, n : n + 1])
+    return known._replace(past=past)
 
 
 def reads_no_later(kind: str, spec: Spec) -> None:
     """Decides without the rewards after the last round that it declares to read."""
-    for split in SPLITS:
-        policy = engine_of(kind, spec, split=split).policy
+    for split, picks in SETTINGS[:2]:
+        options: dict[str, Any] = {"split": split, "picks": picks}
+        policy = engine_of(kind, spec, **options).policy
         last = torch.tensor([policy.last_read(t) for t in range(1, ROUNDS + 1)])
-        refuse(last.diff() < 0, "`last_read` decreases", before=last[:-1], after=last[1:])
-        calm = play(engine_of(kind, spec, split=split), piece=1)
+        shown = {"before": last[:-1], "after": last[1:]}
+        refuse(last.diff() < 0, "`last_read` decreases", shown, axes=["round"], start=2)
+        calm = play(engine_of(kind, spec, **options), piece=1)
         for after in (5, 17):
             blind = int((last <= after).sum())  # rounds that read no later reward
-            upset = play(engine_of(kind, spec, split=split, upset_after=after), blind, 1)
-            plays = f"beside split {split!r}, two plays whose rewards differ after round {after}, "
-            _same(f"{plays}the last that the policy declares to read,", calm[:, :blind], upset)
-
-
-def shortlists(kind: str, spec: Spec) -> None:
-    """Gives shortlists that depend neither on blocks nor on other replicas."""
-    part = registry.create(kind, spec)
-    for split, picks in zip((*SPLITS, *SPLITS), (2, 2, 4, 4), strict=True):
-        options: dict[str, Any] = {"split": split, "picks": picks}
-        blocks, single = (play(engine_of(kind, part, **options), piece=n) for n in (ROUNDS, 1))
-        _same("shortlists of rounds in blocks and one at a time", blocks, single)
-        alone = play(engine_of(kind, part, replicas=[1], **options))
-        _same("shortlists of replica 1 in company and alone", blocks[1, None], alone)
-
-
-def splits_soundly(kind: str, spec: Spec) -> None:
-    """Gives fields of shape (N,), none of which decreases as t grows."""
-    division = registry.create(kind, spec).divide(torch.arange(1, 200))
-    for name, field in division._asdict().items():
-        refuse(field.diff() < 0, f"`{name}` decreases", before=field[:-1], after=field[1:])
-
-
-def models_soundly(kind: str, spec: Spec) -> None:
-    """Gives models with finite scores, which equal ⟨theta, x⟩ if the model has a theta."""
-    scored = asked(kind, spec)[0].scored
-    model = scored.models.of_rounds
-    scores, theta = scored.scores.value, model.theta
-    slack = scored.scores.high - scores
-    wrong = ~(scores + slack).isfinite() | (slack < 0)
-    refuse(
-        wrong,
-        "scores that are not finite, or negative errors",
-        score=scores,
-        error=torch.as_tensor(slack),
-    )
-    plain = model.score(scored.contexts, scored.groups)
-    if theta is not None:
-        linear = (scored.contexts @ theta[..., None])[..., 0]
-        refuse(differ(plain, linear), "scores differ from ⟨theta, x⟩", score=plain, linear=linear)
-    refuse(
-        differ(scores, plain),
-        "scores of `approximate` differ from scores of `score`",
-        score=plain,
-        approximate=scores,
-    )
-    with suppress(NoBounds):
-        low, high = scored.bounds()
-        refuse((low > high) & scored.present, "bounds that cross", lower=low, upper=high)
-
-
-def permutes(kind: str, spec: Spec) -> None:
-    """Permuting the candidates of a pool permutes their indices."""
-    order = torch.tensor([3, 0, 5, 1, 4, 2])
-    ranked, policy = asked(kind, spec)
-    scored = ranked.scored
-    pools = scored.contexts[:, :, order], scored.groups[:, :, order]
-    shuffled = policy.rank.index(Scored(policy.known, scored.plan, pools, scored.models))
-    fault = "permuting the candidates does more than permute their indices"
-    for before, after in ((ranked.index.value, shuffled.value), (ranked.index.high, shuffled.high)):
-        before = before[:, :, order]
-        refuse(differ(before, after) & (pools[1] >= 0), fault, before=before, after=after)
-
-
-def ranks_alone(kind: str, spec: Spec) -> None:
-    """Gives a candidate its index whoever else is in the pool, or declares the need `pool`."""
-    ranked, policy = asked(kind, spec)
-    scored, index = ranked.scored, ranked.index.value
-    for k in range(0 if "pool" in policy.rank.needs else index.shape[2]):
-        pools = scored.contexts[:, :, k : k + 1], scored.groups[:, :, k : k + 1]
-        alone = policy.rank.index(Scored(policy.known, scored.plan, pools, scored.models)).value
-        fault = (
-            "the index depends on the other candidates of the pool, so that the rank cannot be "
-            'used where they come later: declare needs = {"pool"};'
-        )
-        among = index[:, :, k : k + 1]
-        refuse(differ(among, alone) & (pools[1] >= 0), fault, among=among, alone=alone)
-
-
-def monotone(kind: str, spec: Spec) -> None:
-    """Within a group, a higher score never has a lower index."""
-    ranked, _ = asked(kind, spec)
-    index, groups, scores = ranked.index.value, ranked.groups, ranked.scored.scores
-    higher = scores.low[..., None] > scores.high[..., None, :]
-    fallen = higher & (groups[..., None] == groups[..., None, :])
-    fallen &= (index[..., None] < index[..., None, :] - 1e-12) & ranked.present[..., None]
-    fault = "not monotone: within a group, a candidate of higher score has a lower index"
-    refuse(fallen, fault, index=index[..., None], other=index[..., None, :])
-
-
-def equals_tie(kind: str, spec: Spec) -> None:
-    """Gives equal candidates of groups with the same past indices that tie."""
-    rank: Rank = registry.create(kind, spec)
-    members = 3
-    if rank.max_contexts is not None and rank.max_contexts < ROUNDS * members:
-        return  # the last contexts of the groups differ
-    with suppress(NoBounds):
-        index = rank.index(same_past(rank, members))
-        low, high = (end.unflatten(2, (2, 2)) for end in (index.low, index.high))
-        apart = low.amax(3) > high.amin(3)
-        what = "equal candidates do not tie: the index lacks the slack of rounding"
-        refuse(apart, what, low=low.amax(3), high=high.amin(3))
-
-
-def draws_soundly(kind: str, spec: Spec) -> None:
-    """True rewards equal the truth's score, and pools stay unchanged when others are drawn."""
-    world, pools, rounds = _drawn(kind, spec)
-    kept = [part.clone() for part in vars(pools).values()]
-    world.pools(DRAWN + 1, DRAWN)
-    for (name, part), before in zip(vars(pools).items(), kept, strict=True):
-        refuse(part != before, f"{name} change when other pools are drawn", was=before, now=part)
-    if world.truth is not None:
-        true = world.truth.score(pools.contexts, pools.groups.clamp(min=0), rounds)
-        wrong = ((true - pools.expected).abs() > 1e-6) & (pools.groups >= 0)
-        refuse(wrong, "true rewards that are not the truth's", expected=pools.expected, score=true)
-
-
-def ranks_soundly(kind: str, spec: Spec) -> None:
-    """True ranks equal the truth's CDFs, and the CDFs fit the true rewards of drawn pools.
-
-    If V has the CDF F of its round, a uniform number lies between F(V−) and F(V); F may drift. The
-    empirical CDF of n uniform numbers differs from the identity by at most √(ln(2G/rate)/(2n)), for
-    all G groups with probability 1 − rate (Dvoretzky, Kiefer, Wolfowitz). Candidates of a pool may
-    be dependent: only the first candidate of each group counts.
-    """
-    world, pools, rounds = _drawn(kind, spec)
-    if world.truth is None:
-        return
-    groups, expected, names = pools.groups, pools.expected, world.group_names
-    tie = 1e-9 * (1 + expected.abs())  # rewards that tie may differ by rounding
-    below, cdf = (world.truth.cdf(groups, expected + side, rounds) for side in (-tie, tie))
-    for group in range(len(names)):
-        first = (groups == group) & ((groups == group).cumsum(2) == 1)
-        n = max(int(first.sum()), 1)
-        band = SLACK + math.sqrt(math.log(2 * len(names) / ERROR_RATE) / (2 * n))
-        fault = (
-            f"the CDF of group {group} differs by more than {band:.3g} from the CDF of {n} drawn "
-            f"true rewards, which by chance has probability {ERROR_RATE:g},"
-        )
-        drawn = expected[first].sort().values
-        change = world.truth.cdf(torch.full_like(drawn, group).long(), drawn, rounds[::99]).diff()
-        refuse(change < -CLOSE, f"the CDF of group {group} decreases", change=change)
-        for right, values, sign in ((True, cdf[first], 1), (False, below[first], -1)):
-            share = torch.searchsorted(values.sort().values, values, right=right) / n
-            refuse(sign * (share - values) > band, fault, cdf=values, share=share)
-    wrong = (pools.ranks < below.clamp(min=0) - tie) | (pools.ranks > cdf.clamp(max=1) + tie)
-    fault = "a true rank that differs from the truth's CDF, or lies outside [0, 1],"
-    refuse(wrong & (groups >= 0), fault, rank=pools.ranks, cdf=cdf)
-
-
-def _drawn(kind: str, spec: Spec) -> tuple[Environment, Pools, Tensor]:
-    """The environment, its first pools, and the rounds of the pools, (N, 1)."""
-    world: Environment = registry.create(kind, spec)
-    world.bind(Streams(0, range(ASKERS)))
-    return world, world.pools(1, DRAWN), torch.arange(1, DRAWN + 1)[:, None]
-
-
-def _same(label: str, first: Tensor, second: Tensor, *, start: int = 1) -> None:
-    """Raises if two plays (B, N, M) differ; the message names the first round that differs."""
-    wrong = differ(first, second)
-    t = int(wrong.any(2).any(0).to(torch.uint8).argmax())
-    fault = f"{label} give different results from round {start + t} on: [replica, number]"
-    refuse(wrong[:, t], fault, first=first[:, t], second=second[:, t])
+            upset = play(engine_of(kind, spec, upset_after=after, **options), blind, 1)
+            label = f"beside split {split!r}, two plays whose rewards differ after round {after}, "
+            before = {name: values[:, :blind] for name, values in calm.items()}
+            same(f"{label}the last that the policy declares to read,", before, upset)

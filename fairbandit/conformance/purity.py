@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial, wraps
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.conformance.world import SPLITS, ConformanceError, Spec, engine_of, play
+from fairbandit.conformance.world import SETTINGS, ConformanceError, Spec, engine_of, made, play
 from fairbandit.errors import FairbanditError
 from fairbandit.streams import Purpose, Streams
 
@@ -38,24 +39,28 @@ _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 
 
 def changes_nothing(kind: str, spec: Spec) -> None:
-    """Changes no given tensor, no attribute of its own, no setting and no global generator."""
-    with restored():
+    """Changes no given value, attribute of its own, setting or generator, and prints nothing."""
+    with restored(), _silent("playing"):
         torch.set_num_threads(3)  # a number that a part would not choose
-        part = _watched("__init__", partial(registry.create, kind, spec))()
-        cls, contract, before = type(part), registry.base_of(kind), repr(vars(part))
-        methods = {
-            name: _watched(name, method)
-            for name, method in inspect.getmembers(cls, inspect.isfunction)
-            if method is not getattr(contract, name, method)
-        }
-        part.__class__ = type(cls.__name__, (cls,), methods)
-        for split in SPLITS:
-            play(engine_of(kind, part, split=split), LIFE)
-        if kind in registry.PART_KINDS and repr(vars(part)) != before:
-            raise ConformanceError(
-                f"playing changes the part's attributes from {before} to {vars(part)}; expected "
-                "only the constructor's arguments, unchanged"
-            )
+        tested = _watched("__init__", partial(made, kind, spec))()
+        parts = tested.parts.values() if kind == "policy" else [tested]
+        before = [repr(vars(part)) for part in parts]
+        for part in parts:
+            cls, contract = type(part), registry.base_of(part._kind)
+            methods = {
+                name: _watched(name, method)
+                for name, method in inspect.getmembers(cls, inspect.isfunction)
+                if method is not getattr(contract, name, method)
+            }
+            part.__class__ = type(cls.__name__, (cls,), methods)
+        for split, picks in SETTINGS:
+            play(engine_of(kind, tested, split=split, picks=picks), LIFE)
+        for part, old in zip(parts, before, strict=True):
+            if part._kind in registry.PART_KINDS and repr(vars(part)) != old:
+                raise ConformanceError(
+                    f"playing changes the part's attributes from {old} to {vars(part)}; expected "
+                    "only the constructor's arguments, unchanged"
+                )
 
 
 def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,13 +70,13 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **options: Any) -> Any:
         arguments = inspect.signature(method).bind(*given, **options).arguments
         arguments.pop("self", None)  # a metric's own state may change
-        tensors = [pair for key in arguments for pair in _tensors(key, arguments[key])]
-        before = _contents(tensors)
-        result = method(*given, **options)
-        for label, content in _contents(tensors).items():
-            if content != before[label]:
+        before = _contents(arguments)
+        with _silent(f"`{name}`"):
+            result = method(*given, **options)
+        for label, content in _contents(arguments).items():
+            if content != before.get(label, content):
                 raise ConformanceError(
-                    f"`{name}` changes {label}; expected unchanged tensors and settings: work on a "
+                    f"`{name}` changes {label}; expected unchanged values and settings: work on a "
                     "`.clone()`, and draw from the problem's streams"
                 )
         return result
@@ -79,12 +84,14 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+def _tensors(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The tensors and arrays inside a value, by path."""
     inside: dict[str, Any] = {}
-    if isinstance(value, Tensor):
+    if isinstance(value, (Tensor, np.ndarray)):
         yield path, value
     elif isinstance(value, Streams):
-        inside = {f"[{p.name}].uniform": [value[p]._kept[1]] for p in Purpose}
+        kept = {p: value[p]._kept for p in Purpose}  # other rounds have another label
+        inside = {f"[{p.name}].uniform{key[:3]}": drawn for p, (key, drawn) in kept.items()}
     elif hasattr(value, "_asdict"):
         inside = {f".{name}": item for name, item in value._asdict().items()}
     elif isinstance(value, (list, tuple)):
@@ -97,19 +104,33 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Tensor]]:
         yield from _tensors(f"{path}{name}", item)
 
 
-def _contents(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, Any]:
-    """The contents of tensors and global state in comparable form, by label."""
-    settings = {name: _content(read()) for name, (read, _) in _GLOBALS.items()}
-    return settings | {f"`{path}`, which it was given": _content(t) for path, t in tensors}
+def _contents(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The contents of arguments and global state in comparable form, by label."""
+    contents = {name: _content(read()) for name, (read, _) in _GLOBALS.items()}
+    for key, value in arguments.items():
+        for path, tensor in _tensors(key, value):
+            contents[f"`{path}`, which it was given"] = _content(tensor)
+    return contents
 
 
 def _content(value: Any) -> Any:
     """A value in comparable form; for a tensor, its values and, if it has one, its version."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.tobytes()
     if not isinstance(value, Tensor):
         return repr(value)
     values = value.detach().cpu().numpy().tobytes()
     version = None if value.is_inference() else value._version
     return version, value.requires_grad, value.shape, values
+
+
+@contextmanager
+def _silent(what: str) -> Iterator[None]:
+    """Raises an error if something is printed inside."""
+    with redirect_stdout(StringIO()) as out:
+        yield
+    if text := out.getvalue():
+        raise ConformanceError(f"{what} prints {text[:40]!r}; expected no output")
 
 
 @contextmanager

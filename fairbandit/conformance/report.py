@@ -5,34 +5,46 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import NamedTuple
 
-from fairbandit.conformance import contract
+from fairbandit import registry
+from fairbandit.conformance import contract, values
 from fairbandit.conformance.purity import changes_nothing, restored
-from fairbandit.conformance.world import Spec
+from fairbandit.conformance.world import REFERENCES, Spec
 from fairbandit.errors import FairbanditError
 
-Check = Callable[[str, Spec], None]
-"""Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails."""
+Check = Callable[[str, Spec], str | None]
+"""Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails.
+Returns None, or the reason why the check does not apply."""
 
 _OF_ALL: list[Check] = [
-    *(contract.constructible, contract.plays, changes_nothing),
+    *(contract.plays, changes_nothing),
     *(contract.replicas_alone, contract.rounds_alone),
 ]
-_OF_PARTS: list[Check] = [*_OF_ALL, contract.resumes, contract.online, contract.reads_no_later]
+_OF_METRICS: list[Check] = [*_OF_ALL, contract.empty_slots, contract.resumes]
+_OF_PARTS: list[Check] = [
+    *(*_OF_METRICS, contract.counted_alike),
+    *(contract.online, contract.reads_no_later),
+]
+_OF_RANKS: list[Check] = [
+    *(values.permutes, values.ranks_alone, values.monotone, values.equals_tie),
+]
+_OF_CLASSES: list[Check] = [contract.constructible]
 
 _CHECKS: dict[str, list[Check]] = {
-    "split": [*_OF_PARTS, contract.splits_soundly],
-    "estimator": [*_OF_PARTS, contract.models_soundly],
-    "rank": [
-        *(*_OF_PARTS, contract.permutes, contract.ranks_alone),
-        *(contract.monotone, contract.equals_tie),
-    ],
-    "selector": [*_OF_PARTS, contract.shortlists],
-    "environment": [*_OF_ALL, contract.draws_soundly, contract.ranks_soundly],
-    "metric": [*_OF_ALL, contract.resumes],
+    "split": [*_OF_CLASSES, *_OF_PARTS, values.splits_soundly],
+    "estimator": [*_OF_CLASSES, *_OF_PARTS, values.models_soundly],
+    "rank": [*_OF_CLASSES, *_OF_PARTS, *_OF_RANKS],
+    "selector": [*_OF_CLASSES, *_OF_PARTS, values.draws_as_stated],
+    "environment": [*_OF_CLASSES, *_OF_ALL, values.draws_soundly, values.ranks_soundly],
+    "metric": [*_OF_CLASSES, *_OF_METRICS, values.judges_every_pick],
+    "policy": [*_OF_PARTS, values.models_soundly, values.permutes, values.draws_as_stated],
 }
+
+KINDS = tuple(_CHECKS)
+"""The kinds of parts, and policies."""
 
 
 class CheckResult(NamedTuple):
@@ -42,11 +54,13 @@ class CheckResult(NamedTuple):
         check: the check's name.
         label: the requirement, in one line.
         reason: why the part fails; None if it passes.
+        inapplicable: why the check does not apply to the part; None if it applies.
     """
 
     check: str
     label: str
     reason: str | None
+    inapplicable: str | None = None
 
 
 def checks(kind: str) -> list[Check]:
@@ -58,30 +72,39 @@ def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
     """Runs every check on one part.
 
     Args:
-        kind: one of `registry.KINDS`.
+        kind: one of `KINDS`.
         spec: its name, or a mapping with `name` and hyperparameters.
 
     Yields:
         The result of each check; none after `plays` if it fails. An exception in the part is a
-        failed check.
+        failed check. If a part of fairbandit fails the same check, the reason says so.
     """
     for check in checks(kind):
         label = inspect.cleandoc(check.__doc__ or "").split("\n")[0].rstrip(".")
-        reason = _failure(check, kind, spec)
-        yield CheckResult(check.__name__, label, reason)
+        reason, inapplicable = _outcome(check, kind, spec)
+        if reason:
+            other, _ = _outcome(check, kind, REFERENCES[kind])
+            if other:
+                reason = (
+                    f"fairbandit is at fault, not the {kind}: its own {REFERENCES[kind]} fails, "
+                    f"too, with {other}"
+                )
+        yield CheckResult(check.__name__, label, reason, inapplicable)
         if check is contract.plays and reason:
             return
 
 
-def _failure(check: Check, kind: str, spec: Spec) -> str | None:
-    """Why a check fails, in one line; settings that the part changed are restored."""
+def _outcome(check: Check, kind: str, spec: Spec) -> tuple[str | None, str | None]:
+    """Why a check fails, and why it does not apply, in one line; restores changed settings."""
     try:
-        with restored():
-            check(kind, spec)
+        with restored(), redirect_stdout(StringIO()):
+            return None, check(kind, spec)
     except FairbanditError as error:
-        return " ".join(str(error).split())
+        return " ".join(str(error).split()), None
     except Exception as error:
-        at = traceback.extract_tb(error.__traceback__)[-1]
         message = " ".join(traceback.format_exception_only(error)[-1].split())
-        return f"{message} ({Path(at.filename).name}:{at.lineno})"
-    return None
+        at = registry.line_of(error)
+        if at is None:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            at = f"{last.filename}:{last.lineno}, in no line of a plugin"
+        return f"{message} ({at})", None

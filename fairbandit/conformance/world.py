@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
+from fairbandit.building import build_policy
 from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
@@ -42,8 +43,12 @@ REFERENCES: dict[str, Any] = {
     "estimator": "ridge",
     "rank": "empirical_cdf",
     "selector": "argmax",
+    "environment": "simulation",
+    "metric": "parity_gap",
+    "policy": "fair_greedy",
 }
-"""The parts that complete the policy of the part under test."""
+"""The parts that complete the policy of the part under test. Where a part fails a check, the
+reference of its kind is tried, too."""
 
 BOUNDED = {"split": "full", "estimator": "optimistic_ridge", "rank": "identity"}
 """The parts that replace `REFERENCES` if the part under test reads confidence bounds."""
@@ -51,8 +56,15 @@ BOUNDED = {"split": "full", "estimator": "optimistic_ridge", "rank": "identity"}
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
 
-SPLITS = ("halves", "full")
-"""The splits beside which a part plays; under `full` each round depends on the round before."""
+SETTINGS = (("full", 1), ("halves", 3), ("full", 2), ("halves", 1))
+"""The splits beside which a part plays, and the numbers of picks; a policy keeps its split. Under
+`full` each round depends on the round before. Slow checks play the first two."""
+
+AXES = ("replica", "round", "place", "number")
+"""The names of dimensions in messages."""
+
+PAST = 20
+"""The number of rounds of `same_past`."""
 
 _SHIFTS = (0.0, 0.5, -0.5)  # shifts of the last feature by group
 
@@ -67,10 +79,13 @@ class Scattered(Environment):
     Args:
         upset_after: the rewards after this round are changed; None for no change.
         rare_after: the rare group appears after this round.
+        small_every: the pools of every so many rounds have at most two candidates.
     """
 
-    def __init__(self, upset_after: int | None = None, rare_after: int = 0) -> None:
-        self.upset_after, self.rare_after = upset_after, rare_after
+    def __init__(
+        self, upset_after: int | None = None, rare_after: int = 0, small_every: int = 4
+    ) -> None:
+        self.upset_after, self.rare_after, self.small_every = upset_after, rare_after, small_every
         self.features, self.places, self.group_names = 4, 6, ("often", "seldom", "rare")
         draws = np.random.default_rng(0)
         theta = torch.from_numpy(draws.normal(size=4))
@@ -84,7 +99,8 @@ class Scattered(Environment):
         drawn = self.streams[Purpose.POOLS].uniform(first, count, k * 5)
         kind = drawn[..., 4 * k :]
         groups = (kind > 0.6).long() + (kind > 0.85).long()
-        groups = torch.where((kind < 0.1) & (torch.arange(k) > 0), -1, groups)
+        empty = (kind < 0.1) | ((rounds % self.small_every == 0) & (torch.arange(k) > 1))
+        groups = torch.where(empty & (torch.arange(k) > 0), -1, groups)
         groups = torch.where(rounds <= self.rare_after, groups.clamp(max=1), groups)
         contexts = 2 * drawn[..., : 4 * k].unflatten(-1, (k, 4)) - 1
         contexts[..., -1] += torch.tensor(_SHIFTS, dtype=torch.float64)[groups.clamp(min=0)]
@@ -101,7 +117,7 @@ class Recorded(Policy):
     Attributes:
         asked: the ranked candidates of the last decision.
         known: the knowledge of the last decision.
-        shown: scores, indices and probabilities by round, (B, 3K), 0 at empty places.
+        shown: scores, indices and probabilities by round, (B, K) each, 0 at empty places.
     """
 
     asked: Ranked
@@ -109,7 +125,7 @@ class Recorded(Policy):
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
-        self.shown: dict[int, Tensor] = {}
+        self.shown: dict[int, tuple[Tensor, ...]] = {}
 
     def ranked(self, *given: Any) -> Ranked:
         """Records the ranked candidates; see `Policy.ranked`."""
@@ -121,10 +137,17 @@ class Recorded(Policy):
         selection = super().propose(*given, **options)
         scored = self.asked.scored
         parts = scored.scores.value, self.asked.index.value, selection.inclusion
-        shown = torch.cat([part.where(scored.present, 0) for part in parts], 2)
+        shown = (part.where(scored.present, 0).unbind(1) for part in parts)
         # the last repetition counts
-        self.shown.update(enumerate(shown.unbind(1), scored.plan.first))
+        self.shown.update(enumerate(zip(*shown, strict=True), scored.plan.first))
         return selection
+
+
+def made(kind: str, spec: Any) -> Any:
+    """The part of a spec, or the policy; anything else is the part itself."""
+    if not isinstance(spec, (str, Mapping)):
+        return spec
+    return build_policy(spec) if kind == "policy" else registry.create(kind, spec)
 
 
 def engine_of(
@@ -141,7 +164,7 @@ def engine_of(
     `part` is the part itself or its spec. A part that reads confidence bounds is played beside
     `BOUNDED` instead of the given split. A metric judges random picks.
     """
-    tested = registry.create(kind, part) if isinstance(part, (str, Mapping)) else part
+    tested = made(kind, part)
     beside = {**REFERENCES, "split": split}
     if kind == "metric":
         beside["selector"] = {"name": "epsilon_greedy", "epsilon": 0.6}
@@ -151,13 +174,15 @@ def engine_of(
     except NoBounds:  # the part reads bounds
         policy = _policy_of(kind, tested, beside | BOUNDED)
     environment = tested if kind == "environment" else Scattered(**world)
-    metrics = {"checked": tested} if kind == "metric" else {}
+    metrics = {"metric": tested} if kind == "metric" else {}
     options: dict[str, Any] = {"rounds": 0, "seed": SEED, "replicas": replicas, "picks": picks}
     return Engine(policy, environment, metrics=metrics, **options)
 
 
 def _policy_of(kind: str, tested: Any, beside: Mapping[str, Any]) -> Recorded:
-    """A policy with the part under test and, for the other kinds, the parts `beside`."""
+    """The policy under test, or one with the part under test and, for the other kinds, `beside`."""
+    if kind == "policy":
+        return Recorded(**tested.parts, refresh=tested.refresh, name=tested.name)
     parts = {
         name: tested if name == kind else registry.create(name, beside[name])
         for name in registry.PART_KINDS
@@ -166,38 +191,44 @@ def _policy_of(kind: str, tested: Any, beside: Mapping[str, Any]) -> Recorded:
     return Recorded(**parts, refresh=refresh)
 
 
-def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Tensor:
+Played = dict[str, Tensor]
+"""Results of a play by the quantity's name, (B, N, ...) each."""
+
+
+def play(engine: Engine, rounds: int = ROUNDS, piece: int = CHUNK_ROUNDS) -> Played:
     """Plays up to a round, in pieces, and returns the results of the part under test.
 
     Returns:
-        (B, N, M): the values that `Recorded` shows, the place picked, the metrics and, if the part
-        is an environment, its pools.
+        The values that `Recorded` shows, the places picked, the metrics and, if the part is an
+        environment, its pools.
     """
-    policy, environment, results = engine.policy, engine.environment, []
-    assert isinstance(policy, Recorded)
+    environment, found = engine.environment, dict[str, list[Tensor]]()
     while engine.played < rounds:
         engine.rounds = min(rounds, engine.played + piece)
         for played in engine.play():
-            shown = [policy.shown[t] for t in range(played.first, played.last + 1)]
-            values = [torch.stack(shown, 1), played.actions, *played.metrics.values()]
+            values = results(engine.policy, played.first, played.last)
+            values |= {"pick": played.actions, **played.metrics}
             if not isinstance(environment, Scattered):
-                values += vars(environment.pools(played.first, len(shown))).values()
-            flat = [value.unsqueeze(2).flatten(2).double() for value in values]
-            results.append(torch.cat(flat, 2))
-    return torch.cat(results, 1)
+                pools = environment.pools(played.first, played.last + 1 - played.first)
+                values = vars(pools) | values
+            for name, value in values.items():
+                found.setdefault(name, []).append(value.double())
+    return {name: torch.cat(values, 1) for name, values in found.items()}
+
+
+def results(policy: Policy, first: int, last: int) -> Played:
+    """Scores, indices and probabilities of some rounds of a `Recorded` policy."""
+    assert isinstance(policy, Recorded)
+    rounds = zip(*(policy.shown[t] for t in range(first, last + 1)), strict=True)
+    values = [torch.stack(value, 1) for value in rounds]
+    return dict(zip(("score", "index", "probability"), values, strict=True))
 
 
 def asked(kind: str, spec: Spec) -> tuple[Ranked, Recorded]:
     """The ranked candidates of `ROUNDS` rounds, after `ROUNDS` of play, for `ASKERS` replicas.
 
-    All random draws of the rank are ½, so that draws do not distinguish candidates.
-
-    Args:
-        kind: the kind of the part under test.
-        spec: the part.
-
-    Returns:
-        The candidates, and the policy.
+    All random draws of the rank are ½, so that draws do not distinguish candidates. The policy is
+    returned, too.
     """
     engine = engine_of(kind, spec, replicas=range(ASKERS))
     without_draws(engine.streams)
@@ -217,14 +248,11 @@ def without_draws(streams: Streams) -> None:
 def same_past(rank: Rank, members: int) -> Scored:
     """Candidates of two groups that have had the same contexts, in another order in each round.
 
-    The first two candidates are equal and 0, the last two are equal and random.
-
-    Args:
-        rank: the rank, which determines the contexts that are kept.
-        members: the number of contexts of each group in each of 20 rounds.
+    The first two candidates are equal and 0, the last two are equal and random. `members` is the
+    number of contexts of each group in each of `PAST` rounds.
     """
     draws = torch.Generator().manual_seed(SEED)
-    size, d, rounds = (ASKERS, 20, members), 4, 20
+    size, d, rounds = (ASKERS, PAST, members), 4, PAST
     x = torch.randn(*size, d, generator=draws, dtype=torch.float64)
     groups = torch.arange(2).repeat_interleave(members).expand(ASKERS, rounds, -1)
     y = torch.randn(ASKERS, 1, 1, d, generator=draws, dtype=torch.float64)
@@ -247,14 +275,40 @@ def differ(first: Tensor, second: Tensor) -> Tensor:
     return ~first.isclose(second, rtol=CLOSE, atol=CLOSE, equal_nan=True)
 
 
-def refuse(wrong: Tensor, fault: str, **values: Tensor) -> None:
+def same(label: str, first: Played, second: Played, **given: Any) -> None:
+    """Raises an error with the first quantity, and its place, in which two plays differ."""
+    wrong = {name: differ(values, second[name]) for name, values in first.items()}
+    name = min(wrong, key=lambda name: _first(wrong[name])[:1])
+    values = {"first": first[name], "second": second[name]}
+    refuse(wrong[name], f"{label} give different results: {name} differs", values, **given)
+
+
+def refuse(
+    wrong: Tensor,
+    fault: str,
+    values: Mapping[str, Tensor],
+    *,
+    axes: Sequence[str] = AXES,
+    start: int = 1,
+    replicas: Sequence[int] = range(ASKERS),
+) -> None:
     """Raises an error with the first position at which `wrong` is true, and the values there.
 
-    Raises:
-        ConformanceError: `wrong` is true anywhere.
+    `axes` names the dimensions; `start` is the first round, and `replicas` are the replicas.
     """
     if bool(wrong.any()):
-        at = wrong.nonzero()[0].tolist()
-        there = {name: value.expand_as(wrong)[tuple(at)] for name, value in values.items()}
-        listed = ", ".join(f"{name} {value:.9g}" for name, value in there.items())
-        raise ConformanceError(f"{fault} at {at}: {listed}")
+        _, at = _first(wrong)
+        listed = [f"{name} {v.expand_as(wrong)[tuple(at)]:.9g}" for name, v in values.items()]
+        named = dict(zip(axes, at, strict=False))
+        if "replica" in named:
+            named["replica"] = replicas[named["replica"]]
+        if "round" in named:
+            named["round"] += start
+        place = [f"{axis} {n}" for axis, n in named.items()]
+        raise ConformanceError(f"{fault} at {', '.join(place)}: {', '.join(listed)}")
+
+
+def _first(wrong: Tensor) -> tuple[float, list[int]]:
+    """The earliest round, the second dimension, where `wrong` is true, or ∞, and the position."""
+    positions = wrong.nonzero().tolist()
+    return min(((at[:2][-1], at) for at in positions), default=(torch.inf, []))

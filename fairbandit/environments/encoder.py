@@ -152,7 +152,7 @@ class Encoder:
         for column in self._columns:
             name, width = column.name, len(column.means)
             if raw and (column.label or not self.fill):
-                expected = "a value (missing=mean fills in means of features)"
+                expected = "a value" if column.label else "a value (missing=mean fills in the mean)"
                 source.require(name, ~source.gaps(name), expected)
             block = (_encoded(source, column, raw and self.fill) - column.means) / column.deviations
             if raw and np.isnan(block).any():

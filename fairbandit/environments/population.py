@@ -148,8 +148,9 @@ def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Sou
     if request.missing is Missing.drop:
         frame = frame[~gaps.any(axis=1)]
     else:
-        expected = "a value (environment.missing=drop leaves out such rows, mean fills in the mean)"
         for name in gaps if request.missing is Missing.error else taken:
+            means = "" if name in taken else ", and mean fills in the mean"
+            expected = f"a value (environment.missing=drop leaves out such rows{means})"
             source.require(name, ~gaps[name].to_numpy(), expected)
     if gaps.any(axis=None):
         counts = listed([f"{count:,} of {name!r}" for name, count in gaps.sum().items() if count])

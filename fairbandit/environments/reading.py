@@ -46,6 +46,7 @@ LARGEST = 1e100
 MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
 """The texts that are missing cells of a CSV file, as for `pandas.read_csv`; "" is among them."""
 
+_FILES = (".csv", ".parquet")  # how the names of tables in files end
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 _noted: ContextVar[list[str]] = ContextVar("_noted", default=[])  # noqa: B039 - never read
 _remark = cache(logging.getLogger("fairbandit").warning)
@@ -128,8 +129,10 @@ class Source:
             cell = repr(str(self.frame[column].iloc[at]))
             row = self.frame.index[at]
             name, row = row if isinstance(row, tuple) else (self.name, row)
+            in_memory = self.unit == "row" and not name.lower().endswith(_FILES)
+            number = f"{row} (from 0)" if in_memory else f"{row + 1}"
             raise FairbanditError(
-                f"{name}, column {column!r}, {self.unit} {row + 1}: expected {expected}; "
+                f"{name}, column {column!r}, {self.unit} {number}: expected {expected}; "
                 f"got {'a missing cell' if self.gaps(column)[at] else cell}"
             )
 
@@ -200,13 +203,14 @@ def read_table(
         asked = [name for name in names if every or name in columns]
         batches = read_batches(Path(path), asked, separator)
         source = Source(str(path), names, _frame(pa.concat_tables(batches)))
-    source.need(columns, f"with separator={separator!r} ")
+    csv_file = source.name.lower().endswith(".csv")
+    source.need(columns, f"with separator={separator!r} " if csv_file else "")
     return _with_gaps(replace(source, decimal=decimal), missing_values)
 
 
 def read_header(path: Path, separator: str) -> list[str]:
     """Returns the names of a file's columns; an index of pandas has none."""
-    if path.suffix.lower() not in (".csv", ".parquet") or not path.exists():
+    if path.suffix.lower() not in _FILES or not path.exists():
         compressed = "; unpack the compressed table" if path.suffix.lower() == ".gz" else ""
         raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet{compressed}")
     mark = "\t" if separator == "tab" else separator

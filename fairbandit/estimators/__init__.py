@@ -11,6 +11,7 @@ from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.scikit_learn import FittedModel, Regressor, SklearnEstimator
 from fairbandit.estimators.thompson_ridge import ThompsonRidge
 from fairbandit.estimators.zero import Zero
+from fairbandit.maths.regressions import Regression, Regressions
 from fairbandit.models import LinearModel, NoBounds, RewardModel
 from fairbandit.past import State
 
@@ -30,6 +31,8 @@ __all__ = [
     "OrderEstimator",
     "PairwiseProbit",
     "Radius",
+    "Regression",
+    "Regressions",
     "Regressor",
     "RewardModel",
     "Ridge",

@@ -10,7 +10,8 @@ from torch.nn.functional import one_hot
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
-from fairbandit.maths.orders import normal_scores, pieces
+from fairbandit.maths.orders import normal_scores
+from fairbandit.maths.pieces import pieces
 from fairbandit.models import LinearModel, RewardModel
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes, State

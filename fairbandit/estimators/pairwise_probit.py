@@ -8,7 +8,8 @@ from torch.nn.functional import one_hot, pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.normal_scores import OrderEstimator
-from fairbandit.maths.orders import pairs, pieces, probit_fit
+from fairbandit.maths.orders import pairs, probit_fit
+from fairbandit.maths.pieces import pieces
 from fairbandit.models import LinearModel, RewardModel, check_size
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes, State

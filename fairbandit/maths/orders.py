@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 from torch.special import log_ndtr
 
 from fairbandit.errors import FairbanditError
 
-PIECE = 1 << 22
-"""The most numbers in the largest tensor of a fit; further models are fitted afterwards."""
-
 STEPS, HALVINGS = 100, 40
 CONVERGED = 1e-16
 """The squared Newton decrement below which the next step is the last."""
 
 _LOG_ROOT_TAU = 0.9189385332046727  # log √(2π)
-
-
-def pieces(models: int, each: int) -> Iterator[slice]:
-    """Divides models 0 … U − 1 into slices whose rows hold at most `PIECE` numbers together."""
-    step = max(1, PIECE // max(each, 1))
-    for start in range(0, models, step):
-        yield slice(start, min(start + step, models))
 
 
 def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:

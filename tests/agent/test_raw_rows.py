@@ -146,17 +146,20 @@ def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
     assert [text.split("'")[1] for text in notices()] == ["age", "job", "town", "flat", "group"]
     encoder(odd)
     assert len(notices()) == 5  # once in a process
-    with pytest.raises(FairbanditError, match="column 'group', row 1: expected a value"):
+    with pytest.raises(FairbanditError, match=r"column 'group', row 0 .from 0.: expected a value"):
         encoder([{**odd[0], "group": None}])
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"job": 9}, "column 'job', row 2: expected one of the codes 0, 1, 2, 3; got '9'"),
-        ({"age": None}, "column 'age', row 2: expected a value .*; got a missing cell"),
-        ({"age": "old"}, "column 'age', row 2: expected a number .*; got 'old'"),
-        ({"group": "new"}, "column 'group', row 2: expected one of the codes 'a', 'b', 'c'"),
+        ({"job": 9}, "column 'job', row 1 .from 0.: expected one of the codes 0, 1, 2, 3; got '9'"),
+        ({"age": None}, "column 'age', row 1 .from 0.: expected a value .*; got a missing cell"),
+        ({"age": "old"}, "column 'age', row 1 .from 0.: expected a number .*; got 'old'"),
+        (
+            {"group": "new"},
+            "column 'group', row 1 .from 0.: expected one of the codes 'a', 'b', 'c'",
+        ),
     ],
 )
 def test_without_means_they_are_errors_that_change_nothing(changed, expected):

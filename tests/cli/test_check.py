@@ -2,10 +2,10 @@ from fairbandit import conformance
 
 
 def test_a_good_part(command):
-    code, out, err = command("check", "rank=identity")
+    code, out, err = command("check", "rank=empirical_cdf")
     assert (code, err) == (0, "")
     first, *lines, count = out.splitlines()
-    assert first.startswith("rank identity (")
+    assert first.startswith("rank empirical_cdf (")
     assert "paper.py:" in first
     docs = [check.__doc__ or "" for check in conformance.checks("rank")]
     labels = [doc.split("\n")[0].rstrip(".") for doc in docs]

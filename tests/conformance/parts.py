@@ -24,7 +24,7 @@ class Score(Rank):
 
 
 class Sums(NamedTuple):
-    """Σx·r of each group, (B, G, d), and how many outcomes it is of."""
+    """Σx·r of each group, (B, G, d), and how many outcomes it is of, (B,)."""
 
     sums: Tensor
     n: Any
@@ -34,10 +34,11 @@ class Averaging(Estimator):
     """The mean of x·r over all groups."""
 
     def _init(self, problem: Problem) -> State:
-        return Sums(problem.zeros(problem.replicas, problem.groups, problem.features), 0)
+        sums = problem.zeros(problem.replicas, problem.groups, problem.features)
+        return Sums(sums, problem.zeros(problem.replicas))
 
     def _advance(self, state: State, outcomes: Outcomes) -> State:
-        return Sums(state.sums + added(state, outcomes), state.n + outcomes.n)
+        return Sums(state.sums + added(state, outcomes), state.n + (outcomes.groups >= 0).sum(1))
 
     def _grow(self, state: State, problem: Problem) -> State:
         more = problem.groups - state.sums.shape[1]
@@ -47,7 +48,8 @@ class Averaging(Estimator):
         self, problem: Problem, state: State, rounds: Any, n_train: Any, outcomes: Outcomes
     ) -> LinearModel:
         later = [self._advance(state, outcomes.rows(0, n)) for n in outcomes.counts(n_train)]
-        return LinearModel(torch.stack([one.sums.sum(1) / max(one.n, 1) for one in later], 1))
+        means = [one.sums.sum(1) / one.n.clamp(min=1)[:, None] for one in later]
+        return LinearModel(torch.stack(means, 1))
 
 
 def added(state: State, outcomes: Outcomes) -> Tensor:
@@ -83,7 +85,8 @@ class Counting(Metric):
         self._count = problem.zeros(problem.replicas)
 
     def _values(self, judged: Judged) -> Tensor:
-        values = self._count[:, None] + torch.ones_like(judged.propensities).cumsum(1)
+        rounds = judged.propensities.new_ones(judged.actions.shape[:2])
+        values = self._count[:, None] + rounds.cumsum(1)
         self._count = values[:, -1].clone()
         return values
 

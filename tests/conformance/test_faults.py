@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from fairbandit import FairbanditError, conformance, registry
-from fairbandit.conformance import ConformanceError, contract, purity
+from fairbandit.conformance import ConformanceError, contract, purity, values
 from fairbandit.environments import Pools
-from fairbandit.estimators import LinearModel, State
+from fairbandit.estimators import LinearModel, State, Zero
 from fairbandit.metrics import Judged, Metric
 from fairbandit.part import Problem
-from fairbandit.past import Outcomes
+from fairbandit.past import Outcomes, Past
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.scored import Ranked, Scored
-from fairbandit.selectors import Argmax, best
+from fairbandit.selectors import Argmax, Selection, best
 from fairbandit.splits import Full, Halves
 from fairbandit.streams import Purpose
 from fairbandit.ties import Approximate
@@ -44,6 +44,24 @@ def peeking(self: Any, scored: Scored) -> Tensor:
     """Reads all rewards known."""
     rewards = scored.outcomes.rewards.sum(1)[:, None, None]
     return scored.scores.value + rewards * scored.contexts[..., 0]
+
+
+def printing(self: Any, scored: Scored) -> Tensor:
+    """Prints."""
+    print("here", scored.rounds)
+    return scored.scores.value.clone()
+
+
+def centred_at_once(self: Any, scored: Scored) -> Tensor:
+    """Puts other contexts in the place of those that it was given."""
+    scored.contexts = scored.contexts - 1
+    return scored.scores.value.clone()
+
+
+def moving_on(self: Any, scored: Scored) -> Tensor:
+    """Changes an array of the plan."""
+    scored.plan.times[:] += 1
+    return scored.scores.value.clone()
 
 
 def reusing(self: Any, scored: Scored) -> Tensor:
@@ -95,14 +113,9 @@ def doubling(self: Any, judged: Judged) -> Tensor:
     return judged.propensities.mul_(2)
 
 
-def counting_in_numpy(self: Any, problem: Problem) -> State:
-    """A state that no file can hold."""
-    return Averaging._init(self, problem)._replace(n=np.float64(0))
-
-
 def losing(self: Any, state: State, outcomes: Outcomes) -> State:
     """Outcomes of earlier rounds than those taken in are lost."""
-    early = outcomes.n and int(outcomes.rounds[0]) < state.n
+    early = outcomes.n and int(outcomes.rounds[0]) < state.n.max()
     return state if early else Averaging._advance(self, state, outcomes)
 
 
@@ -117,6 +130,15 @@ def centred(
     """Centres the past rewards where they are kept."""
     outcomes.rewards.sub_(outcomes.rewards.mean(1, keepdim=True))
     return Averaging._models(self, problem, state, rounds, n_train, outcomes)
+
+
+def by_order(
+    self: Any, problem: Any, state: State, rounds: Any, n_train: Any, outcomes: Outcomes
+) -> LinearModel:
+    """Later outcomes of a round count more."""
+    _, x, g, r = outcomes
+    products = (g >= 0)[..., None] * x * (r * torch.arange(1, 1 + outcomes.n))[..., None]
+    return LinearModel(torch.stack([products[:, :n].sum(1) for n in outcomes.counts(n_train)], 1))
 
 
 def shifted(self: Any, *given: Any) -> LinearModel:
@@ -152,6 +174,54 @@ def counting_on(self: Any, problem: Problem) -> None:
     self._count = vars(self).get("_count", problem.zeros(3))[: problem.replicas]
 
 
+def counting_slots(self: Any, state: State, outcomes: Outcomes) -> State:
+    """Counts the empty slots of shortlists."""
+    return Sums(state.sums + added(state, outcomes), state.n + outcomes.n)
+
+
+def centring(self: Any, scored: Scored) -> Tensor:
+    """A function of past scores that is not elementwise."""
+    return scored.past.sum(lambda old: old - old.mean()) + scored.scores.value
+
+
+def stating(change: Any) -> Any:
+    """`select` with something changed."""
+
+    def select(self: Any, ranked: Ranked, picks: int = 1) -> Selection:
+        return change(Argmax.select(self, ranked, picks), ranked)
+
+    return select
+
+
+def uniform(selection: Selection, ranked: Ranked) -> Selection:
+    """Says that it picks each candidate with the same probability."""
+    present, m = ranked.present.double(), selection.actions.shape[2]
+    shares = (m * present / present.sum(2, keepdim=True)).clamp(max=1)
+    places = selection.actions.clamp(min=0)
+    own = shares.gather(2, places).where(selection.actions >= 0, torch.nan)
+    return Selection(selection.actions, own, shares)
+
+
+def one_less(selection: Selection, ranked: Ranked) -> Selection:
+    """Leaves the second slot empty."""
+    actions = selection.actions.clone()
+    actions[..., 1:2] = -1
+    return selection._replace(
+        actions=actions, propensities=selection.propensities.where(actions >= 0, torch.nan)
+    )
+
+
+def unsaid(selection: Selection, ranked: Ranked) -> Selection:
+    """States half the probability of each pick."""
+    return selection._replace(propensities=selection.propensities / 2)
+
+
+def of_the_first(self: Any, judged: Judged) -> Tensor:
+    """The reward of the first pick."""
+    first = judged.actions.view(*judged.actions.shape[:2], -1)[..., :1]
+    return judged.pools.expected.gather(2, first)[..., 0]
+
+
 def of_many_rounds(self: Any, ranked: Ranked, picks: int) -> Tensor:
     """The best in blocks, and anyone in a single round."""
     if len(ranked.scored.rounds) > 1:
@@ -162,7 +232,7 @@ def of_many_rounds(self: Any, ranked: Ranked, picks: int) -> Tensor:
 
 BLOCKS = "rounds in blocks and one at a time give different results"
 ALONE = "replica 0 in company and alone give different results"
-LATE = "rewards and a group that come late and in time give different results"
+LATE = "and a group that come late and in time give different results"
 CHANCE = "drawn true rewards, which by chance has probability"
 
 FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
@@ -188,6 +258,9 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     purity.changes_nothing: [
         (but(Score, _index=flipping), "`_index` changes `scored.problem.truth.theta`"),
         (but(Score, _index=reusing), "playing changes the part's attributes from {} to"),
+        (but(Score, _index=printing), "`_index` prints 'here"),
+        (but(Score, _index=centred_at_once), "`_index` changes `scored.contexts`, which"),
+        (but(Score, _index=moving_on), "`_index` changes `scored.plan.times`, which"),
         (but(Averaging, _advance=adding), "`_advance` changes `state.sums`, which"),
         (but(Averaging, _models=centred), "`_models` changes `outcomes.rewards`"),
         (but(Argmax, _inclusion=weighing), "`_inclusion` changes `ranked.index.value`"),
@@ -209,8 +282,8 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.resumes: [
         (
-            but(Averaging, _init=counting_in_numpy),
-            "the state known.states[0][1][1] cannot be saved: expected tensors, numbers",
+            but(Zero, _init=lambda self, problem: np.float64(0)),
+            "the state known.states[0][1] cannot be saved: expected tensors, numbers",
         ),
         (
             but(Counting, load_state=lambda self, state: None),
@@ -219,6 +292,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.online: [
         (but(Averaging, _advance=losing), LATE),
+        (but(Averaging, needs=frozenset({"rewards"}), _models=by_order), f"of 3 picks {LATE}"),
         (but(Averaging, _grow=lambda self, state, problem: self._init(problem)), LATE),
     ],
     contract.reads_no_later: [
@@ -227,30 +301,48 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             "two plays whose rewards differ after round 5, the last that the policy declares",
         ),
     ],
-    contract.shortlists: [
-        (but(Argmax, _inclusion=of_many_rounds), f"shortlists of {BLOCKS}"),
+    contract.empty_slots: [(but(Averaging, _advance=counting_slots), "score differs at replica")],
+    contract.counted_alike: [
         (
-            but(Argmax, _inclusion=lambda self, given, m: 0 * given.index.value),
-            "numbers from 0 to 1 with the sum",
+            but(Score, needs=frozenset({"contexts"}), _index=centring),
+            "the ways 'dense' and 'slices' to count past scores give different results: index",
         ),
     ],
-    contract.splits_soundly: [
-        (but(Halves, _divide=falling_back), "`rank_start` decreases at [48]")
+    values.draws_as_stated: [
+        (but(Argmax, select=stating(uniform)), "contradict their probabilities at place in the"),
+        (
+            but(Argmax, select=stating(one_less)),
+            "with 2 picks, the picks from 480 pools",
+        ),
+        (but(Argmax, select=stating(unsaid)), "a propensity is not the probability of the place"),
     ],
-    contract.models_soundly: [(but(Averaging, _models=shifted), "scores differ from ⟨theta, x⟩")],
-    contract.permutes: [(but(EmpiricalCdf, _index=placed), "does more than permute their indices")],
-    contract.monotone: [
-        (but(Score, _index=lambda self, given: -given.scores.value), "not monotone")
+    values.judges_every_pick: [
+        (but(Metric, _values=of_the_first), "the values change with the first of three picks"),
     ],
-    contract.equals_tie: [(but(Score, _index=without_slack), "equal candidates do not tie")],
-    contract.draws_soundly: [
+    values.splits_soundly: [
+        (but(Halves, _divide=falling_back), "`rank_start` decreases at round 50: before")
+    ],
+    values.models_soundly: [(but(Averaging, _models=shifted), "scores differ from ⟨theta, x⟩")],
+    values.permutes: [(but(EmpiricalCdf, _index=placed), "does more than permute their indices")],
+    values.ranks_alone: [
+        (
+            but(
+                Score,
+                _index=lambda self, given: given.scores.value - given.scores.value.mean(2, True),
+            ),
+            "the index depends on the other candidates of the pool",
+        ),
+    ],
+    values.monotone: [(but(Score, _index=lambda self, given: -given.scores.value), "not monotone")],
+    values.equals_tie: [(but(Score, _index=without_slack), "equal candidates do not tie")],
+    values.draws_soundly: [
         (but(World, drawn=recycling), "contexts change when other pools are drawn"),
         (
             but(World, _pools=pools_but("expected", lambda x: 2 * x)),
             "true rewards that are not the truth's",
         ),
     ],
-    contract.ranks_soundly: [
+    values.ranks_soundly: [
         (
             but(World, _pools=pools_but("ranks", lambda x: 1 - x)),
             "that differs from the truth's CDF",
@@ -339,20 +431,39 @@ def test_settings_and_global_generators_are_watched_and_put_back(what, change, m
         "__init__": lambda self: [change(), None][1],
         "_index": lambda self, given: [change(), given.scores.value.clone()][1],
     }
-    before = purity._contents([])
+    before = purity._contents({})
     with pytest.raises(ConformanceError, match=f"`{method}` changes {what}; expected"):
         purity.changes_nothing("rank", faulty("rank", but(Score, **{method: faults[method]})))
-    assert purity._contents([]) == before
+    assert purity._contents({}) == before
 
 
-def test_the_tool_names_the_fault(command, clean, tmp_path, monkeypatch):
-    """A failed check, the line of the plugin that raised an error, and no further check."""
+def test_the_tool_and_the_command_name_the_line_of_a_plugin(command, clean, tmp_path, monkeypatch):
+    """A failed check names the line that raised an error, and is the last one; so does a run."""
     text = BROKEN.read_text()
-    (tmp_path / "theirs.py").write_text(text.replace("count_le()", "count_le() * {}['bandwidth']"))
+    file = tmp_path / "theirs.py"
+    file.write_text(text.replace("count_le()", "count_le() * {}['bandwidth']"))
     monkeypatch.setenv("FAIRBANDIT_PLUGINS", str(tmp_path))
+    line = 1 + text.split("\n").index(text.rstrip().split("\n")[-1])
+    message = f"KeyError: 'bandwidth' ({file}:{line})"
     code, out, err = command("check", "rank=broken_nan")
     assert (code, err) == (1, "")
-    line = 1 + text.split("\n").index(text.rstrip().split("\n")[-1])
-    assert "✗ Plays some rounds without breaking" in out
-    assert f"KeyError: 'bandwidth' (theirs.py:{line})" in out
-    assert "Changes no given tensor" not in out
+    assert "✗ Plays one, two and three picks without breaking" in out
+    assert message in out
+    assert "Changes no given value" not in out
+    code, _, err = command("policy=fair_greedy", "policy/rank=broken_nan", "rounds=9")
+    assert code == 1
+    assert err.splitlines()[-1] == f"fairbandit: error: {message}; HYDRA_FULL_ERROR=1 shows more"
+
+
+def test_a_fault_of_fairbandit_is_not_laid_at_the_part(faulty, monkeypatch):
+    monkeypatch.setattr(Past, "with_picks", None)
+    _, plays = conformance.examine("rank", faulty("rank", Score))
+    assert "fairbandit is at fault, not the rank: its own empirical_cdf" in str(plays.reason)
+
+
+def test_where_a_check_does_not_apply_a_dash_stands(command):
+    code, out, _ = command("check", "policy=uniform")
+    assert code == 0
+    assert "– Gives the same results in every way of counting past scores: does not apply" in out
+    assert "✓ Continues from its saved state" in out
+    assert f"{len(conformance.checks('policy')) - out.count('–')} of" in out

@@ -62,7 +62,7 @@ def test_numbers_of_every_spelling():
     expected = [7, 1.5, 1000, -4, 3, 1, 0.5, -0.05, 1, 0, np.nan]
     np.testing.assert_array_equal(of(*cells).numbers("b"), expected)
     for cell in ("1e", "0x1f", "1_000", "1,5", "٣", "--1", ".", "1.2.3", "1 2"):
-        with pytest.raises(FairbanditError, match="'b', row 2: expected a number"):
+        with pytest.raises(FairbanditError, match=r"'b', row 1 .from 0.: expected a number"):
             of("1", cell).numbers("b")
 
 
@@ -98,9 +98,21 @@ def test_types_that_are_neither(values):
         read_table(path, ["b"])
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", None])
+def test_separators_concern_csv_files_alone(tmp_path, ending):
+    table = {"a": ["1", "2"]}
+    held, _source = reading.keep(table)
+    path = write(tmp_path / f"t.{ending}", table) if ending else held
+    with pytest.raises(FairbanditError, match="no column 'b' of numbers or texts") as raised:
+        read_table(path, ["b"])
+    assert ("with separator=" in str(raised.value)) == (ending == "csv")
+
+
 @pytest.mark.parametrize("cell", ["1e999", "-1e999", "1.8e308", "9" * 5000])
 def test_a_number_that_is_too_large(cell):
-    with pytest.raises(FairbanditError, match=r"'b', row 2: expected a number of at most 1e\+100"):
+    with pytest.raises(
+        FairbanditError, match=r"'b', row 1 .from 0.: expected a number of at most 1e\+100"
+    ):
         of("1", cell).numbers("b")
 
 

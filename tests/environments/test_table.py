@@ -265,6 +265,7 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
     assert problem in refused(path)
     if name in ("group", "wage"):
         assert problem in refused(path, missing="mean")
+        assert "mean fills" not in refused(path, missing="mean")
     else:
         assert table(path, missing="mean").members.contexts[5].eq(0).any()
 

@@ -191,7 +191,7 @@ def test_decisions_are_sorted_by_time(tmp_path, ending):
         same(log, read_log(frame))
     given.loc[given.index[3], "when"] = texts[0]
     for wrong in (given, frame.assign(when="May 3"), frame.assign(when=np.nan)):
-        with pytest.raises(FairbanditError, match=r"column 'when', row \d+: expected "):
+        with pytest.raises(FairbanditError, match=r"column 'when', row \d+ .from 0.: expected "):
             read_log(wrong, time="when")
     with pytest.raises(FairbanditError, match="time: the pieces of a table stay"):
         list(read_pieces(path, time="when"))
@@ -369,7 +369,7 @@ def test_errors_name_the_row(change, column, expected):
     assert f"column {column!r}, row " in str(raised.value)
     assert expected in str(raised.value)
     if "in each decision" not in str(raised.value):
-        assert f"row {row}: " in str(raised.value)
+        assert f"row {row - 1} (from 0): " in str(raised.value)
 
 
 @pytest.mark.parametrize(
