@@ -98,7 +98,9 @@ def counted_alike(kind: str, spec: Spec) -> str | None:
     by_slices = play(engine, piece=1)
     for way in get_args(Way):
         with forced(way):
-            counted = play(engine_of(kind, spec, replicas=[0]), piece=1 if way == "sorted" else 8)
+            counted = play(
+                engine_of(kind, spec, replicas=[0]), piece=1 if way == "sorted" else ROUNDS
+            )
         same(f"the ways {way!r} and 'slices' to count past scores", counted, by_slices)
     return None
 

@@ -56,7 +56,7 @@ BOUNDED = {"split": "full", "estimator": "optimistic_ridge", "rank": "identity"}
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
 
-SETTINGS = (("full", 1), ("halves", 3), ("full", 2), ("halves", 1))
+SETTINGS = (("full", 1), ("halves", 3), ("full", 2))
 """The splits beside which a part plays, and the numbers of picks; a policy keeps its split. Under
 `full` each round depends on the round before. Slow checks play the first two."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -108,13 +109,14 @@ def test_every_decision_is_that_of_a_plain_loop(name: str, picks: int) -> None:
 def test_blocks_replicas_and_resumed_runs_decide_alike(selector: dict[str, Any]) -> None:
     parts = {"split": "full", "estimator": "ridge", "rank": "empirical_cdf"}
     chosen: Any = build({**parts, "selector": {"name": "rolling", **selector}})
+    world = partial(Scattered, small_every=300)  # each pool has three candidates or more
     for picks in (1, 3):
         options: Any = {"rounds": 264, "seed": 0, "replicas": range(3), "picks": picks}
-        first, resumed = (Engine(chosen, Scattered(), **options) for _ in range(2))
+        first, resumed = (Engine(chosen, world(), **options) for _ in range(2))
         head, tail = (part.actions.clone() for part in first.play())
-        single = support.actions(chosen, Scattered(), 60, [2], picks=picks, at_once=1)
+        single = support.actions(chosen, world(), 60, [2], picks=picks, at_once=1)
         assert torch.equal(head[2:3, :60], single)
-        first = Engine(chosen, Scattered(), **options)
+        first = Engine(chosen, world(), **options)
         next(first.play())
         resumed.load_state(state.unpacked(state.packed(first.state())))
         assert torch.equal(next(resumed.play()).actions, tail)
