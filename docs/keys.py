@@ -1,4 +1,4 @@
-"""Writes `docs/keys.md`, the page of all keys of a config, from the registry and the docstrings."""
+"""Writes `docs/keys.md` and the table of `docs/policies.md`, from the registry and the files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import fairbandit.building  # noqa: F401 - registers all parts
 from fairbandit import registry
+from fairbandit.building import named_policies, preset
 from fairbandit.constructors import parameters_of
 from fairbandit.run.settings import Settings
 
-PAGE = Path(__file__).with_name("keys.md")
+PAGE, POLICIES = (Path(__file__).with_name(name) for name in ("keys.md", "policies.md"))
+
+MARK = "<!-- made by docs/keys.py from conf/policy/ -->\n"
+"""A line before and after the table of policies."""
 
 INTRO = """\
 # All keys
@@ -119,5 +122,31 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def policies() -> str:
+    """Returns the table of all named policies."""
+    lines = ["| policy | label | split | estimator | rank | selector | notion |", "|---" * 7 + "|"]
+    for name, policy in named_policies().items():
+        parts = preset(name)
+        cells = [", ".join(cell(kind, parts[kind])) for kind in registry.PART_KINDS]
+        refresh = f", refresh {parts['refresh']:g}" if "refresh" in parts else ""
+        row = (f"`{name}`", policy.label, cells[0] + refresh, *cells[1:], policy.notion or "–")
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def cell(kind: str, part: Mapping[str, Any]) -> list[str]:
+    """Returns the name of a part, and the parameters that differ from its defaults."""
+    plain = registry.completed(kind, part["name"])
+    others = [f"`{key}` {shown(v)}" for key, v in part.items() if v != plain[key]]
+    return [f"`{part['name']}`", *others]
+
+
+def page_of_policies() -> str:
+    """Returns the page of policies with its table made anew."""
+    before, _, after = POLICIES.read_text(encoding="utf-8").split(MARK)
+    return f"{before}{MARK}{policies()}{MARK}{after}"
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    POLICIES.write_text(page_of_policies(), encoding="utf-8")

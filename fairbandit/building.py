@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
+from msgspec import Meta
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
 
 import fairbandit.environments
 import fairbandit.metrics  # noqa: F401 - both register classes; `policy` imports the other folders
@@ -18,7 +22,8 @@ from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
 
-_OF_FIGURES = ("label", "order")  # keys of a policy's file that only figures use
+Dashes = tuple[Annotated[float, Meta(gt=0)], ...]
+"""The lengths of the dashes and gaps of a line."""
 
 
 def build(config: Mapping[str, Any]) -> Policy | Environment:
@@ -27,8 +32,8 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     Args:
         config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`; each is
             a part's name, or a mapping with `name` and hyperparameters. `name` and `refresh` are
-            optional; the `name` of a file in `conf/policy/` supplies missing parts. `label` and
-            `order` are ignored. For an environment, `name` and its parameters.
+            optional; the `name` of a file in `conf/policy/` supplies missing parts. Other keys of
+            `NamedPolicy` are ignored. For an environment, `name` and its parameters.
 
     Returns:
         The policy or the environment.
@@ -66,7 +71,8 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
         )
     if config.get("name") in presets() and not config.keys() >= set(registry.PART_KINDS):
         config = {**preset(config["name"]), **config}
-    unknown = sorted(set(config) - {*registry.PART_KINDS, *_OF_FIGURES, "name", "refresh"})
+    keys = {*registry.PART_KINDS, *NamedPolicy.__struct_fields__, "refresh"}
+    unknown = sorted(config.keys() - keys)
     missing = sorted({"split", "estimator", "rank"} - set(config))
     if unknown or missing:
         raise FairbanditError(
@@ -88,6 +94,41 @@ def _describes_policy(config: Mapping[str, Any]) -> bool:
     return name in presets() or bool(config.keys() & set(registry.PART_KINDS))
 
 
+class Look(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The look of a policy in figures; looks differ without colour, too.
+
+    Attributes:
+        colour: the colour, as #rrggbb.
+        line: the style of lines: a name, or the lengths of dashes and gaps in points.
+        marker: the marker of points, a letter or sign of matplotlib.
+        hatch: the pattern of bars, in the signs of matplotlib.
+    """
+
+    colour: Annotated[str, Meta(pattern=r"\A#[0-9a-f]{6}\Z")]
+    line: Literal["solid", "dashed", "dashdot", "dotted"] | Dashes = "solid"
+    marker: Annotated[str, Meta(pattern=r"\A[.,ov^<>12348spP*hH+xXDd|_]\Z")] = "o"
+    hatch: Annotated[str, Meta(pattern=r"\A[-/\\|+xoO.*]*\Z")] = ""
+
+
+class NamedPolicy(msgspec.Struct, frozen=True):
+    """What the file of a named policy says beside its parts; no decision depends on it.
+
+    Attributes:
+        name: the name of the policy and of its file.
+        label: the name in figures and tables; by default the name, with blanks.
+        order: policies are listed by ascending `order`.
+        look: the look in figures; None takes one that no named policy has.
+        notion: the notion of fairness for which `+experiment=notions` plays the policy; None for a
+            policy that it does not play.
+    """
+
+    name: str
+    label: str
+    order: float = math.inf
+    look: Look | None = None
+    notion: str | None = None
+
+
 def conf_folder() -> Path:
     """Returns the config folder: in the package (a wheel), or beside it (a checkout)."""
     package = Path(__file__).resolve().parent
@@ -95,23 +136,76 @@ def conf_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "conf"
 
 
+_further: list[Path] = []
+
+
+def config_folders() -> list[Path]:
+    """Returns the config folders that are searched: the package's own, and then others."""
+    return [conf_folder(), *_further]
+
+
+def search_configs(folders: Iterable[Path]) -> None:
+    """Sets the config folders to search after the package's own, like Hydra's search path.
+
+    Raises:
+        FairbanditError: a folder does not exist.
+    """
+    _further[:] = [folder.absolute() for folder in folders]
+    for folder in _further:
+        if not folder.is_dir():
+            raise FairbanditError(f"--config-dir: {folder} is not a folder")
+
+
+def config_files(group: str) -> dict[str, Path]:
+    """Returns the YAML file of each name in a folder of the config folders, sorted by name.
+
+    A file in an earlier config folder hides those of the same name in later ones.
+    """
+    folders = [folder / group for folder in config_folders()]
+    found = {file.stem: file for folder in reversed(folders) for file in folder.glob("*.yaml")}
+    return dict(sorted(found.items()))
+
+
 def presets() -> dict[str, Path]:
     """Returns the file of each named policy, sorted by name."""
-    return {file.stem: file for file in sorted((conf_folder() / "policy").glob("*.yaml"))}
+    return config_files("policy")
+
+
+def named_policies() -> dict[str, NamedPolicy]:
+    """Returns what the files of named policies say, by name and in their `order`.
+
+    Raises:
+        FairbanditError: a file cannot be read, or an entry is not valid.
+
+    >>> [policy.label for policy in named_policies().values()][:2]
+    ['Uniform random', 'OFUL']
+    """
+    return _named(tuple(presets().values()))
+
+
+def policy_label(name: str) -> str:
+    """Returns the label of a policy in figures and tables: a named policy's own, or its name.
+
+    >>> policy_label("oful"), policy_label("my_policy")
+    ('OFUL', 'my policy')
+    """
+    named = named_policies().get(name)
+    return named.label if named else name.replace("_", " ")
 
 
 @cache
-def policy_labels() -> dict[str, str]:
-    """Returns the label of each named policy in figures, in the order of figures.
-
-    The keys `label` and `order` of a policy's file set them; they do not affect runs.
-
-    >>> list(policy_labels().items())[:2]
-    [('uniform', 'Uniform random'), ('oful', 'OFUL')]
-    """
-    files = {name: _read_yaml(file) for name, file in presets().items()}
-    ordered = sorted(files, key=lambda name: files[name].get("order", math.inf))
-    return {name: files[name].get("label", name.replace("_", " ")) for name in ordered}
+def _named(files: Sequence[Path]) -> dict[str, NamedPolicy]:
+    found = []
+    for file in files:
+        plain = _read_yaml(file)
+        try:
+            named = msgspec.convert({"label": file.stem.replace("_", " "), **plain}, NamedPolicy)
+            if named.name != file.stem:
+                raise ValueError(f"expected the name of the file, {file.stem}, got {named.name!r}")
+        except ValueError as error:
+            raise FairbanditError(f"{file} does not describe a policy: {error}") from error
+        found.append(named)
+    return {named.name: named for named in sorted(found, key=lambda named: named.order)}
 
 
 def preset(name: str) -> dict[str, Any]:
@@ -120,8 +214,11 @@ def preset(name: str) -> dict[str, Any]:
     >>> preset("greedy")["estimator"]
     {'name': 'ridge', 'noise': 0.0}
     """
-    plain = _read_yaml(presets()[name])
-    chosen = [pair for entry in plain["defaults"] if entry != "_self_" for pair in entry.items()]
+    plain = _read_yaml(file := presets()[name])
+    entries = [entry for entry in plain.get("defaults", []) if entry != "_self_"]
+    if not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise FairbanditError(f"{file}: expected defaults such as `rank: identity`, got {entries}")
+    chosen = [pair for entry in entries for pair in entry.items()]
     parts = {kind: {**_option(kind, part), **plain.get(kind, {})} for kind, part in chosen}
     refresh = {"refresh": plain["refresh"]} if "refresh" in plain else {}
     return {"name": name, **refresh, **parts}
@@ -129,8 +226,8 @@ def preset(name: str) -> dict[str, Any]:
 
 def _option(kind: str, choice: str) -> dict[str, Any]:
     """Returns a part as plain data: its file in `conf/policy/KIND/`, or its name."""
-    file = conf_folder() / "policy" / kind / f"{choice}.yaml"
-    if not file.exists():
+    file = config_files(f"policy/{kind}").get(choice)
+    if file is None:
         return {"name": choice}
     values = _read_yaml(file)
     part, _ = values.pop("defaults")
@@ -138,5 +235,8 @@ def _option(kind: str, choice: str) -> dict[str, Any]:
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
-    plain: Any = OmegaConf.to_container(OmegaConf.load(file))
-    return plain
+    try:
+        plain: Any = OmegaConf.to_container(OmegaConf.load(file))
+    except (OmegaConfBaseException, YAMLError, OSError, ValueError) as error:
+        raise FairbanditError(f"{file} cannot be read: {error}") from error
+    return dict(plain)

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -130,18 +130,31 @@ def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
     Raises:
         FairbanditError: a name or key is unknown, or a value has the wrong type.
     """
-    cls, arguments = _arguments(kind, spec)
-    return cls(**arguments)
+    return checked(kind, spec).build()
 
 
 def completed(kind: str, spec: str | Mapping[str, Any]) -> dict[str, Any]:
     """Returns a part's description with all its parameters, checked like `create` but not built."""
-    cls, arguments = _arguments(kind, spec)
-    return {"name": cls._name, **_to_plain(arguments)}
+    return checked(kind, spec).described()
 
 
-def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]]:
-    """Returns the class of a part, and the checked arguments of its constructor."""
+class Checked(NamedTuple):
+    """The class of a part, and the checked arguments of its constructor."""
+
+    cls: Any
+    arguments: Mapping[str, Any]
+
+    def build(self) -> Any:
+        """Builds the part."""
+        return self.cls(**self.arguments)
+
+    def described(self) -> dict[str, Any]:
+        """Returns the name and all parameters as plain data."""
+        return {"name": self.cls._name, **_to_plain(self.arguments)}
+
+
+def checked(kind: str, spec: str | Mapping[str, Any]) -> Checked:
+    """Checks the description of a part like `create`, without building the part."""
     values = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
     if not isinstance(values.get("name"), str):
         raise FairbanditError(
@@ -170,7 +183,7 @@ def _arguments(kind: str, spec: str | Mapping[str, Any]) -> tuple[type[Any], dic
         reason = str(error).splitlines()[0]
         raise FairbanditError(f"{where}, {error.full_key or error.key}: {reason}") from error
     del arguments["name"]
-    return cls, arguments
+    return Checked(cls, arguments)
 
 
 def line_of(error: BaseException) -> str | None:

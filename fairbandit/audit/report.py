@@ -19,8 +19,7 @@ from fairbandit.figures.style import WIDTH, applied, group_line
 from fairbandit.files import sha256, written_aside
 from fairbandit.logs import Log
 from fairbandit.results import PooledRuns, read_scenes
-from fairbandit.results.table import write
-from fairbandit.run.table import Sheet
+from fairbandit.run.table import Sheet, write
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from pathlib import Path
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.results import pool, read_runs
 from fairbandit.results.runs import KEYS
-from fairbandit.results.table import ENDINGS, overview, tidy, write
+from fairbandit.results.table import overview, tidy
 from fairbandit.run.folder import SUMMARY
-from fairbandit.run.table import console
+from fairbandit.run.table import ENDINGS, console, write
 
 _HELP = f"""\
 Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that

@@ -17,7 +17,7 @@ from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
 from fairbandit.results import SavedRun, read_runs
-from fairbandit.results.scenes import scenes_of
+from fairbandit.results.pooling import scenes_of
 from fairbandit.run.folder import EVENTS, LOCK, finished_below, walk
 from fairbandit.run.tensorboard import EventWriter, config_text, scalars
 
@@ -33,7 +33,7 @@ POOLED, RUNS = "pooled", "runs"
 UNFINISHED = "unfinished runs"
 
 _CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
-_LONGEST = 100  # characters of a folder's name
+_LONGEST = 150  # bytes of a folder's name
 
 _HELP = """\
 Starts TensorBoard on the runs below some folders, finished or under way, and prints its address.
@@ -45,7 +45,7 @@ Runs are called
 
 The command prints one address for each environment and one for unfinished runs; each page shows at
 most a dozen runs. To see others, change the regular expression above the list of runs, for example
-to pooled/, runs/ or simulation/.*oful. Repeat the command to pool runs that have finished since."""
+to pooled/, runs/ or simulation/.*OFUL. Repeat the command to pool runs that have finished since."""
 
 _EXAMPLES = "example:\n  fairbandit dashboard outputs --port 7007"
 
@@ -142,9 +142,8 @@ def page(names: Sequence[str]) -> str:
 def _free(folder: Path, label: str) -> Path:
     """Returns an unused path in a folder, named by a label.
 
-    Labels come from data, so characters that have a meaning in paths are replaced, and not by a
-    hyphen, which would read as a minus sign. Brackets are left out.
+    Labels come from data, so characters that have a meaning in paths or on a screen are replaced,
+    and not by a hyphen, which would read as a minus sign.
     """
-    plain = re.sub(r"[^A-Za-z0-9=., _-]", "_", re.sub(r"[][(){}]", "", label))
-    plain = plain[:_LONGEST].strip(". ")
-    return fresh(folder / (plain or "unnamed"))
+    plain = re.sub(r"[^\w=., ()\[\]{}…-]", "_", label).encode()[:_LONGEST]
+    return fresh(folder / (plain.decode(errors="ignore").strip(". ") or "unnamed"))

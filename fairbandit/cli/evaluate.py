@@ -15,8 +15,7 @@ from fairbandit.evaluation import evaluate as evaluated
 from fairbandit.evaluation.whole import draw_estimates
 from fairbandit.evaluation.whole import named as by_name
 from fairbandit.figures.draw import save
-from fairbandit.results.table import write
-from fairbandit.run.table import console, make_table, named
+from fairbandit.run.table import console, make_table, named, write
 
 _HELP = """\
 Estimates mean reward, relative rank, fair regret and selection rates of policies from logged

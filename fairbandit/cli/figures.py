@@ -8,15 +8,15 @@ from typing import Any
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
-from fairbandit.figures.compose import FIGURES
 from fairbandit.figures.draw import (
+    FIGURES,
     SUBFOLDER,
     Choice,
     Drawn,
-    check_choice,
+    check_known,
     draw,
 )
-from fairbandit.figures.facets import Options
+from fairbandit.figures.layout import Options
 from fairbandit.files import within
 
 _HELP = """\
@@ -76,7 +76,7 @@ def figures_asked(asked: Any) -> Choice:
     for item in asked if isinstance(asked, list) else [asked] if asked else []:
         for name, policies in (item if isinstance(item, dict) else {item: None}).items():
             choice[name] = [policies] if isinstance(policies, str) else policies
-    check_choice(choice)
+    check_known("figure", choice, FIGURES)
     return choice
 
 

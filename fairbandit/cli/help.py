@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit import registry
-from fairbandit.building import conf_folder
+from fairbandit.building import config_files
 from fairbandit.constructors import parameters_of
 from fairbandit.run.settings import Settings
 
@@ -26,6 +26,7 @@ Usage:
   fairbandit [key=value ...]            one run
   fairbandit -m key=value1,value2 ...   a sweep: one run for each combination
   fairbandit --cfg job [key=value ...]  shows the composed config
+  fairbandit --config-dir DIR ...       also finds the policies of DIR/policy
   fairbandit --version | --hydra-help
 
 Examples:
@@ -60,8 +61,8 @@ def help_text(tools: Mapping[str, str]) -> str:
     settings = [(key, f"{line}{defaults.get(key, '')}") for key, line in _SETTINGS.items()]
     sections: dict[str, Iterable[tuple[str, str]]] = {
         "Keys (key=value)": settings,
-        "Experiments (+experiment=...)": _described_files(conf_folder() / "experiment"),
-        "Policies (policy=...)": _described_files(conf_folder() / "policy"),
+        "Experiments (+experiment=...)": _described(config_files("experiment")),
+        "Policies (policy=...)": _described(config_files("policy")),
         **{
             f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)": _registered(kind)
             for kind in registry.PART_KINDS
@@ -76,14 +77,12 @@ def help_text(tools: Mapping[str, str]) -> str:
     return "\n".join(text)
 
 
-def _described_files(folder: Path) -> list[tuple[str, str]]:
-    """Returns the name of each YAML file with its first comment, which describes it."""
-    described = []
-    for file in sorted(folder.glob("*.yaml")):
+def _described(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yields the name of each YAML file with its first comment, which describes it."""
+    for name, file in files.items():
         lines = file.read_text(encoding="utf-8").splitlines()
         first = next((line for line in lines if not line.startswith("# @package")), "")
-        described.append((file.stem, first[2:] if first.startswith("# ") else ""))
-    return described
+        yield name, first[2:] if first.startswith("# ") else ""
 
 
 def _registered(kind: str) -> Iterator[tuple[str, str]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.plugins import load_plugins
@@ -84,16 +86,22 @@ def _run(given: Sequence[str]) -> None:
     if "--version" in given:
         print(f"fairbandit {VERSION}")
         return
+    from fairbandit.building import search_configs
+
     load_plugins()
-    if given and names_tool(given[0]):
-        name, *words = given
+    options = ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--config-dir", type=Path, action="append", default=[])
+    searched, others = options.parse_known_args(given)  # Hydra, and only Hydra, reads it again
+    search_configs(searched.config_dir)
+    if others and names_tool(others[0]):
+        name, *words = others
         if name not in TOOLS:
             raise FairbanditError(
                 f"unknown tool {name!r}; the tools are {', '.join(TOOLS)}, and a run is described "
                 "by key=value pairs (see fairbandit --help)"
             )
         getattr(import_module(f"fairbandit.cli.{name}"), name)(words)
-    elif {"-h", "--help"} & set(given):
+    elif {"-h", "--help"} & set(others):
         from fairbandit.cli.help import help_text
 
         print(help_text(TOOLS))

@@ -13,6 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
+from fairbandit.building import named_policies
 from fairbandit.constructors import typed_node
 from fairbandit.run.settings import Settings
 
@@ -50,12 +51,13 @@ def publish() -> None:
 
 
 def register_resolvers() -> None:
-    """Registers the resolvers `${fairbandit.job:}` and `${fairbandit.sweep:}`, which name folders.
+    """Registers the resolvers `${fairbandit.job:}`, `${fairbandit.sweep:}` and `…notions:}`.
 
     The first names the folder of a run, or the folder of a job by the overrides in which the jobs
-    differ. The second names the folder of a sweep.
+    differ. The second names the folder of a sweep. The third lists the named policies that stand
+    for a notion of fairness.
     """
-    for name, resolver in (("job", _job), ("sweep", _sweep)):
+    for name, resolver in (("job", _job), ("sweep", _sweep), ("notions", _notions)):
         OmegaConf.register_new_resolver(f"fairbandit.{name}", resolver, replace=True)
 
 
@@ -68,6 +70,10 @@ def _sweep(_root_: DictConfig) -> str:
     swept = [word.key_or_group for word in words if word.is_sweep_override()]
     fixed = [str(word.input_line) for word in words if not word.is_sweep_override()]
     return folder_name(fixed, swept=swept)
+
+
+def _notions() -> str:
+    return ",".join(name for name, policy in named_policies().items() if policy.notion is not None)
 
 
 def folder_name(
@@ -85,7 +91,7 @@ def folder_name(
     >>> folder_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
     'policy-oful_estimator.exploration-0.1_rank-identity'
     >>> folder_name(["environment.theta=[1,2]"])
-    'environment.theta--1+2-4b912523e1fafd60'
+    'environment.theta-1+2-4b912523e1fafd60'
     >>> folder_name(["rounds=100", "resume=true"], swept=["policy", "seed"])
     'policy_seed_rounds-100'
     """
@@ -95,7 +101,8 @@ def folder_name(
         if key not in _NO_MATTER and key not in but:
             words.append(f"{_short(key)}-{value}")
     text = "_".join(words) or "default"
-    safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", text).strip("-.").replace(",", "+")
+    bare = re.sub(r"[][(){}]", "", text)  # as a hyphen, a bracket would look like a minus sign
+    safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", bare).strip("-.").replace(",", "+")
     if safe.replace("+", ",") == text and len(safe) <= LONGEST:
         return safe
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]

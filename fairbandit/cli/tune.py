@@ -25,7 +25,7 @@ from msgspec import Meta
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
-from fairbandit.building import build_policy, conf_folder
+from fairbandit.building import config_folders
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import folder_name, plain_config, publish
@@ -35,7 +35,7 @@ from fairbandit.formats import Plain
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
 from fairbandit.run.identity import differences, identity
-from fairbandit.run.settings import settings
+from fairbandit.run.settings import checked
 from fairbandit.run.table import console, make_table, named
 from fairbandit.streams import CHUNK_ROUNDS
 
@@ -98,7 +98,7 @@ def tune(words: Sequence[str]) -> None:
     spaces = given["search"].items()
     first = {key: space[0] if isinstance(space, list) else space["low"] for key, space in spaces}
     config = _composed([*others, *_overrides(first)])
-    run = identity(build_policy(config["policy"]), config["environment"], settings(config))
+    run = identity(checked(config))
     asked = {**run, "search": given["search"], "objective": given["objective"]}
     objectives = _objectives(given["objective"], run["config"]["metrics"])
     name = folder_name(word for word in words if word.partition("=")[0] not in _UNNAMED)
@@ -122,8 +122,10 @@ def tune(words: Sequence[str]) -> None:
 def _composed(words: Sequence[str]) -> dict[str, Any]:
     """Returns the config of a run as plain data, composed as for the command line."""
     try:
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            config = plain_config(compose("config", overrides=list(map(quoted, words))))
+        own, *others = map(str, config_folders())
+        search = [f"hydra.searchpath={[f'file://{folder}' for folder in others]}"]
+        with initialize_config_dir(own, version_base="1.3"):
+            config = plain_config(compose("config", overrides=[*map(quoted, words), *search]))
     except (HydraException, OmegaConfBaseException) as error:
         raise FairbanditError(one_message(error)) from None
     return {key: value for key, value in config.items() if key != "figures"}

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
-from fairbandit.building import build_policy, presets
+from fairbandit.building import build_policy, policy_label, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import RewardFit, contexts_of, direct_values, unspanned
 from fairbandit.evaluation.sums import (
@@ -343,10 +343,12 @@ def draw_estimates(table: pd.DataFrame) -> Figure:
     with applied():
         figure = Figure(figsize=(WIDTH * 0.6, WIDTH * 0.45), layout="constrained")
         panel = figure.add_subplot()
-        for name, look in looks(rows[0].index).items():
+        labels = {name: policy_label(name) for name in rows[0].index}
+        for name, look in looks(labels).items():
             x, y = (row.loc[name] for row in rows)
             arms = [[[end.value - end.low], [end.high - end.value]] for end in (x, y)]
-            panel.errorbar(x.value, y.value, arms[1], arms[0], look.marker, **look.line)
+            line = {**look.style, "label": labels[name]}
+            panel.errorbar(x.value, y.value, arms[1], arms[0], look.marker, **line)
         panel.set_xlabel(f"mean reward ({rows[0]['estimator'].iloc[0]}) →")
         panel.set_ylabel("← mean fair regret (direct)")
         figure.legend(loc="outside lower center", ncols=min(4, len(rows[0])))

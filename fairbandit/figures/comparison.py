@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.facets import Facet, Options
+from fairbandit.figures.layout import Facet, Options, whole
 from fairbandit.figures.style import SMALL, WIDTH, applied, wrapped
 from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene
@@ -34,11 +34,7 @@ _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to 
 def compose_comparison(scene: Scene, options: Options) -> Figure:
     """Draws a row for each run and a column for each metric after the last round.
 
-    A cell shows the mean over all replicas and, below it, the standard deviation or half the
-    interval of the mean. Its colour shows the rank among runs with the same number of rounds. The
-    best mean is bold, and so is every mean whose paired difference to the best has an interval that
-    contains 0. A column whose ranked means are all bold is not coloured. Runs of policies that know
-    the truth come last, without ranks. Metrics without any known value are named below the table.
+    The text below the figure explains cells, colours and bold print.
 
     Raises:
         FairbanditError: all values of all metrics are unknown.
@@ -50,7 +46,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
             f"all metrics of the runs in {scene.name} are unknown, because the environment lacks a "
             "ground truth; play runs with metrics={COLUMN: NAME} for metrics that do not need it"
         )
-    facet = Facet(scene, scene, options=options)
+    facet = whole(scene, options)
     with applied():
         from matplotlib.figure import Figure
 
@@ -66,8 +62,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
             for c in known
         ]
         axes.set_xticks(range(len(known)), heads, fontsize=_HEAD)
-        if facet.policy:
-            figure.suptitle(facet.policy)
+        figure.suptitle(facet.shared)
         text = wrapped(_explanation(facet, known), size[0])
         figure.supxlabel(text, fontsize=SMALL, x=0.01, ha="left")
     return figure
@@ -77,14 +72,15 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
     """Draws the rows; runs that know the truth come last and have a star."""
     import matplotlib
 
-    runs = sorted(facet.scene.runs, key=lambda run: run.knows_truth)
+    runs = sorted(facet.runs, key=lambda run: run.knows_truth)
     shades = np.full((len(runs), len(columns)), np.nan)
     for at, column in enumerate(columns):
         ranks, ties = rank(runs, column)
         if not all(ties[~np.isnan(ranks)]):
             shades[:, at] = _BEST + (_WORST - _BEST) * ranks
         for row, run in enumerate(runs):
-            mean, below = _cell(run.metrics.get(column, {}), interval=facet.options.interval)
+            end = run.metrics.get(column, {"mean": None, "std": None, "low": None})
+            mean, below = _cell(end, interval=facet.options.interval)
             weight = "bold" if ties[row] else "normal"
             style: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "fontweight": weight}
             axes.text(at, row, mean, va="baseline" if below else "center_baseline", **style)
@@ -101,12 +97,11 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
 
 
 def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
-    """Ranks runs by a metric, separately for each number of rounds.
+    """Ranks R runs by a metric, separately for each number of rounds.
 
     Returns:
-        The ranks, (R,), equally spaced from 0 for the best to 1 for the worst; equal values share a
-        rank, and runs that know the truth or lack the metric have NaN. And, (R,), whether a run is
-        the best, or the interval of its paired difference to the best contains 0.
+        ranks: (R,), from 0 for the best to 1 for the worst; NaN for runs that know the truth.
+        ties: (R,), whether the interval of the paired difference to the best contains 0.
     """
     ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
     known = {
@@ -128,17 +123,16 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
 
 def _cell(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
     """Returns the two lines of a cell: the mean, and its std or half its interval."""
-    if end.get("mean") is None:
-        return "–", ""
     half = (end["high"] - end["low"]) / 2 if interval and end["low"] is not None else end["std"]
-    mean, sign, beside = spread({"mean": end["mean"], "std": half}).partition(" ± ")
+    mean, sign, beside = spread({**end, "std": half}).partition(" ± ")
     return mean, sign.strip() + beside
 
 
 def _explanation(facet: Facet, known: Sequence[str]) -> str:
-    runs = facet.scene.runs
-    rounds = _range([run.rounds for run in runs])
-    replicas = _range([run.replicas for run in runs])
+    rounds, replicas = (
+        " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
+        for counts in zip(*((run.rounds, run.replicas) for run in facet.runs), strict=True)
+    )
     spread = " ± half its 95 % interval" if facet.options.interval else " ± 1 std"
     parts = [
         f"Mean{spread} at T = {rounds} over {replicas} replicas",
@@ -147,13 +141,9 @@ def _explanation(facet: Facet, known: Sequence[str]) -> str:
         "a column in which all tie is grey",
         "bold: the best, and all within the 95 % interval of the paired difference to it",
     ]
-    if any(run.knows_truth for run in runs):
+    if any(run.knows_truth for run in facet.runs):
         parts += ["* knows the truth, and is not ranked"]
     unknown = [titled(column) for column in facet.scene.metrics if column not in known]
     if unknown:
         parts += [f"not known here: {', '.join(unknown)}"]
     return f"{'; '.join(parts)}."
-
-
-def _range(counts: Sequence[int]) -> str:
-    return " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))

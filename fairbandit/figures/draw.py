@@ -1,22 +1,25 @@
-"""Draws figures of saved runs, and writes them to files."""
+"""The figures by name, drawn of saved runs and written to files."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES, compose, general
-from fairbandit.figures.facets import Options
+from fairbandit.figures import panels
+from fairbandit.figures.comparison import compose_comparison
+from fairbandit.figures.layout import Options, lay_out
 from fairbandit.figures.style import applied
 from fairbandit.files import written_aside
+from fairbandit.metrics import REGRETS
 from fairbandit.results import Scene, read_runs
-from fairbandit.results.differences import chosen, union
-from fairbandit.results.scenes import scenes_of
+from fairbandit.results.naming import chosen, union
+from fairbandit.results.pooling import scenes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +35,81 @@ _METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # fo
 
 
 @dataclass(frozen=True)
+class Composition:
+    """A figure: its line in the help, and the function that draws it for a scene."""
+
+    help: str
+    draw: Callable[[Scene, Options], Figure]
+
+
+def _metrics(scene: Scene, options: Options) -> Figure:
+    columns = options.metrics or _further(scene)
+    if not columns:
+        raise FairbanditError(
+            f"no run in {scene.name} has a metric beside both regrets; play runs with "
+            "metrics={COLUMN: NAME} to record others"
+        )
+    return lay_out(
+        (), [partial(panels.curves, column=column) for column in columns], scene, options
+    )
+
+
+_DENSITY, _CDF = (partial(panels.rewards, which=which) for which in ("density", "cdf"))
+_REGRETS = tuple(partial(panels.curves, column=column) for column in REGRETS)
+
+FIGURES: Mapping[str, Composition] = {
+    "overview": Composition(
+        "reward densities and both regrets (the paper's Fig. 1)",
+        partial(lay_out, (_DENSITY,), _REGRETS),
+    ),
+    "selection": Composition(
+        "percentage selected by group and both regrets (Fig. 2)",
+        partial(lay_out, (), (panels.selected_share, *_REGRETS)),
+    ),
+    "distributions": Composition(
+        "reward densities and CDFs, and both regrets (Fig. 3)",
+        partial(lay_out, (_DENSITY, _CDF), _REGRETS),
+    ),
+    "counts": Composition(
+        "reward densities, counts selected by group, and both regrets (Fig. 4)",
+        partial(lay_out, (_DENSITY,), (panels.selected_count, *_REGRETS)),
+    ),
+    "price": Composition(
+        "fair against standard regret at T: the price of fairness",
+        partial(lay_out, (), (panels.price,)),
+    ),
+    "frontier": Composition(
+        "price over the weight of policy/rank=tradeoff, beside the other runs",
+        partial(lay_out, (panels.frontier,), ()),
+    ),
+    "metrics": Composition("the metrics beside both regrets, over the rounds", _metrics),
+    "notions": Composition(
+        "a table of the runs by all metrics at T, coloured by rank", compose_comparison
+    ),
+}
+"""The figures by name."""
+
+
+def general(scene: Scene) -> list[str]:
+    """Returns the names of the figures that are drawn for a scene by default."""
+    left_out = {"frontier", "notions"}
+    if not _further(scene):
+        left_out.add("metrics")
+    if all(run.metrics[regret]["mean"] is None for run in scene.runs for regret in REGRETS):
+        left_out |= {"overview", "distributions", "price"}
+    return [name for name in FIGURES if name not in left_out]
+
+
+def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
+    """Draws one of `FIGURES`, without any change to matplotlib's global state."""
+    return FIGURES[name].draw(scene, options or Options())
+
+
+def _further(scene: Scene) -> list[str]:
+    return [column for column in scene.metrics if column not in REGRETS]
+
+
+@dataclass(frozen=True)
 class Drawn:
     """A drawn figure: its name in `FIGURES`, its environment, and its PNG and PDF files."""
 
@@ -40,12 +118,8 @@ class Drawn:
     files: tuple[Path, Path]
 
 
-def check_choice(choice: Choice) -> None:
-    """Raises an error that lists `FIGURES` if a figure is unknown."""
-    _check_known("figure", choice, FIGURES)
-
-
-def _check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+def check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raises an error that lists what is known if one of the names is unknown."""
     for name in names:
         if name not in known:
             raise FairbanditError(f"unknown {kind} {name!r}; the {kind}s are {', '.join(known)}")
@@ -78,12 +152,12 @@ def draw(
             values, or runs are damaged.
         OSError: `out` cannot be written to.
     """
-    check_choice(choice or {})
+    check_known("figure", choice or {}, FIGURES)
     runs = read_runs(folders)
     kept = chosen([run.settings for run in runs], where or {})
     scenes = scenes_of([runs[at] for at in kept])
     options = options or Options()
-    _check_known("metric", options.metrics, union(scene.metrics for scene in scenes))
+    check_known("metric", options.metrics, union(scene.metrics for scene in scenes))
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         figures = dict.fromkeys(general(scene)) if choice is None else choice

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.facets import Facet
-from fairbandit.figures.layout import legend
+from fairbandit.figures.layout import Facet, legend
 from fairbandit.figures.style import SMALL, Look, group_line, group_name
 from fairbandit.maths.moments import Floats
 from fairbandit.metrics import REGRETS
-from fairbandit.results import Curve, PooledRuns
+from fairbandit.results import PooledRuns
 from fairbandit.run.tensorboard import titled
 
 if TYPE_CHECKING:
@@ -33,10 +32,9 @@ def rewards(axes: Axes, facet: Facet, which: str) -> None:
     Groups with an unknown distribution are left out. With the densities, the figure gets a legend
     of the groups.
     """
-    scene = facet.whole
-    for code, known in enumerate(scene.rewards):
+    for code, known in enumerate(facet.scene.rewards):
         if known is not None:
-            axes.plot(known["value"], known[which], **group_line(code, scene.groups))
+            axes.plot(known["value"], known[which], **group_line(code, facet.scene.groups))
     axes.set_xlabel("reward")
     axes.set_ylabel("CDF" if which == "cdf" else which)
     axes.set_ylim(bottom=0)
@@ -50,14 +48,13 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
 
     The axis begins at 0 if all means are at least 0.
     """
-    runs = facet.scene.runs
-    for place, run in enumerate(runs, 1):
-        look, curve = facet.looks[run.label], _known(run, column)
-        if curve is None:
-            axes.plot([], [], marker=look.marker, **look.line)
+    for place, run in enumerate(facet.runs, 1):
+        look, curve = facet.looks[run.label], run.curves.get(column)
+        if curve is None or np.isnan(curve.mean).all():
+            axes.plot([], [], marker=look.marker, **look.style)
             continue
-        marks = (_MARK * place / (len(runs) + 1), _MARK)
-        axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.line)
+        marks = (_MARK * place / (len(facet.runs) + 1), _MARK)
+        axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.style)
         band = facet.ends(curve.count, curve.mean, curve.std)
         axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
     axes.set_xlabel("round")
@@ -65,29 +62,22 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
     axes.margins(x=0)
     axes.autoscale()
     axes.set_xlim(left=0)
-    known = [curve for run in facet.whole.runs if (curve := _known(run, column)) is not None]
-    if all(np.nanmin(curve.mean) >= 0 for curve in known):
+    drawn = [run.curves[column].mean for run in facet.scene.runs if column in run.curves]
+    if not any((means < 0).any() for means in drawn):  # NaN is not below 0
         axes.set_ylim(bottom=0)
-
-
-def _known(run: PooledRuns, column: str) -> Curve | None:
-    """Returns the curve of a metric, or None without any known mean."""
-    curve = run.curves.get(column)
-    return None if curve is None or np.isnan(curve.mean).all() else curve
 
 
 def selected_share(axes: Axes, facet: Facet) -> None:
     """Draws the percentage of selected candidates in each group, and a line at m/K."""
-    width = _CLUSTER / len(facet.scene.runs)
     style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3}
     style["error_kw"] = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
-    for run, look, at in _positions(facet):
-        mean, bars = (100 * part for part in _means_and_bars(facet, run, "selection_rate"))
+    for at, look, ends in _by_group(facet, "selection_rate"):
+        mean, bars = (100 * part for part in ends)
         fill: dict[str, Any] = {"color": look.colour, "hatch": look.hatch, "label": look.name}
-        axes.bar(at, mean, width, yerr=bars, **style, **fill)
+        axes.bar(at, mean, _CLUSTER / len(facet.runs), yerr=bars, **style, **fill)
     right = axes.get_yaxis_transform()
-    for m in sorted({run.settings.get("picks", 1) for run in facet.scene.runs}):
-        equal, text = 100 * min(m / facet.whole.candidates, 1), f"{m}/K"
+    for m in sorted({run.settings.get("picks", 1) for run in facet.runs}):
+        equal, text = 100 * min(m / facet.scene.candidates, 1), f"{m}/K"
         axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label=text)
         axes.text(1.0, equal, f" {text}", transform=right, va="center", fontsize=SMALL)
     axes.set_ylabel("selected candidates [%]" + facet.spread)
@@ -101,35 +91,30 @@ def selected_count(axes: Axes, facet: Facet) -> None:
 
     The scale is linear from 0 to 1. Error bars are cut off at the lower end of the axis.
     """
-    means = np.stack([_means_and_bars(facet, run, "selected")[0] for run in facet.whole.runs])
-    lowest = float(np.nanmin(means))
     axes.set_yscale("symlog", linthresh=1, subs=range(2, 10))
     axes.yaxis.set_major_formatter("{x:,.12g}")
-    for run, look, at in _positions(facet):
-        mean, bars = _means_and_bars(facet, run, "selected")
+    for at, look, (mean, bars) in _by_group(facet, "selected"):
         style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.8, "label": look.name}
         axes.errorbar(at, mean, yerr=bars, fmt=look.marker, color=look.colour, **style)
     axes.set_ylabel("selected candidates" + facet.spread)
     axes.autoscale()
+    lowest = min(float(np.nanmin(run.by_group("selected")[0])) for run in facet.scene.runs)
     bottom = 10.0 ** math.floor(math.log10(lowest)) if lowest >= 1 else -0.2
     axes.set_ylim(bottom, 10.0 ** math.ceil(math.log10(axes.get_ylim()[1])))
     _name_groups(axes, facet)
 
 
-def _positions(facet: Facet) -> Iterator[tuple[PooledRuns, Look, Floats]]:
-    runs = facet.scene.runs
-    groups: Floats = np.arange(len(facet.whole.groups), dtype=np.float64)
-    for order, run in enumerate(runs):
-        yield run, facet.looks[run.label], groups + _CLUSTER * ((order + 0.5) / len(runs) - 0.5)
-
-
-def _means_and_bars(facet: Facet, run: PooledRuns, quantity: str) -> tuple[Floats, Floats]:
-    """Returns the means by group, (G,), and the lengths of the bars below and above, (2, G)."""
-    return facet.summarised([run.spreads[f"{quantity}_{group}"] for group in run.groups])
+def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple[Floats, Floats]]]:
+    """Yields the places of a run's marks at the groups, its look, and its means and bars."""
+    groups: Floats = np.arange(len(facet.scene.groups), dtype=np.float64)
+    for order, run in enumerate(facet.runs, 1):
+        ends = facet.summarised([run.spreads[f"{quantity}_{group}"] for group in run.groups])
+        at = groups + _CLUSTER * ((order - 0.5) / len(facet.runs) - 0.5)
+        yield at, facet.looks[run.label], ends
 
 
 def _name_groups(axes: Axes, facet: Facet) -> None:
-    groups = map(group_name, facet.whole.groups)
+    groups = map(group_name, facet.scene.groups)
     names = [textwrap.shorten(name, 24, placeholder="…") for name in groups]
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), names)
@@ -140,11 +125,11 @@ def _name_groups(axes: Axes, facet: Facet) -> None:
 
 def price(axes: Axes, facet: Facet) -> None:
     """Draws fair against standard regret at the last round, one point for each run."""
-    for run in facet.scene.runs:
+    for run in facet.runs:
         look = facet.looks[run.label]
         style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
         _points(axes, facet, [run], label=look.name, **style)
-    horizons = {run.rounds for run in facet.whole.runs}
+    horizons = {run.rounds for run in facet.scene.runs}
     at = f"at T = {horizons.pop():,}" if len(horizons) == 1 else "at T"
     axes.set_xlabel(f"standard regret {at}")
     axes.set_ylabel(f"fair regret {at}{facet.spread}")
@@ -158,26 +143,20 @@ def frontier(axes: Axes, facet: Facet) -> None:
     Raises:
         FairbanditError: fewer than two runs have the rank `tradeoff`.
     """
-    runs = facet.whole.runs
-    weighted = [run for run in runs if run.settings.get("policy.rank.name") == "tradeoff"]
+    weighted = [run for run in facet.runs if run.settings.get("policy.rank.name") == "tradeoff"]
     if len(weighted) < 2:
         raise FairbanditError(
             "the frontier joins runs of policy/rank=tradeoff at several policy.rank.alpha; "
             f"found {len(weighted)} such runs"
         )
-    weighted.sort(key=_alpha)
+    weighted.sort(key=lambda run: float(run.settings["policy.rank.alpha"]))
     style = {"fmt": "o-", "color": "black", "markersize": 3.5, "linewidth": 1.0}
     bars = {"ecolor": "0.7", "elinewidth": 0.8}
     x, y = _points(axes, facet, weighted, label="trade-off, by α", **style, **bars)
     offset: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
     for run, right, up in zip(weighted, x, y, strict=True):
-        axes.annotate(f"{_alpha(run):g}", (right, up), **offset)
-    others = [run for run in runs if run not in weighted]
-    price(axes, replace(facet, scene=facet.whole.among(others)))
-
-
-def _alpha(run: PooledRuns) -> float:
-    return float(run.settings["policy.rank.alpha"])
+        axes.annotate(f"{float(run.settings['policy.rank.alpha']):g}", (right, up), **offset)
+    price(axes, replace(facet, runs=[run for run in facet.runs if run not in weighted]))
 
 
 def _points(

@@ -7,6 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
+LEVEL = 0.95
+"""The confidence level of `interval`."""
+
 
 def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Returns count, mean and standard deviation (ddof 1) over the first dimension, without NaN.
@@ -54,6 +57,26 @@ def merged_moments(
     centre = (counts * means).sum(0) / np.maximum(total, 1)
     squares = (counts - 1).clip(0) * stds**2 + counts * (means - centre) ** 2
     return _of_sums(total, centre, squares.sum(0))
+
+
+def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
+    """Returns Student's confidence interval of the mean, at `LEVEL`.
+
+    The interval is mean ± q·std/√n, where q is the (1 + LEVEL)/2 quantile of Student's t
+    distribution with n − 1 degrees of freedom, and NaN for fewer than two values. It is exact for
+    independent normal values; means over many rounds of independent replicas are nearly normal.
+
+    >>> low, high = interval(3, 3.0, 7.0**0.5)
+    >>> round(float(low), 2), round(float(high), 2)
+    (-3.57, 9.57)
+    """
+    from scipy.special import stdtrit
+
+    counts = np.asarray(count, np.float64)
+    known = counts > 1
+    quantile = stdtrit(np.where(known, counts - 1, 1.0), (1 + LEVEL) / 2)
+    half = np.where(known, quantile * np.asarray(std) / np.sqrt(np.maximum(counts, 1)), np.nan)
+    return np.asarray(mean) - half, np.asarray(mean) + half
 
 
 def _of_sums(count: Floats, mean: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:

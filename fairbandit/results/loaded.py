@@ -12,23 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results.differences import chosen, differing, distinguishing, union
-from fairbandit.results.pooling import PooledRuns, interval, paired_difference, pool
-from fairbandit.results.runs import FOLDER, KEYS, SavedRun, logs, read_runs
-from fairbandit.results.scenes import scenes_of
+from fairbandit.maths.moments import interval
+from fairbandit.results.naming import chosen, union
+from fairbandit.results.pooling import PooledRuns, paired_difference, pool, scenes_of
+from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
 from fairbandit.results.table import tidy
+from fairbandit.run.reading import logs
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LABEL = "label"
-"""The column with a setting's label, which is unique within its environment."""
-
 
 def load(*folders: str | PathLike[str]) -> Runs:
     """Loads every finished run below some folders.
-
-    The files of a run are checked against their hashes when they are read.
 
     Args:
         folders: the folders to search, at any depth.
@@ -60,18 +56,13 @@ class Runs(UserList[SavedRun]):
     """
 
     def __repr__(self) -> str:
-        settings = [run.settings for run in self]
-        keys: list[str] = [key for key in ("policy", "environment") if key in differing(settings)]
-        keys += distinguishing(settings)
-        return f"<{len(self)} runs; they differ in {', '.join(keys)}>"
+        names = [key for key in KEYS[:2] if len({run.summary[key] for run in self}) > 1]
+        names += union([one.name for one in row.varied] for row in pool(self, each=True))
+        return f"<{len(self)} runs; they differ in {', '.join(names)}>"
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per run: policy, environment, rounds, replicas, seed, other differences, results.
-
-        The results are the mean and standard deviation over the run's replicas of each metric and
-        of each group's selection rate; `folder` is the folder of the run.
-        """
+        """One row per run: its settings, `mean` and `std` of its results, and its `folder`."""
         return tidy(pool(self, each=True)).to_pandas()
 
     def pooled(self) -> pd.DataFrame:
@@ -83,10 +74,7 @@ class Runs(UserList[SavedRun]):
             number n of replicas and the interval of the mean: `fair_regret_mean`, `_std`, `_n`,
             `_low` and `_high`.
         """
-        rows = [run for scene in scenes_of(self) for run in scene.runs]
-        table = tidy(rows).to_pandas()
-        table.insert(0, LABEL, [run.label for run in rows])
-        return table
+        return _labelled([run for scene in scenes_of(self) for run in scene.runs], results=True)
 
     def curves(self, metric: str) -> pd.DataFrame:
         """Returns a metric over rounds 1 … t in long form, with one row per setting and round t.
@@ -96,18 +84,16 @@ class Runs(UserList[SavedRun]):
             and then evenly spaced; and `mean`, `std`, `n`, `low`, `high`. Settings without the
             metric are left out.
         """
+        import pandas as pd
+
         column = self._column(metric)
         rows = [run for scene in scenes_of(self) for run in scene.runs if column in run.metrics]
-        curves = [run.curves[column] for run in rows]
-        lengths = [len(curve.rounds) for curve in curves]
-        table = self._settings(rows).loc[np.repeat(np.arange(len(rows)), lengths)]
-        rounds, count, mean, std = (
-            np.concatenate([getattr(curve, part) for curve in curves])
-            for part in ("rounds", "count", "mean", "std")
-        )
-        low, high = interval(count, mean, std)
-        numbers = {"mean": mean, "std": std, "n": count.astype(np.int64), "low": low, "high": high}
-        return table.reset_index(drop=True).assign(round=rounds, **numbers)
+        curves = (run.curves[column] for run in rows)
+        parts = [{"round": c.rounds, "mean": c.mean, "std": c.std, "n": c.count} for c in curves]
+        table = pd.concat(map(pd.DataFrame, parts), keys=range(len(rows))).droplevel(1)
+        low, high = interval(table["n"], table["mean"], table["std"])
+        numbers = table.assign(n=table["n"].astype(np.int64), low=low, high=high)
+        return _labelled(rows, results=False).join(numbers).reset_index(drop=True)
 
     def rounds(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Returns the round logs of all runs, with one row per round and replica.
@@ -134,9 +120,8 @@ class Runs(UserList[SavedRun]):
     ) -> pd.DataFrame:
         """Compares each setting with a baseline by paired differences.
 
-        Policies with the same seed meet the same pools and the same noise in each replica. Paired
-        differences, replica by replica, remove this shared variation, so their interval is
-        narrower than the interval of a difference of two means.
+        Policies with the same seed meet the same pools and noise in each replica, so intervals of
+        paired differences are narrower than those of differences of two means.
 
         Args:
             baseline: the label or the policy of the baseline, or values of its settings by their
@@ -156,20 +141,21 @@ class Runs(UserList[SavedRun]):
         """
         import pandas as pd
 
-        column = self._column(metric)
-        pairs = [
-            (run, base)
-            for scene in scenes_of(self)
-            for rounds in dict.fromkeys(run.rounds for run in scene.runs)
-            for alike in [[run for run in scene.runs if run.rounds == rounds]]
-            for base in [_baseline(baseline, scene.name, alike)]
-            for run in alike
-            if run is not base and column in run.metrics
-        ]
-        if not pairs:
+        column, rows, found = self._column(metric), list[PooledRuns](), list[dict[str, Any]]()
+        for scene in scenes_of(self):
+            for rounds in dict.fromkeys(run.rounds for run in scene.runs):
+                alike = [run for run in scene.runs if run.rounds == rounds]
+                base = _baseline(baseline, scene.name, alike)
+                others = [run for run in alike if run is not base and column in run.metrics]
+                for run in others:
+                    difference = paired_difference(run, base, column)
+                    if difference is None:
+                        raise FairbanditError(f"{run.label!r} and {base.label!r} share no seed")
+                    found.append({"baseline": base.label} | difference)
+                rows += others
+        if not rows:
             raise FairbanditError(f"there is no run to compare with the baseline {baseline!r}")
-        compared = [_compared(run, base, column) for run, base in pairs]
-        return self._settings([run for run, _ in pairs]).join(pd.DataFrame(compared))
+        return _labelled(rows, results=False).join(pd.DataFrame(found))
 
     def _column(self, metric: str) -> str:
         known = union(run.summary["metrics"] for run in self)
@@ -177,24 +163,15 @@ class Runs(UserList[SavedRun]):
             raise FairbanditError(f"unknown metric {metric!r}; the runs have {', '.join(known)}")
         return metric
 
-    def _settings(self, rows: Sequence[PooledRuns]) -> pd.DataFrame:
-        """Returns the labels of pooled runs, `KEYS`, and the settings in which they differ."""
-        apart = {*KEYS, *distinguishing([row.settings for row in rows])}
-        table = tidy(rows).to_pandas()
-        table = table[[key for key in table if key in apart]]
-        table.insert(0, LABEL, [run.label for run in rows])
-        return table
 
-
-def _compared(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
-    difference = paired_difference(run, base, column)
-    if difference is None:
-        seeds = [sorted({r.summary["seed"] for r in pooled.runs}) for pooled in (run, base)]
-        raise FairbanditError(
-            f"{run.label!r} and {base.label!r} share no pools: their seeds are {seeds[0]} and "
-            f"{seeds[1]}"
-        )
-    return {"baseline": base.label} | difference
+def _labelled(rows: Sequence[PooledRuns], *, results: bool) -> pd.DataFrame:
+    """Returns labels, settings and results, or labels and settings that tell rows apart."""
+    table = tidy(rows).to_pandas()
+    if not results:
+        shown = {*KEYS, *(one.key for row in rows for one in row.varied)}
+        table = table[[key for key in table if key in shown]]
+    table.insert(0, "label", [run.label for run in rows])
+    return table
 
 
 def _baseline(
@@ -207,10 +184,9 @@ def _baseline(
         wanted = {key: [value] for key, value in asked.items()}
         matches = [runs[at] for at in chosen([run.settings for run in runs], wanted)]
     if len(matches) != 1:
-        count = "several settings" if matches else "no setting"
-        labels = ", ".join(repr(run.label) for run in matches or runs)
         raise FairbanditError(
-            f"the baseline {asked!r} names {count} of {environment} with {runs[0].rounds:,} "
-            f"rounds; choose one of {labels}"
+            f"the baseline {asked!r} names {'several settings' if matches else 'no setting'} of "
+            f"{environment} with {runs[0].rounds:,} rounds; choose one of "
+            f"{', '.join(repr(run.label) for run in matches or runs)}"
         )
     return matches[0]

@@ -1,49 +1,29 @@
-"""Runs that differ only in their seeds, pooled into one with all their replicas."""
+"""Runs that differ only in their seeds, pooled into one with all their replicas, by environment."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from fairbandit.maths.moments import Floats, merged_moments, moments
-from fairbandit.results.differences import differing
-from fairbandit.results.runs import FOLDER, PLACES, SavedRun
+from fairbandit.building import named_policies, policy_label
+from fairbandit.files import natural_order
+from fairbandit.maths.moments import Floats, interval, merged_moments, moments
+from fairbandit.results import naming
+from fairbandit.results.naming import OWN, Setting, chosen, differing, joined, union
+from fairbandit.results.runs import FOLDER, SavedRun, read_runs
 from fairbandit.run.curves import Curve
+from fairbandit.run.reading import read_picks
 
-Value = TypeVar("Value")
-
-LEVEL = 0.95
-"""The confidence level of all intervals."""
-
-NO_DIFFERENCE = ("threads", "device", "versions.", *PLACES)
-"""Prefixes of the keys that do not affect results, such as the device or the folder of the data."""
-
-
-def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
-    """Returns Student's confidence interval of the mean, at `LEVEL`.
-
-    The interval is mean ± q·std/√n, where q is the (1 + LEVEL)/2 quantile of Student's t
-    distribution with n − 1 degrees of freedom, and NaN for fewer than two values. It is exact for
-    independent normal values; means over many rounds of independent replicas are nearly normal.
-
-    >>> low, high = interval(3, 3.0, 7.0**0.5)
-    >>> round(float(low), 2), round(float(high), 2)
-    (-3.57, 9.57)
-    """
-    from scipy.special import stdtrit
-
-    counts = np.asarray(count, np.float64)
-    known = counts > 1
-    quantile = stdtrit(np.where(known, counts - 1, 1.0), (1 + LEVEL) / 2)
-    half = np.where(known, quantile * np.asarray(std) / np.sqrt(np.maximum(counts, 1)), np.nan)
-    return np.asarray(mean) - half, np.asarray(mean) + half
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -53,18 +33,40 @@ class PooledRuns:
     Attributes:
         runs: the runs, at least one.
         each: whether this is a single run that keeps its seed.
-        label: the name of the setting, unique among the settings that it is compared with.
+        copy: whether earlier runs have the same settings and seeds, as after a repeated command.
+        varied: the settings that tell this one from others; see `naming.varied`.
     """
 
     runs: tuple[SavedRun, ...]
     each: bool = False
-    label: str = ""
+    copy: bool = False
+    varied: tuple[Setting, ...] = ()
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings in which the runs agree, without the seed unless `each`."""
+        """The settings in which the runs agree, without the seed unless `each`.
+
+        A copy has the folder of its first run, too.
+        """
         apart = set() if self.each else {"seed", *differing([run.settings for run in self.runs])}
-        return {key: value for key, value in self.runs[0].settings.items() if key not in apart}
+        agreed = {key: value for key, value in self.runs[0].settings.items() if key not in apart}
+        return agreed | ({FOLDER: self.runs[0].place} if self.copy and not self.each else {})
+
+    @cached_property
+    def label(self) -> str:
+        """The name of the setting, unique among those in its environment."""
+        return joined(policy_label(self.policy), self.others)
+
+    @property
+    def others(self) -> list[Setting]:
+        """The settings in `varied` that do not belong to the environment."""
+        return [one for one in self.varied if not one.key.startswith(OWN)]
+
+    @property
+    def environment(self) -> str:
+        """The name of the environment, unique among the environments that were read."""
+        own = [one for one in self.varied if one.key.startswith(OWN)]
+        return joined(str(self.runs[0].summary["environment"]), own)
 
     @property
     def policy(self) -> str:
@@ -91,6 +93,11 @@ class PooledRuns:
         """The names of the groups, in order of their codes."""
         return self.runs[0].groups
 
+    @property
+    def seconds(self) -> float:
+        """The total running time of the runs."""
+        return float(sum(run.summary["seconds"] for run in self.runs))
+
     @cached_property
     def spreads(self) -> dict[str, dict[str, Any]]:
         """Every metric and every group's statistics, such as selection_rate_GROUP, by column.
@@ -99,10 +106,13 @@ class PooledRuns:
         from `low` to `high`, None where unknown; a metric also has the first run's `reduce` and
         `lower_is_better`.
         """
-        return {
-            column: {**spreads[0], **self._pooled(spreads)}
-            for column, spreads in _in_all([run.spreads for run in self.runs]).items()
-        }
+        pooled = {}
+        for column, spreads in _in_all([run.spreads for run in self.runs]).items():
+            parts = ([spread[part] for spread in spreads] for part in ("n", "mean", "std"))
+            numbers = _numbers(*_pool_moments(*(np.array(part, np.float64) for part in parts)))
+            known = {key: None if np.isnan(value) else value for key, value in numbers.items()}
+            pooled[column] = {**spreads[0], **known}
+        return pooled
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
@@ -118,23 +128,13 @@ class PooledRuns:
         parts = ("mean", "std") if self.each else ("mean", "std", "n", "low", "high")
         spreads = self.spreads.items()
         numbers = {f"{name}_{part}": spread[part] for name, spread in spreads for part in parts}
-        numbers["seconds"] = self.seconds
         if self.each:
-            return numbers | {FOLDER: self.runs[0].place}
-        return {"runs": len(self.runs), **numbers}
-
-    @property
-    def seconds(self) -> float:
-        """The total running time of the runs."""
-        return float(sum(run.summary["seconds"] for run in self.runs))
+            return numbers | {"seconds": self.seconds, FOLDER: self.runs[0].place}
+        return {"runs": len(self.runs), **numbers, "seconds": self.seconds}
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
-        """The curve of every metric by its column, and `selection_rate/GROUP` for few groups.
-
-        Raises:
-            FairbanditError: a file is damaged.
-        """
+        """The curve of every metric by its column, and `selection_rate/GROUP` for few groups."""
         pooled = {}
         for name, curves in _in_all([run.curves for run in self.runs]).items():
             parts = ([getattr(c, part) for c in curves] for part in ("count", "mean", "std"))
@@ -149,33 +149,83 @@ class PooledRuns:
         Unknown values are NaN, such as the rate of a group that was never received.
         """
         spreads = [self.spreads[f"{quantity}_{group}"] for group in self.groups]
-        # None becomes NaN
         mean, std = np.array([[s["mean"], s["std"]] for s in spreads], dtype=np.float64).T
         return mean, std
 
     def picks(self) -> NDArray[np.int64]:
         """Returns the number of replicas that picked each group in each round, (T, G)."""
-        return np.sum([run.picks() for run in self.runs], axis=0)
-
-    def _pooled(self, spreads: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-        counts = [
-            spread.get("n", 0 if spread["mean"] is None else run.summary["replicas"])
-            for spread, run in zip(spreads, self.runs, strict=True)
-        ]
-        means, stds = np.array([[s["mean"], s["std"]] for s in spreads], np.float64).T
-        numbers = _numbers(*_pool_moments(counts, means, stds))
-        return {key: None if np.isnan(value) else value for key, value in numbers.items()}
+        return np.sum([read_picks(run.folder, run.summary) for run in self.runs], axis=0)
 
 
-def _in_all(runs: Sequence[Mapping[str, Value]]) -> dict[str, list[Value]]:
-    """Returns the names that all runs have, each with the list of its values by run."""
-    first, *others = runs
-    return {key: [run[key] for run in runs] for key in first if all(key in run for run in others)}
+@dataclass(frozen=True)
+class Scene:
+    """The pooled runs in one environment, in the order in which figures and reports list them.
+
+    Attributes:
+        name: the environment's name, with the settings that distinguish it from others.
+        runs: the pooled runs.
+    """
+
+    name: str
+    runs: tuple[PooledRuns, ...]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in order of their codes."""
+        return self.runs[0].groups
+
+    @property
+    def candidates(self) -> float:
+        """K, the mean number of candidates in a pool."""
+        first = self.runs[0]
+        return float(np.nansum(first.by_group("received")[0]) / first.rounds)
+
+    @cached_property
+    def rewards(self) -> tuple[pd.DataFrame | None, ...]:
+        """The true rewards of each group, from the first run that stored them; None if not known.
+
+        They have the columns value, density and cdf.
+        """
+        stored = (run.rewards for pooled in self.runs for run in pooled.runs)
+        known = (rewards for rewards in stored if any(group is not None for group in rewards))
+        return next(known, (None,) * len(self.groups))
+
+    @property
+    def metrics(self) -> list[str]:
+        """The columns of the metrics of all runs, the regrets first."""
+        return union(run.metrics for run in self.runs)
+
+    def only(self, policies: Sequence[str] | None) -> Scene:
+        """Returns the scene with only the runs of some policies; None selects all.
+
+        Raises:
+            FairbanditError: none of the policies has a run.
+        """
+        where = {} if policies is None else {"policy": policies}
+        kept = chosen([run.settings for run in self.runs], where)
+        return replace(self, runs=tuple(self.runs[at] for at in kept))
 
 
-def _pool_moments(*moments: Sequence[Any]) -> Sequence[Any]:
-    """Pools the count, mean and std of several samples; a single sample is returned unchanged."""
-    return merged_moments(*moments) if len(moments[0]) > 1 else [part[0] for part in moments]
+def read_scenes(folders: Sequence[Path]) -> list[Scene]:
+    """Reads the runs below some folders, and returns one scene for each environment."""
+    return scenes_of(read_runs(folders))
+
+
+def scenes_of(runs: Sequence[SavedRun]) -> list[Scene]:
+    """Pools runs, and returns one scene for each environment.
+
+    Named policies come first, in their order. Runs of one policy are sorted by their settings.
+    """
+    places = {name: place for place, name in enumerate(named_policies())}
+
+    def order(run: PooledRuns) -> tuple[Any, ...]:
+        place = places.get(run.policy, len(places))
+        return run.environment, place, run.policy, natural_order(run.label, decimals=True)
+
+    scenes: dict[str, list[PooledRuns]] = {}
+    for run in sorted(pool(runs), key=order):
+        scenes.setdefault(run.environment, []).append(run)
+    return [Scene(name, tuple(members)) for name, members in scenes.items()]
 
 
 def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
@@ -185,21 +235,18 @@ def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
     seed, as after a repeated command, are never pooled, since their replicas are the same. With
     `each`, every run is on its own.
     """
-    if each:
-        return [PooledRuns((run,), each=True) for run in runs]
     pools: dict[tuple[Any, ...], list[SavedRun]] = {}
     copies = Counter[tuple[str, int]]()
-    for run in runs:
-        shared, seed = _key(run.settings), run.summary["seed"]
+    apart = ("seed", *naming.NO_DIFFERENCE)
+    for at, run in enumerate(runs):
+        kept = {key: v for key, v in run.settings.items() if not key.startswith(apart)}
+        shared, seed = json.dumps(kept), run.summary["seed"]
         copies[shared, seed] += 1
-        pools.setdefault((shared, run.groups, copies[shared, seed]), []).append(run)
-    return [PooledRuns(tuple(alike)) for alike in pools.values()]
-
-
-def _key(settings: Mapping[str, Any]) -> str:
-    """Returns a text that runs share if they differ only in seeds and keys of `NO_DIFFERENCE`."""
-    apart = ("seed", *NO_DIFFERENCE)
-    return json.dumps({k: v for k, v in settings.items() if not k.startswith(apart)})
+        own = at if each else (shared, run.groups)
+        pools.setdefault((copies[shared, seed], own), []).append(run)
+    pooled = [PooledRuns(tuple(alike), each, key[0] > 1) for key, alike in pools.items()]
+    found = naming.varied([setting.settings for setting in pooled]) if pooled else []
+    return [replace(setting, varied=own) for setting, own in zip(pooled, found, strict=True)]
 
 
 def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
@@ -209,22 +256,29 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
         `mean`, `std` and `n` of the differences over the replicas that both settings have, and the
         interval of the mean, `low` to `high`; None if they share no replica.
     """
-    ours, theirs = _by_replica(run, column), _by_replica(base, column)
+    ours, theirs = (
+        {
+            (saved.summary["seed"], replica): value
+            for saved in setting.runs
+            for replica, value in enumerate(saved.curves[column].final.tolist())
+        }
+        for setting in (run, base)
+    )
     pairs = sorted(ours.keys() & theirs.keys())
-    if not pairs:
-        return None
-    return _numbers(*moments([ours[pair] - theirs[pair] for pair in pairs]))
+    return _numbers(*moments([ours[at] - theirs[at] for at in pairs])) if pairs else None
+
+
+def _in_all(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Returns the names that all runs have, each with the list of its values by run."""
+    names = [name for name in runs[0] if all(name in run for run in runs)]
+    return {name: [run[name] for run in runs] for name in names}
+
+
+def _pool_moments(*moments: Any) -> Sequence[Any]:
+    """Pools the count, mean and std of several samples; a single sample is returned unchanged."""
+    return merged_moments(*moments) if len(moments[0]) > 1 else [part[0] for part in moments]
 
 
 def _numbers(count: Any, mean: Any, std: Any) -> dict[str, Any]:
     low, high = map(float, interval(count, mean, std))
     return {"n": int(count), "mean": float(mean), "std": float(std), "low": low, "high": high}
-
-
-def _by_replica(run: PooledRuns, column: str) -> dict[tuple[int, int], float]:
-    """Returns a metric after the last round, by seed and replica."""
-    return {
-        (saved.summary["seed"], replica): value
-        for saved in run.runs
-        for replica, value in enumerate(saved.curves[column].final.tolist())
-    }

@@ -14,13 +14,11 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.building import build_policy
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment, Table
 from fairbandit.environments.reading import remark
 from fairbandit.files import within
-from fairbandit.metrics import Metric, Played
-from fairbandit.policy import Policy
+from fairbandit.metrics import Played
 from fairbandit.run import curves
 from fairbandit.run import summary as summaries
 from fairbandit.run.checkpoint import Checkpoints
@@ -28,7 +26,7 @@ from fairbandit.run.folder import CURVES, ROUNDS, StorageError, claim, clear, se
 from fairbandit.run.identity import continued, finished, identity
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.round_log import RoundLog, write_rewards, write_table
-from fairbandit.run.settings import Settings, settings
+from fairbandit.run.settings import Job, checked
 from fairbandit.run.statistics import RunStatistics
 from fairbandit.run.tensorboard import EventWriter, config_text, layout, scalars
 from fairbandit.streams import CHUNK_ROUNDS
@@ -81,18 +79,16 @@ def execute(
         FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
             run of another config; or, with `resume` false, a folder that holds any run.
     """
-    checked = settings(config)
-    policy, world = build_policy(config["policy"]), config["environment"]
-    now = identity(policy, world, checked)
+    job = checked(config)
+    now, resume = identity(job), job.settings.resume
     try:
-        with _threads(checked.threads or THREADS), claim(folder, wait=wait):
-            summary, changed = finished(folder, now, resume=checked.resume)
+        with _threads(job.settings.threads or THREADS), claim(folder, wait=wait):
+            summary, changed = finished(folder, now, resume=resume)
             if summary is not None and not changed:
                 return summary
-            environment: Environment = registry.create("environment", world)
-            now = identity(policy, world, checked)  # missing data may have been downloaded
-            run = _Run(policy, environment, checked, folder, now, watch)
-            run.engine([0])  # raises an error before anything is written if it cannot be played
+            environment: Environment = job.environment.build()
+            now = identity(job)  # missing data may have been downloaded
+            run = _Run(job, environment, folder, now, watch)
             with writing(folder):
                 if summary is not None:
                     aside = set_aside(folder)
@@ -100,7 +96,7 @@ def execute(
                         replaced(f"{changed}; the results before are in {aside.name}")
                 return run.record(started, progress=progress)
     except StorageError:
-        summary, changed = finished(folder, now, resume=checked.resume)
+        summary, changed = finished(folder, now, resume=resume)
         if summary is None or changed:
             raise
         return summary  # a finished run in a read-only folder
@@ -111,41 +107,46 @@ class _Run:
 
     def __init__(
         self,
-        policy: Policy,
+        job: Job,
         environment: Environment,
-        checked: Settings,
         folder: Path,
         now: Mapping[str, Any],
         watch: Watch | None,
     ) -> None:
-        self.policy, self.environment, self.folder, self.watch = policy, environment, folder, watch
-        self.rounds = environment.rounds if checked.rounds is None else checked.rounds
-        self.settings, self.identity = replace(checked, rounds=self.rounds), now
+        self.policy, self.metrics = job.policy, job.metrics
+        self.environment, self.folder, self.watch = environment, folder, watch
+        self.rounds = environment.rounds if job.settings.rounds is None else job.settings.rounds
+        self.settings, self.identity = replace(job.settings, rounds=self.rounds), now
         if isinstance(environment, Table) and environment.features > self.rounds:
             remark(
                 f"{environment.features:,} features are more than the {self.rounds:,} rounds: ids "
                 "or names may be among them; environment.exclude=[…] leaves columns out"
             )
-        self.checkpoints = Checkpoints(folder, continued(now))
-        self.metrics: dict[str, Metric] = {
-            column: registry.create("metric", spec) for column, spec in checked.metrics.items()
-        }
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
         sizes = {"places": environment.places, "features": environment.features}
-        self.batches = replica_batches(checked.replicas, rounds=self.rounds, **sizes)
-        described = {"policy": policy.describe(), "environment": registry.describe(environment)}
+        self.batches = replica_batches(self.settings.replicas, rounds=self.rounds, **sizes)
+        described = {
+            "policy": self.policy.describe(),
+            "environment": registry.describe(environment),
+        }
         self.config = {**described, **asdict(self.settings)}
         del self.config["resume"]
+        self.checkpoints = Checkpoints(folder, continued(now))
+        self.saved, self.first = self.checkpoints.load(), 0
+        if self.saved:
+            self.first = self.saved["batch"]
+        with self.checkpoints.restoring():
+            replicas = self.batches[self.first]
+        # made before anything is written, since it raises an error if the run cannot be played
+        self.ready = [self._engine(replicas)]
 
     def record(self, started: Callable[[str], None] | None, *, progress: bool) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
-        saved = self.checkpoints.load()
-        where, first, self.parts = "", 0, dict[str, str]()
+        saved, first, where = self.saved, self.first, ""
+        self.parts: dict[str, str] = saved["parts"] if saved else {}
         if saved:
-            first, self.parts = saved["batch"], saved["parts"]
+            replicas = self.batches[first]
             where = f"round {saved['round'] + 1:,} of {self.rounds:,}"
-            with self.checkpoints.restoring():
-                replicas = self.batches[first]
             if len(self.batches) > 1:
                 where += f" of replicas {replicas[0]} to {replicas[-1]}"
         clear(self.folder, keep=self.parts)
@@ -177,7 +178,7 @@ class _Run:
         self.checkpoints.remove()
         return summary
 
-    def engine(self, replicas: Sequence[int]) -> Engine:
+    def _engine(self, replicas: Sequence[int]) -> Engine:
         return Engine(
             self.policy,
             self.environment,
@@ -206,7 +207,7 @@ class _Run:
         advance: Callable[[int], None],
     ) -> None:
         replicas = self.batches[index]
-        engine = self.engine(replicas)
+        engine = self.ready.pop() if self.ready else self._engine(replicas)
         rounds = within(self.folder, ROUNDS)
         log = RoundLog(rounds, replicas, tuple(self.metrics), self.settings.picks)
         if saved is None:

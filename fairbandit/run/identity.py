@@ -15,10 +15,9 @@ from typing import Any
 from fairbandit import plugins, registry, version
 from fairbandit.errors import FairbanditError
 from fairbandit.files import hash_of, sha256
-from fairbandit.policy import Policy
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, SUMMARY
-from fairbandit.run.settings import Settings, dotted
+from fairbandit.run.settings import Job, dotted
 from fairbandit.streams import CHUNK_ROUNDS
 
 _NO_MATTER = ("threads", "resume")
@@ -27,15 +26,10 @@ _NO_MATTER = ("threads", "resume")
 _HASHES = ("plugins", "data")
 
 
-def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+def identity(job: Job) -> dict[str, Any]:
     """Returns everything that determines the results of a run, as plain data, without loading data.
 
     Of fairbandit, only the version counts. After editing the package itself, use `resume=false`.
-
-    Args:
-        policy: the policy.
-        world: the environment as plain data.
-        settings: all other keys of the config.
 
     Returns:
         `config`, without the keys that do not affect results; `version` of fairbandit; `plugins`,
@@ -43,21 +37,21 @@ def identity(policy: Policy, world: Mapping[str, Any], settings: Settings) -> di
         metrics, empty without plugins; and `data`, the fingerprint of the environment. A hash is
         null if a file is missing.
     """
-    known = registry.lookup("environment", str(world.get("name")))
-    described = registry.completed("environment", world)
-    metrics = [registry.lookup("metric", spec["name"]) for spec in settings.metrics.values()]
-    parts, chosen = policy.describe(), asdict(settings)
+    known, described = job.environment.cls, job.environment.described()
+    parts, chosen = job.policy.describe(), asdict(job.settings)
     for kind in registry.PART_KINDS:
         if parts[kind].get("exploration", 0) is None:
             parts[kind]["exploration"] = known.exploration
-    if settings.rounds is None:
+    if job.settings.rounds is None:
         chosen["rounds"] = known.rounds
     config = {"policy": parts, "environment": described, **chosen}
     try:
         result = {
             "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
             "version": version.VERSION,
-            "plugins": _sources([*map(type, policy.parts.values()), known, *metrics]),
+            "plugins": _sources(
+                [known, *map(type, (*job.policy.parts.values(), *job.metrics.values()))]
+            ),
             "data": known.fingerprint({k: v for k, v in described.items() if k != "name"}),
         }
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The keys of a config other than its policy and environment, among them the recorded metrics."""
+"""The config of a run: its keys, and their one check."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
+from fairbandit.building import build_policy
 from fairbandit.delays import Delays
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import REGRETS
+from fairbandit.metrics import REGRETS, Metric
+from fairbandit.policy import Policy
+from fairbandit.registry import Checked
 
 TAKEN = frozenset(
     {
@@ -78,33 +81,53 @@ MOST = 2**31 - 1
 """The largest number of rounds, replicas, picks and threads."""
 
 
-def settings(config: Mapping[str, Any]) -> Settings:
-    """Reads and checks the keys of `Settings` in a config; missing keys take their defaults.
+@dataclass(frozen=True)
+class Job:
+    """A run that was checked: its policy and metrics, and its environment, which is not loaded yet.
+
+    Attributes:
+        policy: the policy.
+        environment: the environment.
+        metrics: the metrics by column, both regrets first.
+        settings: the other keys of the config, whose `metrics` describe the metrics in full.
+    """
+
+    policy: Policy
+    environment: Checked
+    metrics: Mapping[str, Metric]
+    settings: Settings
+
+
+def checked(config: Mapping[str, Any]) -> Job:
+    """Checks a config as a whole; missing keys of `Settings` take their defaults.
 
     Raises:
         FairbanditError: a key is unknown, `policy` or `environment` is missing, a value has the
             wrong type or is out of range, a metric cannot be recorded, or the device is not usable.
     """
     given = dict(config)
-    for key in ("policy", "environment"):
-        described = given.pop(key, None)
+    parts = {key: given.pop(key, None) for key in ("policy", "environment")}
+    for key, described in parts.items():
         if not isinstance(described, Mapping):
             raise FairbanditError(f"{key} must be a mapping that describes it, got {described!r}")
     try:
-        checked = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
+        own = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
     except OmegaConfBaseException as error:
         raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
-    assert isinstance(checked, Settings)
+    assert isinstance(own, Settings)
     for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "picks": 1, "threads": 1}.items():
-        value = getattr(checked, key)
+        value = getattr(own, key)
         if value is not None and value < least:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")
         if value is not None and value > MOST and key != "seed":
             raise FairbanditError(f"{key} must be at most {MOST:,}, got {value}")
-    Delays(checked.delay, checked.delay_law, checked.seed)
-    checked.metrics = check_metrics(checked.metrics)
-    _check_device(checked.device)
-    return checked
+    Delays(own.delay, own.delay_law, own.seed)
+    metrics = _checked_metrics(own.metrics)
+    _check_device(own.device)
+    environment = registry.checked("environment", parts["environment"])
+    own.metrics = {column: metric.described() for column, metric in metrics.items()}
+    built = {column: metric.build() for column, metric in metrics.items()}
+    return Job(build_policy(parts["policy"]), environment, built, own)
 
 
 def _check_device(device: str) -> None:
@@ -118,18 +141,14 @@ def _check_device(device: str) -> None:
         ) from error
 
 
-def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
-    """Returns both regrets, and then the metrics of a config, with all their parameters.
-
-    Raises:
-        FairbanditError: the value is not valid for `Settings.metrics`.
-    """
+def _checked_metrics(given: Any) -> dict[str, Checked]:
+    """Returns both regrets, and then the metrics of a config."""
     if not isinstance(given, Mapping | None):
         raise FairbanditError(
             "metrics must map columns to metrics, as in metrics={COLUMN: NAME} or "
             f"metrics={{COLUMN: {{name: NAME, KEY: VALUE}}}}; got {given!r}"
         )
-    checked = {column: registry.completed("metric", column) for column in REGRETS}
+    metrics = {column: registry.checked("metric", column) for column in REGRETS}
     for column, spec in (given or {}).items():
         named = isinstance(column, str) and registry.NAME.fullmatch(column)
         if not named or column in TAKEN or column.startswith(BY_GROUP):
@@ -139,7 +158,7 @@ def check_metrics(given: Any) -> dict[str, dict[str, Any]]:
                 f"{', '.join(BY_GROUP)}, and {', '.join(sorted(TAKEN))}"
             )
         try:
-            checked[column] = registry.completed("metric", spec)
+            metrics[column] = registry.checked("metric", spec)
         except FairbanditError as error:
             raise FairbanditError(f"metrics.{column}: {error}") from error
-    return checked
+    return metrics

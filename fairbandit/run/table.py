@@ -1,4 +1,4 @@
-"""Tables of results on the screen, and in Markdown and LaTeX."""
+"""Tables of results on the screen, in Markdown and LaTeX, and in files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from fairbandit.errors import printable
+from fairbandit.errors import FairbanditError, printable
+from fairbandit.files import written_aside
+from fairbandit.labels import NUMBER
 
 _WIDE = 160  # width in characters without a terminal
 _NARROW = 80  # width of a sheet without a terminal
@@ -36,6 +41,12 @@ _LATEX = str.maketrans(
     | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
 )
 """The LaTeX code of its special characters and of the signs in tables."""
+
+ENDINGS = (".parquet", ".csv")
+"""The suffixes of the files that a table can be written to."""
+
+# matches texts that a spreadsheet would run as formulas
+_FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
 
 MEANING = {
     "±": "mean ± standard deviation over replicas, after the last round",
@@ -166,6 +177,36 @@ class Sheet:
         rows.insert(1, [":--"] * self.names + ["--:"] * numbers)
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         return "\n\n".join(filter(None, (above, table, below))) + "\n"
+
+
+def write(table: pa.Table, path: Path) -> None:
+    """Writes a table atomically as Parquet or CSV, according to the file's suffix.
+
+    In CSV, an apostrophe is put before a text that a spreadsheet would run as a formula.
+
+    Raises:
+        FairbanditError: the suffix is unknown.
+        OSError: the file cannot be written.
+    """
+    if path.suffix not in ENDINGS:
+        raise FairbanditError(
+            f"{path} must end in {' or '.join(ENDINGS)}, which sets the format of the table"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_aside(path) as file:
+        if path.suffix == ".csv":
+            columns = [_inert(column) for column in table.columns]
+            names = [_FORMULA.sub("'", name) for name in table.column_names]
+            pyarrow.csv.write_csv(pa.table(columns, names), file)
+        else:
+            pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+
+
+def _inert(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_primitive(column.type):
+        return column
+    texts = column.to_pylist()
+    return pa.chunked_array([[_FORMULA.sub("'", v) if isinstance(v, str) else v for v in texts]])
 
 
 def metric_header(column: str, metric: Mapping[str, Any]) -> str:

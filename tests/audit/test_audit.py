@@ -114,16 +114,36 @@ def test_groups_mixed_at_random(mixed, tmp_path):
     assert sum(row["received"] for row in rows) == 5 * 4 * 50 * 200
 
 
-def test_which_parts_look_at_their_own_pool_alone():
-    own, alone = set(), {"split": "full", "estimator": "zero", "rank": "identity"}
-    for kind in registry.PART_KINDS:
-        for name in registry.names(kind):
-            policy = build_policy({**alone, "refresh": 2.0, kind: name})
-            ours = type(policy.parts[kind]).__module__.startswith("fairbandit.")
-            if ours and not policy.reads_past:
-                own.add(name)
-    selectors = {"argmax", "epsilon_greedy", "group_parity", "chain", "proportional"}
-    assert own == {"halves", "full", "oracle", "zero", "oracle_cdf", "identity", *selectors}
+OTHERWISE = {"split": "full", "estimator": "oracle", "rank": "identity", "refresh": 2.0}
+ALONE = [
+    (kind, name)
+    for kind in registry.PART_KINDS
+    for name in registry.names(kind)
+    if not build_policy({**OTHERWISE, kind: name}).reads_past
+]
+"""The parts that declare that no pick depends on earlier rounds."""
+
+
+@pytest.mark.parametrize(("kind", "name"), ALONE)
+def test_parts_that_look_at_their_own_pool_alone_have_no_past(kind, name):
+    """No pick of rounds 41 to 60 changes with the contexts and the rewards before."""
+    picks = []
+    for sign in (1, -1):
+        world = support.environment("simulation")
+        draw = world._pools
+
+        def pools(first: int, count: int, draw: Any = draw, sign: int = sign) -> Any:
+            made = draw(first, count)
+            early = max(0, 41 - first)
+            made.contexts[:, :early] *= sign
+            made.rewards[:, :early] *= sign
+            return made
+
+        world._pools = pools  # type: ignore[method-assign]
+        chosen = build_policy({**OTHERWISE, kind: name})
+        picks.append(support.actions(chosen, world, 60, 20)[:, 40:])
+    assert (picks[0] == picks[1]).all()
+    assert len(picks[0].unique()) > 1
 
 
 def test_a_plugin_that_is_not_loaded(mixed, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 
 from fairbandit.environments.reading import _remark
 from fairbandit.errors import FairbanditError
-from fairbandit.results import table as results
+from fairbandit.run import table as results
 from fairbandit.run.table import Sheet, console, make_table
 from tests.environments.data import write
 

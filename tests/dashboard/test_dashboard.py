@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from fairbandit.building import policy_label
 from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
 from fairbandit.results import SavedRun, read_runs
 from fairbandit.run.execute import execute
@@ -46,10 +47,10 @@ def answer(address: str, path: str) -> Any:
 def test_names_say_what_differs(played, tmp_path):
     runs = read_runs([played])
     assert write_pooled(runs, tmp_path) == {
-        "simulation, noise=0.5": ["pooled/simulation, noise=0.5/greedy"],
-        "simulation, noise=2.0": [
-            "pooled/simulation, noise=2.0/greedy, noise=0.0",
-            "pooled/simulation, noise=2.0/greedy, noise=1e-08",
+        "simulation, environment.noise=0.5": ["pooled/simulation, environment.noise=0.5/Greedy"],
+        "simulation, environment.noise=2.0": [
+            "pooled/simulation, environment.noise=2.0/Greedy, estimator.noise=0.0",
+            "pooled/simulation, environment.noise=2.0/Greedy, estimator.noise=1e-08",
         ],
     }
 
@@ -66,17 +67,16 @@ def test_names_from_data_make_no_path(played, tmp_path, name):
         logdir.glob("pooled/*/*/events*")
     )
     for path in logdir.rglob("*"):
-        assert re.fullmatch(r"[\w=., ()-]+", path.name, re.ASCII)
+        assert re.fullmatch(r"[\w=., ()[\]{}…-]+", path.name)
 
 
-def test_a_list_in_a_name_shows_no_minus_sign(played, tmp_path):
+def test_a_list_in_a_name_keeps_its_brackets_and_signs(played, tmp_path):
     (run,) = read_runs([played / "strict"])
     config = {**run.summary["config"]}
     config["environment"] = {**config["environment"], "theta": [1.0, -2.0]}
     other = SavedRun(run.folder, {**run.summary, "config": config}, "strict")
     names = write_pooled([run, other], tmp_path)
-    assert any("theta=1.0, -2.0" in name for name in names)
-    assert not any("=-" in name or "-1.0" in name for name in names)
+    assert any("theta=[1.0, -2.0]" in name for name in names)
 
 
 def test_bands_are_those_of_all_replicas(played, tmp_path):
@@ -96,7 +96,7 @@ def test_the_server_shows_settings_and_runs(addresses, sweep):
     assert address.startswith("http://127.0.0.1:")
     assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
     assert "^(runs/sweep/unfinished$)" in unquote(addresses[UNFINISHED])
-    pooled = [f"pooled/simulation/{policy}" for policy in POLICIES]
+    pooled = [f"pooled/simulation/{policy_label(policy)}" for policy in POLICIES]
     own = [f"runs/sweep/{path.name}" for path in sweep.glob("policy*")]
     expected = {*pooled, *own, "runs/sweep/unfinished"}
     assert len(expected) == 3 + 6 + 1

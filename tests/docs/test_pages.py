@@ -261,7 +261,9 @@ def test_the_readme_says_what_the_first_page_says():
     assert "\nmake test\n" in (support.REPOSITORY / ".ci" / "run").read_text()
 
 
-def test_the_page_of_all_keys_is_up_to_date():
-    words = [sys.executable, "-c", "from docs import keys; print(keys.page(), end='')"]
+def test_the_pages_of_keys_and_policies_are_up_to_date():
+    script = "from docs import keys; print(keys.page(), keys.page_of_policies(), sep='\\0', end='')"
+    words = [sys.executable, "-c", script]
     done = subprocess.run(words, cwd=support.REPOSITORY, capture_output=True, check=True)
-    assert done.stdout == (DOCS / "keys.md").read_bytes(), "python docs/keys.py makes it anew"
+    made = [(DOCS / name).read_bytes() for name in ("keys.md", "policies.md")]
+    assert done.stdout.split(b"\0") == made, "python docs/keys.py makes them anew"

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from fairbandit.maths.moments import moments
-from fairbandit.results import Curve, SavedRun, Scene
-from fairbandit.results.scenes import scenes_of
+from fairbandit.results import SavedRun, Scene
+from fairbandit.results.pooling import scenes_of
+from fairbandit.run.curves import Curve
 
 ROUNDS = 500
 STEPS = np.arange(1, ROUNDS + 1, 50)

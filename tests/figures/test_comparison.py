@@ -10,8 +10,8 @@ from matplotlib.colors import to_rgb
 from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.comparison import rank
-from fairbandit.figures.compose import compose
-from fairbandit.figures.facets import Options
+from fairbandit.figures.draw import compose
+from fairbandit.figures.layout import Options
 from fairbandit.results import PooledRuns
 from fairbandit.run.summary import _knows_truth
 from tests.figures.synthetic import around, saved, scene_of

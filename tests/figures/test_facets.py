@@ -1,64 +1,66 @@
-"""Runs that cannot be told apart in one panel are split into facets, and policies look apart."""
+"""Runs in one panel or in a panel for each value of a setting, and looks that differ."""
 
 from typing import Any
 
 import pytest
 
-from fairbandit.building import policy_labels
+from fairbandit.building import named_policies
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.facets import MOST_FACETS, MOST_RUNS, Facet, Options, split
+from fairbandit.figures.layout import MOST_FACETS, MOST_RUNS, Facet, Options, split
 from fairbandit.figures.style import looks
 from tests.figures.synthetic import SIX, crossed
 
 THREE = ("uniform", "greedy", "fair_greedy")
+LABELS = ["Uniform random", "Greedy", "Fair-Greedy"]
 
 
 def names(facet: Facet) -> list[str]:
-    return [look.name for look in facet.looks.values()]
+    return [facet.looks[run.label].name for run in facet.runs]
 
 
 def titles(*policies: str, by: str | None = None, **settings: Any) -> list[str]:
     return [facet.title for facet in split(crossed(policies, **settings), Options(by))]
 
 
-def test_few_runs_are_one_facet_that_names_a_shared_policy_once():
+def test_a_shared_policy_is_named_once():
     (facet,) = split(crossed(THREE), Options())
-    assert (facet.title, facet.policy) == ("", "")
-    assert names(facet) == ["Uniform random", "Greedy", "Fair-Greedy"]
+    assert (facet.title, facet.shared, names(facet)) == ("", "", LABELS)
     (facet,) = split(crossed(["greedy"], regularization=SIX), Options())
-    assert facet.policy == "Greedy"
-    assert names(facet) == [f"regularization={value}" for value in SIX]
+    assert (facet.shared, names(facet)) == ("Greedy", [f"regularization={value}" for value in SIX])
 
 
-def test_the_setting_that_makes_the_fewest_facets_is_shared():
-    assert titles(*THREE, regularization=SIX) == ["Uniform random", "Greedy", "Fair-Greedy"]
+def test_facets_are_made_on_request_and_their_names_leave_out_the_setting():
     values = [f"regularization={value}" for value in SIX]
-    assert titles(*THREE, noise=[0.0, 1.0], regularization=SIX) == values
-    facets = split(crossed(["greedy"], regularization=range(13)), Options())
-    assert [len(facet.scene.runs) for facet in facets] == [7, 6]
-    assert {facet.title for facet in facets} == {""}
+    assert titles(*THREE, regularization=SIX[:5]) == [""]
+    for key in ("regularization", "policy.estimator.regularization"):
+        facets = split(crossed(THREE, regularization=SIX), Options(key))
+        assert [facet.title for facet in facets] == values
+        assert all(names(facet) == LABELS for facet in facets)
+    for facet, label in zip(
+        split(crossed(THREE, regularization=SIX), Options("policy")), LABELS, strict=True
+    ):
+        assert (facet.title, facet.shared, names(facet)) == (label, "", values)
+
+
+def test_too_many_runs_say_in_what_they_differ():
     most = MOST_RUNS * MOST_FACETS
-    assert len(titles("greedy", noise=range(most))) == MOST_FACETS
-    with pytest.raises(FairbanditError, match=r"would have 10 of up to 8; .*\.noise"):
-        titles("greedy", noise=range(most + 1))
-
-
-def test_the_setting_of_the_facets_can_be_chosen():
-    values = [f"regularization={value}" for value in SIX]
-    assert titles(*THREE, by="regularization", regularization=SIX) == values
-    assert titles(*THREE, by="policy") == ["Uniform random", "Greedy", "Fair-Greedy"]
-    with pytest.raises(FairbanditError, match=r"would have 1 of up to 12; .*noise"):
-        titles("greedy", by="policy", noise=SIX, regularization=[0, 1])
+    assert len(titles("greedy", by="noise", noise=range(MOST_FACETS))) == MOST_FACETS
+    for by, message in ((None, f"1 of up to {most}"), ("noise", f"{most} of up to 1")):
+        with pytest.raises(FairbanditError, match=rf"would have {message}; .* in policy, noise$"):
+            titles("greedy", by=by, noise=range(most))
     with pytest.raises(FairbanditError, match="no run has a setting 'nope'"):
         titles("greedy", by="nope")
 
 
 def test_policies_have_markers_lines_and_colours_of_their_own_in_every_figure():
-    named = looks(policy_labels())
-    for part in ("colour", "dashes", "marker", "hatch"):
+    labels = {policy.label: policy.label for policy in named_policies().values()}
+    named = looks(labels)
+    for part in ("colour", "line", "marker", "hatch"):
         assert len({getattr(look, part) for look in named.values()}) == len(named)
-    mine = [f"mine_{number}" for number in range(8)]
-    assert len({look.colour for look in looks([*mine, *named]).values()}) == len(named) + len(mine)
-    made = looks([*mine, "oful", "oful, seed=1"])
-    assert made["oful"] == named["oful"]
-    assert made["oful, seed=1"].name == "OFUL, seed=1"
+    mine = {f"mine {number}": f"mine {number}" for number in range(8)}
+    assert len({look.colour for look in looks(mine | labels).values()}) == len(labels) + len(mine)
+    # a policy keeps its look where it has one run, whatever the name of the run
+    alone = looks({**mine, "OFUL, picks=2": "OFUL"})
+    assert alone["OFUL, picks=2"].style == {**named["OFUL"].style, "label": "OFUL, picks=2"}
+    two = looks({"OFUL, a=1": "OFUL", "OFUL, a=2": "OFUL"}).values()
+    assert named["OFUL"].colour not in {look.colour for look in two}

@@ -24,7 +24,7 @@ from fairbandit.agent.replaying import replay
 from fairbandit.audit.report import report
 from fairbandit.cli.dashboard import write_pooled
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import FIGURES
+from fairbandit.figures.draw import FIGURES
 from fairbandit.figures.draw import draw as draw_figures
 from fairbandit.files import sha256
 from fairbandit.logs import chain, erase

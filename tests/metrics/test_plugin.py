@@ -7,7 +7,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from fairbandit.figures.compose import general
+from fairbandit.figures.draw import general
 from fairbandit.results import read_scenes
 from tests import support
 from tests.run.test_curves import scalars

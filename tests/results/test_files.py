@@ -14,9 +14,9 @@ from fairbandit.audit.report import report
 from fairbandit.errors import FairbanditError
 from fairbandit.files import sha256
 from fairbandit.results import read_scenes
-from fairbandit.results.runs import logs, read
 from fairbandit.run import summary as summaries
 from fairbandit.run.execute import execute
+from fairbandit.run.reading import logs, read
 
 ROWS = "rounds/part-000000-000000001.parquet"
 

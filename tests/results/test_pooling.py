@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow.dataset
 import pytest
 
-from fairbandit.maths.moments import merged_moments, moments
-from fairbandit.results import interval, pool, read_runs
+from fairbandit.maths.moments import interval, merged_moments, moments
+from fairbandit.results import pool, read_runs
 from tests.figures.conftest import sweep
 
 

@@ -2,13 +2,12 @@
 
 import json
 import shutil
-from typing import Any
 
 import numpy as np
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.results import labels, read_scenes
+from fairbandit.results import read_scenes
 from fairbandit.run.execute import execute
 from tests import support
 from tests.figures.conftest import sweep
@@ -16,7 +15,7 @@ from tests.figures.conftest import sweep
 
 def test_a_scene_lists_its_runs_in_the_papers_order(scene):
     assert scene.name == "simulation"
-    assert [run.label for run in scene.runs] == ["uniform", "greedy", "fair_greedy"]
+    assert [run.label for run in scene.runs] == ["Uniform random", "Greedy", "Fair-Greedy"]
     assert scene.groups == ("0", "1", "2", "3")
     assert scene.candidates == 4
 
@@ -26,10 +25,13 @@ def test_runs_of_one_policy_are_told_apart(tmp_path, simulated):
     sweep(tmp_path / "again", {"name": "simulation"}, ["uniform"])
     folders = [simulated, tmp_path / "more", tmp_path / "again"]
     (pooled,) = read_scenes(folders)
-    copy, *others = sorted(run.label for run in pooled.runs)[::-1]
-    assert others == ["uniform", "greedy", "fair_greedy"]
-    assert copy.startswith("uniform, ")
-    assert [run.replicas for run in pooled.runs] == [3, 3, 6, 3]
+    assert [(run.label, run.replicas) for run in pooled.runs] == [
+        ("Uniform random", 3),
+        (pooled.runs[1].label, 3),
+        ("Greedy", 6),
+        ("Fair-Greedy", 3),
+    ]
+    assert pooled.runs[1].label.startswith("Uniform random, folder=/")
 
 
 def test_environments_are_scenes_apart(tmp_path, simulated, mixed):
@@ -57,9 +59,9 @@ def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):
 
 
 def test_a_choice_of_policies(scene):
-    assert [run.label for run in scene.only(["greedy", "gmf"]).runs] == ["greedy"]
-    assert scene.only(None) is scene
-    message = "of 'gmf'; there are runs of 'fair_greedy', 'greedy'"
+    assert [run.label for run in scene.only(["greedy", "gmf"]).runs] == ["Greedy"]
+    assert scene.only(None) == scene
+    message = "no run has policy=gmf; its values are uniform, greedy, fair_greedy"
     with pytest.raises(FairbanditError, match=message):
         scene.only(["gmf"])
 
@@ -70,28 +72,6 @@ def test_groups_in_order_of_their_codes(mixed_scene):
     saved = json.loads((run.runs[0].folder / "summary.json").read_text())["selected"]
     assert mean.tolist() == [saved[group]["mean"] for group in mixed_scene.groups]
     assert std.tolist() == [saved[group]["std"] for group in mixed_scene.groups]
-
-
-def settings(policy: str = "mine", **estimator: Any) -> dict[str, Any]:
-    found = {f"policy.estimator.{key}": value for key, value in estimator.items()}
-    return {"policy": policy, "environment": "simulation", **found}
-
-
-def test_labels_hold_what_differs_and_nothing_else():
-    alike: dict[str, Any] = {"regularization": 0.1, "refresh": None}
-    given = [
-        settings(name="ridge", noise=0.0, **alike),
-        settings(name="kernel", width=2.0, **alike),
-        settings(name="kernel", width=3.0, **alike),
-    ]
-    assert labels(given, "policy") == [
-        "mine, estimator=ridge",
-        "mine, estimator=kernel, width=2.0",
-        "mine, estimator=kernel, width=3.0",
-    ]
-    found = labels([settings(refresh=None), settings(refresh=2.0)], "policy")
-    assert found == ["mine, refresh=null", "mine, refresh=2.0"]
-    assert labels([settings(), settings(width=2.0)], "policy") == ["mine", "mine, width=2.0"]
 
 
 def test_runs_of_a_policy_are_in_the_order_of_their_settings(tmp_path):
@@ -107,5 +87,3 @@ def test_runs_of_a_policy_are_in_the_order_of_their_settings(tmp_path):
     assert [run.label for run in found.runs] == [
         f"mine, regularization={value}" for value in (0.05, 0.5, 10.0)
     ]
-    (alone,) = found.among(found.runs[1:2]).runs
-    assert alone.label == "mine"

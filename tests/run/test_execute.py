@@ -16,7 +16,7 @@ from filelock import FileLock
 from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.compose import compose, general
+from fairbandit.figures.draw import compose, general
 from fairbandit.results import SavedRun, read_scenes
 from fairbandit.results.table import tidy
 from fairbandit.run.execute import execute

@@ -11,7 +11,7 @@ import torch
 from fairbandit import load
 from fairbandit.audit.report import report
 from fairbandit.building import build_policy
-from fairbandit.figures.compose import compose
+from fairbandit.figures.draw import compose
 from fairbandit.results import read_scenes
 from fairbandit.run.checkpoint import VARIABLE
 from fairbandit.run.execute import execute

@@ -1,0 +1,180 @@
+"""Names runs by the settings that vary between them, and selects runs by their settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairbandit.building import policy_label
+from fairbandit.errors import FairbanditError
+from fairbandit.labels import normal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NO_DIFFERENCE = (
+    *("threads", "device", "replicas", "versions."),
+    *("environment.root", "environment.cache", "environment.download"),
+)
+"""Prefixes of the keys that do not affect results, or only how precisely they are known."""
+
+OWN = "environment."
+"""The prefix of the keys of an environment."""
+
+_HALF = 16  # characters at either end of a long value
+
+
+class Setting(NamedTuple):
+    """A setting that tells runs apart: its dotted key, its short name and its value as text."""
+
+    key: str
+    name: str
+    text: str
+
+
+def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
+    """Finds the settings that tell runs apart, each with one name for all tables and figures.
+
+    Environments of one name are told apart by their own settings. In one environment, policies of
+    one label are told apart by all other settings, and all policies by the settings that belong to
+    no part, such as `picks`. A setting that only some runs have, such as a parameter of a part of
+    some policies, is left out where the others tell as many runs apart.
+
+    >>> rows = [{"policy": "oful", "environment": "e", "policy.rank.z": z} for z in (1, -2.0)]
+    >>> [joined("OFUL", run) for run in varied(rows)]
+    ['OFUL, z=1', 'OFUL, z=-2.0']
+    """
+    import pandas as pd
+
+    texts = pd.DataFrame([{key: shown(value) for key, value in row.items()} for row in settings])
+    texts = texts[[key for key in texts if not key.startswith(NO_DIFFERENCE)]]
+    worlds = texts[[key for key in texts if f"{key}.".startswith(OWN)]]
+    others, policies = texts.drop(columns=[*worlds]), texts["policy"]
+    labels = policies.map({name: policy_label(name) for name in policies.unique()})
+    scene = worlds.fillna("").groupby([*worlds], sort=False).ngroup()
+    tables = [_told_apart(worlds, worlds["environment"])]
+    tables += [_told_apart(rows, labels[rows.index]) for _, rows in others.groupby(scene)]
+    table = pd.concat(tables)
+    found: list[list[Setting]] = [[] for _ in settings]
+    for key, name in short_names([key for key in texts if key in table]).items():
+        known = table[key].dropna()
+        short = _shortened(known.unique())
+        for at, text in known.items():
+            found[at].append(Setting(key, name, short[text]))
+    return [tuple(row) for row in found]
+
+
+def _told_apart(texts: pd.DataFrame, names: pd.Series[str]) -> pd.DataFrame:
+    """Returns the columns that tell rows of one name apart; missing where a row needs no value."""
+    import pandas as pd
+
+    several = texts.columns[texts.nunique() > 1]
+    general = [key for key in several if "." not in key and key not in ("policy", "environment")]
+    tables = []
+    for _, rows in texts.groupby(names, sort=False):
+        keys = [key for key in rows if key in general or rows[key].nunique() > 1]
+        filled = rows.fillna("")
+        for key in rows.columns[rows.isna().any()].difference(keys, sort=False):
+            tried = [len({*map(tuple, filled[some].to_numpy())}) for some in (keys, [*keys, key])]
+            keys += [key] * (tried[1] > tried[0])
+        tables.append(rows[keys])
+    return pd.concat(tables)
+
+
+def _shortened(texts: Iterable[str]) -> dict[str, str]:
+    """Shortens long texts in the middle; different texts stay different."""
+    short: dict[str, str] = {}
+    for text in texts:
+        cut = text if len(text) <= 2 * _HALF else f"{text[:_HALF]}…{text[-_HALF:]}"
+        short[text] = f"{cut} ({len(short) + 1})" if cut in short.values() else cut
+    return short
+
+
+def short_names(keys: Sequence[str]) -> dict[str, str]:
+    """Returns the shortest end of each dotted key that no other key has.
+
+    The key of a part's name is shortened to the kind of the part.
+
+    >>> short_names(["policy.rank.name", "policy.rank.delta", "environment.delta"]).values()
+    dict_values(['rank', 'rank.delta', 'environment.delta'])
+    """
+    names = {}
+    for key in keys:
+        parts = key.removesuffix(".name").split(".")
+        ends = [".".join(parts[at:]) for at in reversed(range(len(parts)))]
+        names[key] = next((end for end in ends if sum(ends_with(k, end) for k in keys) == 1), key)
+    return names
+
+
+def joined(name: str, settings: Iterable[Setting]) -> str:
+    """Returns a name with some settings, as in "OFUL, exploration=0.1"."""
+    return ", ".join(filter(None, (name, *(f"{one.name}={one.text}" for one in settings))))
+
+
+def shown(value: Any) -> str:
+    """Returns a value as text: a text itself, or else JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def ends_with(key: str, end: str) -> bool:
+    """Whether a dotted key ends with some of its parts, of which `name` may be missing."""
+    return f".{key}".endswith(f".{end}") or f".{key}".endswith(f".{end}.name")
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the keys whose values differ, in the order of the settings.
+
+    >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
+    ['seed', 'b']
+    """
+    return [key for key in union(settings) if len({run.get(key) for run in settings}) > 1]
+
+
+def union(rows: Iterable[Iterable[str]]) -> list[str]:
+    """Returns the distinct names in the rows, in order of their first occurrence."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
+    """Returns the key with the given end; of several such keys, the one whose values differ.
+
+    Raises:
+        FairbanditError: no key has this end, or the key is ambiguous.
+    """
+    keys = union(settings)
+    matches = [end] if end in keys else [key for key in keys if ends_with(key, end)]
+    if len(matches) > 1:
+        matches = [key for key in differing(settings) if key in matches] or matches
+    if not matches:
+        raise FairbanditError(f"no run has a setting {end!r}; the settings are {', '.join(keys)}")
+    if len(matches) > 1:
+        raise FairbanditError(f"{end!r} may be {' or '.join(matches)}; write the whole key")
+    return matches[0]
+
+
+def chosen(settings: Sequence[Mapping[str, Any]], where: Mapping[str, Sequence[Any]]) -> list[int]:
+    """Returns the indices of the settings that match a condition.
+
+    Args:
+        settings: the settings of each run.
+        where: allowed values by key, where a key is resolved by `full_key`. All spellings of a
+            number match, and so does the JSON text of a value.
+
+    Raises:
+        FairbanditError: a key is unknown or ambiguous, or no run has an allowed value.
+
+    >>> chosen([{"a": 1.0}, {"a": 2.0}, {"a": True}], {"a": ["1", "3"]})
+    [0]
+    """
+    kept = list(range(len(settings)))
+    for end, values in where.items():
+        key, wanted = full_key(settings, end), {normal(shown(value)) for value in values}
+        present = {at: shown(settings[at].get(key)) for at in kept}
+        kept = [at for at, text in present.items() if normal(text) in wanted]
+        if not kept:
+            raise FairbanditError(
+                f"no run has {end}={' or '.join(map(str, values))}; its values are "
+                f"{', '.join(dict.fromkeys(present.values()))}"
+            )
+    return kept
