@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
-    from fairbandit.agent import Agent, Decision, Explanation
+    from fairbandit.agent import Agent, Decision, Explanation, Offer, Opening
     from fairbandit.building import build
     from fairbandit.engine import Engine
     from fairbandit.environments import Encoder
@@ -35,6 +35,8 @@ _MODULES = {
     "FairbanditError": "errors",
     "Log": "logs",
     "Metric": "metrics",
+    "Offer": "agent",
+    "Opening": "agent",
     "Played": "metrics",
     "Policy": "policy",
     "Truth": "environments.base",
@@ -57,6 +59,8 @@ __all__ = [
     "FairbanditError",
     "Log",
     "Metric",
+    "Offer",
+    "Opening",
     "Played",
     "Policy",
     "Truth",

@@ -2,5 +2,7 @@
 
 from fairbandit.agent.agent import Agent
 from fairbandit.agent.decisions import Decision, Explanation
+from fairbandit.agent.offers import Offer
+from fairbandit.agent.openings import Opening
 
-__all__ = ["Agent", "Decision", "Explanation"]
+__all__ = ["Agent", "Decision", "Explanation", "Offer", "Opening"]

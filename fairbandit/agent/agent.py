@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from fairbandit.agent import inputs, journal, learning, saving
-from fairbandit.agent.calls import Committing, Now, call
+from fairbandit.agent import inputs, journal, learning, openings, saving
+from fairbandit.agent.calls import Now, call
 from fairbandit.agent.decisions import Decision, Explanation, explanation
+from fairbandit.agent.openings import Openings
 from fairbandit.agent.tickets import Tickets, Waiting
 from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
@@ -28,7 +29,7 @@ from fairbandit.policy import Policy
 from fairbandit.streams import Streams
 
 
-class Agent(Committing):
+class Agent(Openings):
     """A policy that decides online: `act` picks from a pool, and `update` reports the reward.
 
     Each `act` is one round, decided like a round of replica 0 of an `Engine` with the same seed,
@@ -147,7 +148,7 @@ class Agent(Committing):
     @call
     def pending(self) -> tuple[int, ...]:
         """The tickets that wait for rewards, oldest first."""
-        return tuple(self._now.tickets.picks)
+        return tuple(t for t, picks in self._now.tickets.picks.items() if picks.awaited)
 
     @call
     def act(self, contexts: Any, groups: Any, picks: int = 1) -> Decision:
@@ -168,13 +169,13 @@ class Agent(Committing):
         now, pool, m = self._pool(contexts, groups, picks)
         known = now.known._replace(past=now.known.past.with_pools(*pool.tensors))
         t = known.past.rounds
-        selection = self._policy.propose(known, t, pool.tensors, m)
-        decision = Decision.of(t, selection)
-        waiting = Waiting.picked(pool, decision.picks)
+        selection = self._policy.propose(now.numbered(known), t, pool.tensors, m)
+        decision = Decision.of(now.next_ticket, selection)
+        waiting = Waiting.picked(pool, decision.picks, t)
         known = self._policy.advance(known, waiting.groups[:, None])
-        tickets = now.tickets.add(t, waiting).give_up(t, self._patience)
+        tickets = now.tickets.add(decision.ticket, waiting).give_up(t, self._patience)
         entry = journal.decision_entry(decision, pool, selection) if self._journal else None
-        self._commit(before, Now(known, now.groups, tickets, now.learned, now.log), entry)
+        self._commit(before, now._replace(known=known, tickets=tickets), entry)
         return decision
 
     @call
@@ -184,7 +185,7 @@ class Agent(Committing):
         If the next `act` has the same pool, it has the same probabilities. Arguments: see `act`.
         """
         now, pool, m = self._pool(contexts, groups, picks)
-        return explanation(self._policy, now.known, pool, m)
+        return explanation(self._policy, now.numbered(now.known), pool, m)
 
     @classmethod
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:
@@ -221,7 +222,9 @@ class Agent(Committing):
         """
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
         codes = np.append(codes, -1)[groups]
-        return learning.probabilities_of(self._policy, now.known, contexts, codes, picks)
+        return learning.probabilities_of(
+            self._policy, now.numbered(now.known), contexts, codes, picks
+        )
 
     @call
     def update(self, reward: Any, ticket: int | None = None, candidate: int | None = None) -> None:
@@ -240,21 +243,19 @@ class Agent(Committing):
         before, tickets = self._now, self._now.tickets
         t = tickets.find(tickets.latest if ticket is None else ticket)
         rewards = tickets.rewards(t, reward, candidate)
-        known = learning.tell_checked(self._policy, before.known, tickets.outcomes(t, rewards))
-        seen = before.learned.add(tickets.picks[t].hashes(t, rewards))
-        now = Now(known, before.groups, tickets.remove(t, rewards), seen, before.log)
-        self._commit(before, now, journal.reward_entry(t, rewards, tickets.picks[t].places))
+        now = learning.after_rewards(self._policy, before, t, rewards)
+        self._commit(before, now, journal.reward_entry(t, rewards, tickets.picks[t]))
 
     @call
     def drop(self, ticket: int) -> None:
         """Stops waiting for the rewards of a decision.
 
         Raises:
-            FairbanditError: a ticket that does not wait for a reward.
+            FairbanditError: a ticket that does not wait for a reward, or of an open opening.
         """
         before = self._now
         t = before.tickets.find(ticket)
-        now = before._replace(tickets=before.tickets.remove(t))
+        now = before._replace(tickets=before.tickets.drop(t))
         self._commit(before, now, {"kind": "drop", "ticket": t})
 
     @call
@@ -325,7 +326,8 @@ class Agent(Committing):
         known = self._policy.restored(self._now.known, state["known"])
         tickets = Tickets.restored(state["waiting"], known.problem)
         seen, log = Learned.restored(state["learned"]), state["log"] and Position(*state["log"])
-        self._now = Now(known, self._now.groups, tickets, seen, log)
+        now = Now(known, self._now.groups, tickets, seen, log)
+        self._now = openings.restored(state["openings"], now)
 
     def _state(self) -> dict[str, Any]:
         """Returns the options and the changing state as plain data."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from threading import RLock, local
+from types import MappingProxyType
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakSet, ref
 
 import torch
 
 from fairbandit.agent.journal import Checker, Entry
+from fairbandit.agent.offers import Offers
 from fairbandit.agent.tickets import Tickets
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import Codes
@@ -37,6 +39,7 @@ class Now(NamedTuple):
         tickets: the decisions that wait for a reward.
         learned: the decisions from which the agent has learned.
         log: the position of the end of its log; None without a log.
+        openings: the openings that are not closed, by name.
     """
 
     known: Knowledge
@@ -44,6 +47,23 @@ class Now(NamedTuple):
     tickets: Tickets
     learned: Learned
     log: Position | None = None
+    openings: Mapping[str, Offers] = MappingProxyType({})
+
+    def numbered(self, known: Knowledge) -> Knowledge:
+        """The knowledge with the candidates of open openings counted in.
+
+        Each candidate thus has its own draws, which are addressed by its number.
+        """
+        if not self.openings:
+            return known
+        offered = sum(offers.n for offers in self.openings.values())
+        past = known.past._replace(candidates=known.past.candidates + offered)
+        return known._replace(past=past)
+
+    @property
+    def next_ticket(self) -> int:
+        """The number of the next decision: that of its round, unless openings are overtaken."""
+        return max(self.known.past.rounds, self.tickets.latest or 0) + 1
 
 
 class Committing:

@@ -11,19 +11,21 @@ import torch
 from torch import Tensor
 
 from fairbandit.agent.inputs import Pool
+from fairbandit.agent.offers import Offers
 from fairbandit.estimators import NoBounds
 from fairbandit.maths import checks
 from fairbandit.modes import inferring
 from fairbandit.past import Knowledge
 from fairbandit.policy import Policy
-from fairbandit.selectors import Selection
+from fairbandit.selectors import Course, Rolling, Selection
 
 
 class Decision(NamedTuple):
     """The picks of an agent in one round.
 
     Attributes:
-        candidate: the index of the pick, or of the first pick, in its pool, from 0.
+        candidate: the index of the pick, or of the first pick, in its pool, from 0; −1 if the
+            selector picked no candidate, as `rolling` may.
         ticket: the round's number, from 1, by which its reward is reported.
         propensity: the probability of the pick, given the past and the round's draws of the
             estimator and the rank.
@@ -40,8 +42,9 @@ class Decision(NamedTuple):
     @classmethod
     def of(cls, ticket: int, selection: Selection) -> Self:
         """Builds the decision of a selection of one round and replica, without empty slots."""
-        [[picks]], [[chances]] = selection.actions.tolist(), selection.propensities.tolist()
-        return cls(picks[0], ticket, chances[0], tuple(picks), tuple(chances))
+        [[places]], [[chances]] = selection.actions.tolist(), selection.propensities.tolist()
+        n = sum(place >= 0 for place in places)
+        return cls(places[0], ticket, chances[0], tuple(places[:n]), tuple(chances[:n]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +66,9 @@ class Explanation:
             (K,) int64; None if the rank does not read past contexts.
         probabilities: the probability of each candidate to be picked, (K,), given the past and the
             round's draws of the estimator and the rank.
+        threshold: the least index of each candidate that is taken, (K,), for selectors whose
+            candidates come one at a time; else None.
+        to_come: the expected number of candidates from each on, with itself, (K,), or None.
         theta: θ, (d,); None if the score is not a linear function of the context.
     """
 
@@ -75,6 +81,8 @@ class Explanation:
     index_upper: Tensor | None
     past_count: Tensor | None
     probabilities: Tensor
+    threshold: Tensor | None
+    to_come: Tensor | None
     theta: Tensor | None
 
     def __repr__(self) -> str:
@@ -88,6 +96,8 @@ class Explanation:
             "index_lower": self.index_lower,
             "index_upper": self.index_upper,
             "past": self.past_count,
+            "threshold": self.threshold,
+            "to_come": self.to_come,
             "probability": self.probabilities,
         }
         cells = [
@@ -100,12 +110,25 @@ class Explanation:
         return "\n".join("  ".join(map(str.rjust, row, widths)) for row in rows)
 
 
-def explanation(policy: Policy, known: Knowledge, pool: Pool, picks: int) -> Explanation:
-    """Explains how a policy decides the next round."""
+def explanation(
+    policy: Policy, known: Knowledge, pool: Pool, picks: int, offers: Offers | None = None
+) -> Explanation:
+    """Explains how a policy decides the next round.
+
+    With the `offers` of an opening so far, the pool is the opening's next candidate.
+    """
     values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
     ranked = policy.ranked(known, known.past.rounds + 1, pool.tensors)
     scored = ranked.scored
-    values["probabilities"] = policy.selector.select(ranked, picks).inclusion
+    if isinstance(selector := policy.selector, Rolling):
+        course = selector.watched(ranked, picks)
+        if offers is not None:
+            course = Course(
+                *(o[..., -1:] for o in offers.offered(selector, ranked).course(selector))
+            )
+        _, values["probabilities"], values["threshold"], values["to_come"] = course
+    else:
+        values["probabilities"] = selector.select(ranked, picks).inclusion
     values["scores"], values["index"] = scored.scores.value, ranked.index.value
     values["theta"] = scored.models.distinct.theta
     with suppress(NoBounds):

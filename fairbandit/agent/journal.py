@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 from fairbandit.agent.decisions import Decision
 from fairbandit.agent.inputs import Pool
+from fairbandit.agent.tickets import Waiting
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import Line, LogFile, Position, of_line, own_lines, text
 from fairbandit.logs.own import label
@@ -37,10 +38,10 @@ class Checker:
         """Writes nothing."""
 
 
-def reward_entry(ticket: int, rewards: Mapping[int, float], places: Sequence[int]) -> Entry:
+def reward_entry(ticket: int, rewards: Mapping[int, float], picks: Waiting) -> Entry:
     """Returns the log's entry for rewards by place; the place of a single pick is left out."""
-    if len(places) == 1:
-        return {"kind": "reward", "ticket": ticket, "reward": rewards[places[0]]}
+    if picks.round and len(picks.places) == 1:
+        return {"kind": "reward", "ticket": ticket, "reward": rewards[picks.places[0]]}
     columns = {"candidate": list(rewards), "reward": list(rewards.values())}
     return {"kind": "reward", "ticket": ticket, **columns}
 
@@ -111,8 +112,16 @@ def replay_line(agent: Any, line: Line) -> None:
                 agent.update(reward, record["ticket"])
             elif record["kind"] == "drop":
                 agent.drop(record["ticket"])
+            elif record["kind"] == "opened":
+                law = {key: record[key] for key in ("places", "count", "candidates")}
+                agent.round(record["name"], **law)
+            elif record["kind"] == "closed":
+                agent.round(_name_of(agent, record["ticket"])).close()
             elif "contexts" not in record:
                 raise FairbanditError("contexts are left out, so the line cannot be replayed")
+            elif record["kind"] == "offer":
+                [x], [group] = record["contexts"], map(label, record["groups"])
+                agent.round(_name_of(agent, record["ticket"])).offer(x, group)
             elif record["kind"] == "decision":
                 labels = list(map(label, record["groups"]))
                 agent.act(record["contexts"], labels, len(record["picks"]))
@@ -121,3 +130,10 @@ def replay_line(agent: Any, line: Line) -> None:
                 agent.observe(record["contexts"], groups, record["actions"], record["rewards"])
     finally:
         agent._journal = before
+
+
+def _name_of(agent: Any, ticket: int) -> str:
+    names = [name for name, offers in agent._now.openings.items() if offers.ticket == ticket]
+    if not names:
+        raise FairbanditError(f"no opening with the ticket {ticket} is open")
+    return str(names[0])

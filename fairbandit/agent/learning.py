@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +52,19 @@ def tell_checked(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowle
         plan = policy.schedule.plan(max(t, number + 1), 1)
         policy.estimator.models(known, plan._replace(n_train=np.array([number])))
     return known
+
+
+def after_rewards(policy: Policy, now: Now, ticket: int, rewards: Mapping[int, float]) -> Now:
+    """Returns the agent's state after rewards of a decision by place; see `tell_checked`.
+
+    Rewards of an opening that is not closed are held until it is.
+    """
+    tickets, waiting = now.tickets, now.tickets.picks[ticket]
+    if not waiting.round:
+        return now._replace(tickets=tickets.hold(ticket, rewards))
+    known = tell_checked(policy, now.known, tickets.outcomes(ticket, rewards))
+    learned = now.learned.add(waiting.hashes(ticket, rewards))
+    return now._replace(known=known, tickets=tickets.remove(ticket, rewards), learned=learned)
 
 
 def after_log(policy: Policy, now: Now, log: Log) -> Now:

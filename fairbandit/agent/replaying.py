@@ -59,7 +59,9 @@ def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) ->
         raise FairbanditError(
             f"{error} (the log is of version {version}; this is {VERSION})"
         ) from error
-    return Receipt(last.at.line, kinds["decision"], kinds["reward"], last.at.sha256)
+    return Receipt(
+        last.at.line, kinds["decision"] + kinds["closed"], kinds["reward"], last.at.sha256
+    )
 
 
 def _initial_agent(record: Mapping[str, Any], saved: Path | None, truth: Truth | None) -> Agent:

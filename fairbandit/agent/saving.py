@@ -25,10 +25,15 @@ from fairbandit.run import state
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
 
-VERSION = 9
+VERSION = 10
 """The version of the format; files of other versions are refused."""
 
-_SAVED = mapping(config=Plain, options=Options, log=tuple[Natural, Sha256, Natural] | None)
+_SAVED = mapping(
+    config=Plain,
+    options=Options,
+    log=tuple[Natural, Sha256, Natural] | None,
+    openings=list[mapping(name=str)],  # type: ignore[misc]
+)
 
 
 def plain(
@@ -49,6 +54,7 @@ def plain(
         "options": options,
         "known": policy.state(now.known),
         "waiting": now.tickets.state(problem.features),
+        "openings": [{"name": name, **o.state()} for name, o in now.openings.items()],
         "learned": now.learned.state(),
         "log": None if now.log is None else list(now.log),
     }

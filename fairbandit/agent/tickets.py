@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from fairbandit.agent import inputs
 from fairbandit.errors import FairbanditError
-from fairbandit.formats import Count, Natural, fitted, mapping, within
+from fairbandit.formats import Count, Natural, Number, fitted, mapping, within
 from fairbandit.logs.schema import pick_hashes
 from fairbandit.maths.checks import shown
 from fairbandit.part import Problem
@@ -24,7 +25,13 @@ SHOWN = 10
 
 _PLACES = list[tuple[Natural, ...]]
 _STATE = mapping(
-    latest=Count | None, tickets=list[Count], places=_PLACES, waiting=_PLACES, pools=list[str]
+    latest=Count | None,
+    tickets=list[Count],
+    rounds=list[Natural],
+    places=_PLACES,
+    waiting=_PLACES,
+    pools=list[str],
+    held=list[list[tuple[Natural, Number]]],
 )
 
 
@@ -36,6 +43,8 @@ class Waiting(NamedTuple):
         open: the places of the w picks that wait for a reward.
         contexts, groups: the contexts and groups of the open picks, (1, w, d) and (1, w).
         pool: the key of the pool's labels, see `pool_key`.
+        round: the round; 0 while it is an opening that is not closed.
+        held: the rewards by place that were reported before the opening is closed.
     """
 
     places: tuple[int, ...]
@@ -43,13 +52,20 @@ class Waiting(NamedTuple):
     contexts: Tensor
     groups: Tensor
     pool: str
+    round: int
+    held: Mapping[int, float] = MappingProxyType({})
+
+    @property
+    def awaited(self) -> tuple[int, ...]:
+        """The places of the picks whose rewards are not reported."""
+        return tuple(place for place in self.open if place not in self.held)
 
     @classmethod
-    def picked(cls, pool: inputs.Pool, places: tuple[int, ...]) -> Self:
-        """Returns the picks at some places of a pool, which all wait for a reward."""
-        at = torch.tensor(places)
+    def picked(cls, pool: inputs.Pool, places: tuple[int, ...], t: int) -> Self:
+        """Returns the picks at some places of round t's pool, which all wait for a reward."""
+        at = torch.tensor(places, dtype=torch.int64)
         x, groups = pool.contexts[0].index_select(1, at), pool.groups[0].index_select(1, at)
-        return cls(places, places, x, groups, pool.key)
+        return cls(places, places, x, groups, pool.key, t)
 
     def hashes(self, t: int, rewards: Mapping[int, float]) -> list[tuple[int, int, int]]:
         """Returns the hashes of picks of round t with rewards by place; see `logs.schema`."""
@@ -68,36 +84,72 @@ class Waiting(NamedTuple):
 
 
 class Tickets(NamedTuple):
-    """The rounds that wait for rewards, as a value; a ticket is the number of a round.
+    """The rounds that wait for rewards, as a value; a ticket is the number of a decision.
 
     Attributes:
-        picks: the picks of each waiting round by its number, oldest first.
-        latest: the ticket of the last decision; None before the first decision.
+        picks: the picks of each waiting round by its ticket, oldest round first.
+        latest: the last ticket, of a decision or an opening; None before the first.
     """
 
     picks: Mapping[int, Waiting]
     latest: int | None
 
-    def add(self, t: int, picks: Waiting) -> Tickets:
-        """Adds the picks of the latest round."""
-        return Tickets({**self.picks, t: picks}, t)
+    def add(self, ticket: int, picks: Waiting) -> Tickets:
+        """Adds the picks of the latest round, if there are any."""
+        added = {ticket: picks} if picks.places else {}
+        return Tickets({**self.picks, **added}, ticket)
+
+    def take(self, ticket: int, place: int, pool: inputs.Pool) -> Tickets:
+        """Adds a pick of an open opening, the only candidate of a pool."""
+        new = Waiting.picked(pool, (0,), 0)._replace(places=(place,), open=(place,))
+        if (old := self.picks.get(ticket)) is not None:
+            new = old._replace(
+                places=(*old.places, place),
+                open=(*old.open, place),
+                contexts=torch.cat([old.contexts, new.contexts], 1),
+                groups=torch.cat([old.groups, new.groups], 1),
+            )
+        return self._replace(picks={**self.picks, ticket: new})
+
+    def hold(self, ticket: int, rewards: Mapping[int, float]) -> Tickets:
+        """Keeps rewards of an open opening until it is closed."""
+        old = self.picks[ticket]
+        picks = {**self.picks, ticket: old._replace(held={**old.held, **rewards})}
+        return self._replace(picks=picks)
+
+    def closed(self, ticket: int, t: int, pool: str) -> tuple[Tickets, Mapping[int, float]]:
+        """Gives the picks of an opening their round t; returns also the rewards that were held."""
+        picks = dict(self.picks)
+        if (old := picks.pop(ticket, None)) is None:
+            return self, {}
+        picks[ticket] = old._replace(pool=pool, round=t, held={})
+        return self._replace(picks=picks), old.held
 
     def remove(self, t: int, places: Collection[int] | None = None) -> Tickets:
         """Removes picks of a round at some places, or the round if `places` is None."""
         picks, old = dict(self.picks), self.picks[t]
         left = tuple(place for place in old.open if places is not None and place not in places)
         if left:
-            picks[t] = Waiting(old.places, left, *old.of(left), old.pool)
+            contexts, groups = old.of(left)
+            picks[t] = old._replace(open=left, contexts=contexts, groups=groups)
         else:
             del picks[t]
         return Tickets(picks, self.latest)
 
+    def drop(self, ticket: int) -> Tickets:
+        """Removes a decision; an opening that is not closed raises a `FairbanditError`."""
+        if not self.picks[ticket].round:
+            raise FairbanditError(f"ticket {ticket} is of an open opening: close it first")
+        return self.remove(ticket)
+
     def give_up(self, rounds: int, patience: int | None) -> Tickets:
         """Removes the rounds that lie more than `patience` rounds before round number `rounds`."""
         first = 0 if patience is None else rounds - patience
-        if next(iter(self.picks), first) >= first:
+        closed = (pick.round for pick in self.picks.values() if pick.round)
+        if next(closed, first) >= first:
             return self
-        return Tickets({t: pick for t, pick in self.picks.items() if t >= first}, self.latest)
+        kept = {t: pick for t, pick in self.picks.items() if not 0 < pick.round < first}
+        return Tickets(kept, self.latest)
 
     def rewards(self, t: int, given: Any, candidate: Any) -> dict[int, float]:
         """Returns the rewards of picks of a round by place.
@@ -113,7 +165,7 @@ class Tickets(NamedTuple):
             FairbanditError: rewards that are not finite, a wrong number of rewards, or a candidate
                 that does not wait for a reward.
         """
-        places, waiting, *_ = self.picks[t]
+        places, waiting = self.picks[t].places, self.picks[t].awaited
         rewards = given.tolist() if hasattr(given, "tolist") else given
         if candidate is not None:
             rewards = {inputs.whole(candidate, "candidate"): given}
@@ -154,9 +206,9 @@ class Tickets(NamedTuple):
         return t
 
     def outcomes(self, t: int, rewards: Mapping[int, float]) -> Outcomes:
-        """Returns the outcomes of picks of round t from their rewards by place."""
+        """Returns the outcomes of picks of a ticket from their rewards by place."""
         given = torch.from_numpy(np.array([list(rewards.values())]))  # faster than torch.tensor
-        rounds = torch.from_numpy(np.full(len(rewards), t))
+        rounds = torch.from_numpy(np.full(len(rewards), self.picks[t].round))
         return Outcomes(rounds, *self.picks[t].of(list(rewards)), given)
 
     def state(self, features: int) -> dict[str, Any]:
@@ -166,6 +218,8 @@ class Tickets(NamedTuple):
         return {
             "latest": self.latest,
             "tickets": list(self.picks),
+            "rounds": [picks.round for picks in rounds],
+            "held": [[*map(list, picks.held.items())] for picks in rounds],
             "places": [list(picks.places) for picks in rounds],
             "waiting": [list(picks.open) for picks in rounds],
             "pools": [picks.pool for picks in rounds],
@@ -184,9 +238,11 @@ class Tickets(NamedTuple):
         widths, tickets = [len(places) for places in read["waiting"]], read["tickets"]
         groups = torch.tensor(state["groups"], dtype=torch.int64)[None]
         parts = (part.split(widths, 1) for part in (fitted(state["contexts"], empty), groups))
-        rows = zip(read["places"], read["waiting"], *parts, read["pools"], strict=True)
-        picks = [Waiting(a, b, x.clone(), g.clone(), pool) for a, b, x, g, pool in rows]
+        further = read["pools"], read["rounds"], map(dict, read["held"])
+        rows = zip(read["places"], read["waiting"], *parts, *further, strict=True)
+        picks = [Waiting(a, b, x.clone(), g.clone(), *others) for a, b, x, g, *others in rows]
         late = max(tickets, default=0) > (read["latest"] or 0)
+        late = late or any(pick.held and pick.round for pick in picks)
         if late or not within(groups, 0, problem.groups - 1):
             raise ValueError("its waiting decisions do not fit each other")
         return cls(dict(zip(tickets, picks, strict=True)), read["latest"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairbandit.agent.inputs import number, whole
-from fairbandit.audit.processes import disparity, drift
+from fairbandit.audit.processes import arrival, disparity, drift
 from fairbandit.audit.rates import compared, selection_rate
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.sums import checked_level
@@ -26,20 +26,29 @@ class Audit(NamedTuple):
         table: one row for each group of each attribute and of each pair of attributes. For each
             test, a column such as `drift_p` has the anytime-valid p-value min(1, rows/largest
             wealth), and `drift_at` the first decision after which it is at most the level.
-        wealth: the log wealth, (G, n), by test (`drift` or `parity`) and attribute.
+        wealth: the log wealth, (G, n), by test (`drift`, `order` or `parity`) and attribute.
     """
 
     table: pd.DataFrame
     wealth: Mapping[str, Mapping[str, Floats]]
 
 
-def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: int = 0) -> Audit:
+def audit(
+    log: Log,
+    *,
+    epsilon: float | None = None,
+    order: bool = False,
+    level: float = 0.05,
+    seed: int = 0,
+) -> Audit:
     """Audits a log whose decisions are in the order in which they were made.
 
     Args:
         log: the log, as returned by `read_log`.
         epsilon: the largest mean difference allowed between a group's share of the picks and its
             share of the candidates; None skips the test of parity.
+        order: whether the places of each decision are in order of arrival, and to test that the
+            order says nothing of the candidates' quality.
         level: the family-wise level of each test over all rows; intervals have level 1 − level.
         seed: the seed of the test of drift.
 
@@ -69,6 +78,10 @@ def audit(log: Log, *, epsilon: float | None = None, level: float = 0.05, seed: 
     wealths: dict[str, dict[str, Floats]] = {}
     if log.candidates.contexts is not None and log.missing < 1:
         wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
+    if order and "drift" not in wealths:
+        raise FairbanditError("the test of the order of arrival needs contexts and rewards")
+    if order:
+        wealths["order"] = {key: arrival(log, *by) for key, by in attributes.items()}
     if epsilon is not None:
         wealths["parity"] = {key: disparity(log, *by, epsilon) for key, by in attributes.items()}
     for test, by in wealths.items():

@@ -23,7 +23,7 @@ BETS = np.array([-1.0, 0.0, 1.0])
 """Bets b on a rank, with the factor 1 + b(rank − ½)."""
 
 FRACTIONS = np.array([-0.6, -0.2, -0.06, -0.02, 0.0, 0.02, 0.06, 0.2, 0.6])
-"""Bets against parity, (1 + ε)λ."""
+"""Bets λ against differences, divided by 1 + ε for parity up to ε."""
 
 FIRST = (100, 150)
 """The numbers of decisions after which the two gamblers freeze their first models."""
@@ -95,6 +95,36 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
             by_decision = by_candidate[np.searchsorted(rows, np.arange(n), "right")]
             largest[group] = np.maximum(largest[group], by_decision)
     return largest - math.log(len(FIRST))
+
+
+def arrival(log: Log, groups: Ints, labels: Sequence[Hashable]) -> Floats:
+    """Returns the log wealth, (G, n), against an order of arrival that says nothing of quality.
+
+    The places of a decision are in order of arrival. Let k ≥ 2 candidates of a group be in a pool,
+    ranked from 0 to 1 by the scores of a model that is frozen as for `drift`, and let D be the mean
+    rank of the first ⌊k/2⌋ who came less that of the last ⌊k/2⌋. If their order is exchangeable
+    given who is in the pool, E[D | past] = 0. Bets have the factors 1 + λD; candidates who are
+    alone in their group are skipped. For the arguments, see `drift`.
+    """
+    assert log.contexts is not None
+    n, first = len(log), FIRST[0]
+    freezes = [first << i for i in range(n.bit_length()) if first << i < n]
+    result = np.zeros((len(labels), n))
+    difference = np.zeros((n, len(labels)))
+    for start, stop in zip(freezes, [*freezes[1:], n], strict=False):
+        scores = RewardFit(log[:start]).scores(log.contexts[start:stop])
+        for row, (pool, values) in enumerate(zip(groups[start:stop], scores, strict=True), start):
+            for group in range(len(labels)):
+                own = values[pool == group]
+                if (half := len(own) // 2) > 0:
+                    below = (own < own[:, None]).sum(1) + ((own == own[:, None]).sum(1) - 1) / 2
+                    ranks = below / (len(own) - 1)
+                    difference[row, group] = ranks[:half].mean() - ranks[-half:].mean()
+    for group in range(len(labels)):
+        bet = (groups == group).sum(1) > 1
+        bet[:first] = False
+        result[group] = wealth(1 + np.outer(difference[bet, group], FRACTIONS))[bet.cumsum()]
+    return result
 
 
 def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:

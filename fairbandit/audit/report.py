@@ -30,10 +30,10 @@ Page = Sequence[str | Sheet]
 """Headings, paragraphs and tables."""
 
 _FORMS = {
-    **dict.fromkeys(("round", "received", "selected", "drift_at", "parity_at"), ","),
+    **dict.fromkeys(("round", "received", "selected", "drift_at", "order_at", "parity_at"), ","),
     **dict.fromkeys(("rate", "low", "high", "target"), ".4f"),
     **dict.fromkeys(("impact_ratio", "scoring_rate", "scoring_ratio"), ".3f"),
-    **dict.fromkeys(("drift_p", "parity_p"), ".2g"),
+    **dict.fromkeys(("drift_p", "order_p", "parity_p"), ".2g"),
     "verdict": "",
 }
 """The number formats of the columns of tables."""
@@ -60,6 +60,12 @@ its scores of later candidates. A small p means that the candidates have changed
 that the model values, not that a candidate was treated wrongly. Changes in the first 100 decisions
 cannot be detected, nor changes after too few candidates since a freeze. Candidates who apply again
 violate the hypothesis. Late rewards retrain old models, so earlier results may change."""
+
+ORDER = """\
+**Order of arrival.** Hypothesis: given who is in a pool, the candidates of a group come in any
+order with equal probability. The test bets on the difference in rank between those who came early and
+those who came late. A small p means that better candidates come earlier, or later. Thresholds for
+candidates who come one at a time then lose, and who comes at another time is treated otherwise."""
 
 PARITY = """\
 **Parity of selection.** Hypothesis: at each decision with a choice, the group's share of the picks
@@ -99,7 +105,8 @@ def report_log(
         f"fairbandit {VERSION}": ", ".join(f"{key}={value}" for key, value in options.items()),
         **{f"SHA-256 of {file.name}": sha256(file) for file in files if file and file.is_file()},
     }
-    words = {"drift": DRIFT, "parity": PARITY.format(epsilon=options.get("epsilon") or 0)}
+    words = {"drift": DRIFT, **({"order": ORDER} if "order" in audited.wealth else {})}
+    words |= {"parity": PARITY.format(epsilon=options.get("epsilon") or 0)}
     page: Page = [
         "# Audit of decisions",
         Sheet(("", ""), [*facts.items()], names=2),

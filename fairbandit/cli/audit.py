@@ -21,7 +21,8 @@ Reports and tests the selection rates of groups. The tests are valid at any samp
 however often the audit is repeated as data arrive.
 
 For a log, KEY=VALUE sets its columns, as for `fairbandit evaluate`, with score, and also epsilon,
-level and seed. The audit tests for drift of groups and, given epsilon, for parity of selection.
+order, level and seed. The audit tests for drift of groups and, given epsilon, for parity of
+selection; with order=true, that candidates who come one at a time come in any order.
 For folders of runs, it tests for parity in every round if each group has its own place, which
 takes many replicas; otherwise over all rounds, if the policy does not read the past. The only key
 is level."""

@@ -4,6 +4,9 @@ The first line is the `header`: schema, package version, the policy's config, th
 and the hash of the file from which the agent was loaded, if any. Then come, in the order of calls,
 
     decision  ticket, time, contexts (K, d), groups, probabilities of all K, picks
+    opened    ticket, time, name, places and law of candidates who come one at a time
+    offer     ticket, time, and contexts, groups, probabilities and picks of one candidate
+    closed    ticket, time: the candidates of the opening are a decision, in their order
     reward    ticket, time, reward; for several picks, a list of candidates and a list of rewards
     drop      ticket, time: the agent no longer waits for the reward
     observed  time, contexts, groups, actions and rewards of n rounds that another system decided
@@ -14,7 +17,7 @@ See `chain` for the two hashes of each line.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +28,12 @@ from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, open_regular, written_aside
-from fairbandit.logs.chain import Position, encoded, of_line, own_lines
+from fairbandit.logs.chain import Line, Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
 from fairbandit.logs.tables import Pool, log_of_pools
+
+_DECISIONS = ("decision", "opened")  # the kinds of the first line of a decision
 
 
 def is_own(path: Path) -> bool:
@@ -50,7 +55,7 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     """
     pools, headers, left_out = list[Pool](), list[Any](), Counter[str]()
     for path in paths:
-        tickets, loaded = dict[Any, Pool](), False
+        tickets, openings, loaded = dict[Any, Pool](), dict[Any, list[Any]](), False
         for line in own_lines(path):
             record = line.record
             with of_line(line.where):
@@ -58,22 +63,32 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                 if kind == "header":
                     headers.append(record)
                     loaded = record["agent"] is not None
-                elif kind == "decision":
-                    if ticket in tickets:
+                elif kind in _DECISIONS:
+                    if ticket in tickets or ticket in openings:
                         raise ValueError(f"ticket {ticket} recurs")
-                    labels, x = list(map(label, record["groups"])), record.get("contexts")
-                    x = None if x is None else np.array(x, dtype=np.float64)
-                    parts = ticket, labels, record["picks"], record["probabilities"], x
-                    tickets[ticket] = Pool(str(path), line.at.line, *parts)
+                    if kind == "decision":
+                        tickets[ticket] = _pool(path, line, [record])
+                    else:
+                        openings[ticket] = [record]
+                elif kind in ("offer", "closed") and (ticket in openings or not loaded):
+                    openings[ticket].append(record)
+                    if kind == "closed":
+                        records = openings.pop(ticket)
+                        offers = [own for own in records if own["kind"] == "offer"]
+                        if not any(offer["picks"] for offer in offers):
+                            left_out["an opening without a pick"] += 1
+                            continue
+                        tickets[ticket] = _pool(path, line, offers)
+                        for own in records:
+                            if own["kind"] == "reward":
+                                _reward(tickets[ticket], own)
+                elif kind == "reward" and ticket in openings:
+                    openings[ticket].append(record)
                 elif kind == "reward" and (ticket in tickets or not loaded):
-                    pool, rewards = tickets[ticket], record["reward"]
-                    places = record.get("candidate", pool.order)
-                    if "candidate" not in record:
-                        rewards = [rewards]
-                    for place, reward in zip(places, rewards, strict=True):
-                        pool.reward(place, reward)
+                    _reward(tickets[ticket], record)
                 elif kind != "drop":
                     left_out[kind] += 1
+        left_out.update({"an opening that is not closed": len(openings)} if openings else {})
         pools += tickets.values()
     if left_out:
         counts = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
@@ -100,6 +115,27 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     return log_of_pools(pools, name, contexts, adaptive=adaptive, draws_models=draws, **further)
 
 
+def _pool(path: Path, line: Line, records: Sequence[Mapping[str, Any]]) -> Pool:
+    """Returns the decision of a line; that of an opening has a record for each candidate."""
+    labels, picks, chances, x = list[Any](), list[int](), list[Any](), list[Any]()
+    for record in records:
+        picks += [len(labels) + place for place in record["picks"]]
+        labels += map(label, record["groups"])
+        chances += record["probabilities"]
+        x += record.get("contexts", ())
+    contexts = np.array(x, dtype=np.float64) if x else None
+    ticket, opening = records[0]["ticket"], records[0]["kind"] == "offer"
+    return Pool(str(path), line.at.line, ticket, labels, picks, chances, contexts, opening)
+
+
+def _reward(pool: Pool, record: Mapping[str, Any]) -> None:
+    """Adds the rewards of a line to its decision."""
+    rewards, places = record["reward"], record.get("candidate", pool.order)
+    rewards = rewards if "candidate" in record else [rewards]
+    for place, reward in zip(places, rewards, strict=True):
+        pool.reward(place, reward)
+
+
 def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
     """Copies a log without the decisions of some tickets, and returns how many are left out.
 
@@ -111,7 +147,7 @@ def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
         FairbanditError: the file is not a log, is damaged, or cannot be written.
     """
     first, *lines = own_lines(source)
-    decided = {line.record.get("ticket") for line in lines if line.record["kind"] == "decision"}
+    decided = {line.record.get("ticket") for line in lines if line.record["kind"] in _DECISIONS}
     erased = decided & {*tickets}
     header = {**first.record, "erased": len(erased), "before": [first, *lines][-1].at.sha256}
     kept = [line.record for line in lines if line.record.get("ticket") not in erased]

@@ -37,5 +37,7 @@ HEADER = mapping(
 )
 """The first line of a log."""
 
-RECORD = mapping(kind=Literal["decision", "reward", "drop", "observed"], ticket=NotRequired[Count])
+_Kind = Literal["decision", "opened", "offer", "closed", "reward", "drop", "observed"]
+
+RECORD = mapping(kind=_Kind, ticket=NotRequired[Count])
 """Every later line; a reader checks the entries that it uses."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,6 +142,7 @@ class Pool:
     picks: Sequence[int]
     propensities: Sequence[float]
     contexts: Any = None
+    opening: bool = False  # whether the number of its picks is random
 
     def __post_init__(self) -> None:
         k = len(self.labels)
@@ -152,6 +153,10 @@ class Pool:
         self.propensities = [number(p, "a propensity") for p in self.propensities]
         self.order = {range(k).index(pick): slot for slot, pick in enumerate(self.picks, 1)}
         self.rewards = dict[int, float]()
+        off = abs(math.fsum(self.propensities) - len(self.picks))
+        self.short = self.opening and off > MOST_OFF * len(self.picks)
+        if self.short:  # places stayed open by chance
+            self.propensities = [float(place in self.order) for place in range(k)]
 
     def reward(self, place: int, reward: Any) -> None:
         """Adds the reward of the pick at a place."""
@@ -190,7 +195,15 @@ def log_of_pools(
     codes, groups = coded([label for pool in pools for label in pool.labels], {})
     further["names"] = [pool.name for pool in pools]
     source = Source(name, list(frame), frame, unit=unit)
-    return _log_of(source, columns, (codes, spellings(groups)), contexts, **further)
+    log = _log_of(source, columns, (codes, spellings(groups)), contexts, **further)
+    if not (short := np.array([pool.short for pool in pools])).any():
+        return log
+    remark(
+        f"{name}: {short.sum():,} openings left places open by chance, so that the number of picks "
+        "is random: weighted estimates are refused"
+    )
+    unknown = np.where(short[:, None], np.nan, log.propensities)
+    return replace(log, propensities=unknown, probabilities=None)
 
 
 def _log_of(

@@ -12,7 +12,7 @@ from fairbandit.selectors.exposure import Proportional
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
-from fairbandit.selectors.rolling import Course, Rolling, Secretary
+from fairbandit.selectors.rolling import Course, Rolling, Secretary, seen
 
 __all__ = [
     "Argmax",
@@ -29,5 +29,6 @@ __all__ = [
     "Selector",
     "best",
     "proportional",
+    "seen",
     "softmax",
 ]

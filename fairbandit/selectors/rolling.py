@@ -85,7 +85,7 @@ class Rolling(Selector):
 
         Each candidate has a draw of its own if ε > 0.
         """
-        course = self._course_of(ranked, picks)
+        course = self.watched(ranked, picks)
         k = course.taken.shape[2]
         places = torch.arange(k, device=course.taken.device)
         places = torch.where(course.taken, places, k).sort(2).values[..., :picks]
@@ -96,9 +96,10 @@ class Rolling(Selector):
         return Selection(places.masked_fill(empty, -1), propensities, course.inclusion)
 
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
-        return self._course_of(ranked, picks).inclusion
+        return self.watched(ranked, picks).inclusion
 
-    def _course_of(self, ranked: Ranked, picks: int) -> Course:
+    def watched(self, ranked: Ranked, picks: int) -> Course:
+        """Decides about the candidates of N pools in the order of their places; see `course`."""
         draws = ranked.scored.draws(Purpose.ORDER) if self.epsilon else None
         return self.course(seen(ranked), ranked.present, draws, picks)
 

@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 
 from fairbandit.audit import audit
-from fairbandit.audit.processes import BETS, FIRST, disparity, drift, sequential_ranks, wealth
+from fairbandit.audit.processes import (
+    BETS,
+    FIRST,
+    arrival,
+    disparity,
+    drift,
+    sequential_ranks,
+    wealth,
+)
 from fairbandit.audit.rates import selection_rate
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
@@ -58,6 +66,38 @@ def test_the_wealth_against_parity_is_a_supermartingale(epsilon):
         mean = probability @ np.array(found)
         assert (mean <= 1 + 1e-12).all()
         assert epsilon or mean == pytest.approx(1, abs=1e-12)
+
+
+def test_the_wealth_against_an_order_of_arrival_is_a_martingale():
+    """Exactly, over all orders of the three candidates of a group in the last of the pools."""
+    log, found = made(0, FIRST[0] + 2, places=4), []
+    groups = np.where(np.arange(4) < 3, 0, 1) + 0 * log.groups
+    for order in permutations(range(3)):
+        contexts = log.contexts.copy()
+        contexts[-1] = contexts[-1, [*order, 3]]
+        shuffled = replace(log, contexts=contexts, groups=groups)
+        found.append(np.exp(arrival(shuffled, groups, log.labels)))
+    mean = np.mean(found, axis=0)
+    assert mean[:, -1] == pytest.approx(mean[:, -2], abs=1e-12)
+    assert np.std(found, axis=0)[0, -1] > 0.01
+    assert (np.array(found)[:, 1] == 1).all()  # group 1 is alone in each pool
+
+
+@pytest.mark.parametrize("better_first", [False, True])
+def test_an_order_by_quality_is_found(better_first):
+    """Without it, the wealth reaches 20 in at most one of 20 logs; this one is not among them."""
+    log = made(1, 500, places=6)
+    values = log.contexts[:, :, 0].copy() * better_first
+    order = (-values + np.random.default_rng(0).normal(size=values.shape)).argsort(1)
+    contexts = np.take_along_axis(log.contexts, order[..., None], 1)
+    groups = np.take_along_axis(log.groups, order, 1)
+    rewards = contexts[np.arange(500)[:, None], log.picks, 0]
+    ordered = replace(log, contexts=contexts, groups=groups, rewards=rewards)
+    table = audit(ordered, order=True).table
+    assert (table["order_p"] <= LEVEL).all() == better_first
+    assert (table["order_at"].isna() | (table["order_at"] > FIRST[0])).all()
+    with pytest.raises(FairbanditError, match="needs contexts and rewards"):
+        audit(replace(ordered, contexts=None), order=True)
 
 
 def test_sequential_ranks_are_those_of_a_plain_loop():
