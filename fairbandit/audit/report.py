@@ -63,7 +63,7 @@ violate the hypothesis. Late rewards retrain old models, so earlier results may 
 
 ORDER = """\
 **Order of arrival.** Hypothesis: given who is in a pool, the candidates of a group come in any
-order with equal probability. The test bets on the difference in rank between those who came early and
+order with equal probability. The test bets on the difference in rank of those who came early and
 those who came late. A small p means that better candidates come earlier, or later. Thresholds for
 candidates who come one at a time then lose, and who comes at another time is treated otherwise."""
 
