@@ -27,8 +27,7 @@ class Offer(NamedTuple):
     Attributes:
         taken: whether the candidate is taken.
         candidate: the candidate's number in the opening, from 0.
-        ticket: the number by which the rewards of the opening's picks are reported, together with
-            `candidate`; None if the candidate is let go.
+        ticket: the ticket for the rewards of all picks of the opening; None without a pick.
         probability: the probability that the candidate is among the picks of the opening, given the
             past and the rank's draws; 0 or 1 unless the policy explores.
         rank: the index of the candidate, an estimated relative rank.
@@ -94,7 +93,7 @@ class Offers(NamedTuple):
         )
 
     def course(self, selector: Rolling) -> Course:
-        """Returns what has happened to the candidates, (1, 1, n) each."""
+        """Returns the decisions about the candidates so far, (1, 1, n) each."""
         value, slack = self.ranks[:, None, None]
         law, draws = hazards(self.law, self.candidates), self.draws[None, None]
         present = torch.ones_like(value, dtype=torch.bool)

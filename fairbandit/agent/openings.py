@@ -69,8 +69,8 @@ class Openings(Committing):
     An opening is one round, which takes place when it is closed. Until then its candidates do not
     feed the ranks, not even of each other: all candidates of an opening are compared with earlier
     rounds, as in a simulation, where an opening is a pool in order of arrival. A reward that is
-    reported before counts from the closing on. Each candidate is ranked by what the agent knows
-    when the candidate comes.
+    reported before counts from the closing on. Each candidate is ranked by the knowledge at
+    its arrival.
     """
 
     _policy: Policy

@@ -72,15 +72,9 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
         groups, labels: each candidate's group, (R,); the names of the G groups.
         seed: the seed of the order within pools, and of the choices among ties.
     """
-    x, edges = log.candidates.contexts, np.append(log.starts, len(log.decisions))
-    assert x is not None
     n, largest = len(log), np.full((len(labels), len(log)), -np.inf)
     for first in FIRST:
-        freezes = [first << i for i in range(n.bit_length()) if first << i < n]
-        scores = np.zeros(groups.shape)
-        for start, stop in zip(freezes, [*freezes[1:], n], strict=False):
-            own = slice(edges[start], edges[stop])
-            scores[own] = RewardFit(log[:start]).scores(x[own])
+        freezes, scores = _frozen(log, first)
         for group, label in enumerate(labels):
             here = (groups == group) & (log.decisions >= first)
             rows = log.decisions[here]
@@ -100,31 +94,41 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
 def arrival(log: Log, groups: Ints, labels: Sequence[Hashable]) -> Floats:
     """Returns the log wealth, (G, n), against an order of arrival that says nothing of quality.
 
-    The places of a decision are in order of arrival. Let k ≥ 2 candidates of a group be in a pool,
-    ranked from 0 to 1 by the scores of a model that is frozen as for `drift`, and let D be the mean
-    rank of the first ⌊k/2⌋ who came less that of the last ⌊k/2⌋. If their order is exchangeable
-    given who is in the pool, E[D | past] = 0. Bets have the factors 1 + λD; candidates who are
-    alone in their group are skipped. For the arguments, see `drift`.
+    The places of a decision are in order of arrival. The k ≥ 2 candidates of a group in a pool are
+    ranked from 0 to 1 by the scores of a model that is frozen as for `drift`. D is the mean rank of
+    the first ⌊k/2⌋ candidates minus the mean rank of the last ⌊k/2⌋. If all orders of a pool's
+    candidates have the same probability, E[D | past] = 0. Bets have the factors 1 + λD, and skip a
+    candidate without others of its group. For the arguments, see `drift`.
     """
-    assert log.contexts is not None
-    n, first = len(log), FIRST[0]
-    freezes = [first << i for i in range(n.bit_length()) if first << i < n]
-    result = np.zeros((len(labels), n))
-    difference = np.zeros((n, len(labels)))
-    for start, stop in zip(freezes, [*freezes[1:], n], strict=False):
-        scores = RewardFit(log[:start]).scores(log.contexts[start:stop])
-        for row, (pool, values) in enumerate(zip(groups[start:stop], scores, strict=True), start):
-            for group in range(len(labels)):
-                own = values[pool == group]
-                if (half := len(own) // 2) > 0:
-                    below = (own < own[:, None]).sum(1) + ((own == own[:, None]).sum(1) - 1) / 2
-                    ranks = below / (len(own) - 1)
-                    difference[row, group] = ranks[:half].mean() - ranks[-half:].mean()
+    first, (_, scores) = FIRST[0], _frozen(log, FIRST[0])
+    result = np.zeros((len(labels), len(log)))
     for group in range(len(labels)):
-        bet = (groups == group).sum(1) > 1
-        bet[:first] = False
-        result[group] = wealth(1 + np.outer(difference[bet, group], FRACTIONS))[bet.cumsum()]
+        here = (groups == group) & (log.decisions >= first)
+        decisions, starts = np.unique(log.decisions[here], return_index=True)
+        several, factors = np.zeros(len(log), np.int64), list[Floats]()
+        for decision, own in zip(decisions, np.split(scores[here], starts[1:]), strict=True):
+            if half := len(own) // 2:
+                below = (own < own[:, None]).sum(1) + ((own == own[:, None]).sum(1) - 1) / 2
+                ranks = below / (len(own) - 1)
+                factors.append(1 + FRACTIONS * (ranks[:half].mean() - ranks[-half:].mean()))
+                several[decision] = 1
+        result[group] = wealth(np.array(factors).reshape(-1, len(FRACTIONS)))[several.cumsum()]
     return result
+
+
+def _frozen(log: Log, first: int) -> tuple[list[int], Floats]:
+    """The numbers of decisions after which a model is frozen, and each candidate's score, (R,).
+
+    Scores are by the model of the last freeze, and 0 before the first.
+    """
+    x, edges = log.candidates.contexts, np.append(log.starts, len(log.decisions))
+    assert x is not None
+    n, scores = len(log), np.zeros(len(log.decisions))
+    freezes = [first << i for i in range(n.bit_length()) if first << i < n]
+    for start, stop in zip(freezes, [*freezes[1:], n], strict=False):
+        own = slice(edges[start], edges[stop])
+        scores[own] = RewardFit(log[:start]).scores(x[own])
+    return freezes, scores
 
 
 def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:

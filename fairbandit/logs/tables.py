@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,7 +203,7 @@ def log_of_pools(
         "is random: weighted estimates are refused"
     )
     unknown = np.where(short[:, None], np.nan, log.propensities)
-    return replace(log, propensities=unknown, probabilities=None)
+    return log.replaced(propensities=unknown, probabilities=None)
 
 
 def _log_of(

@@ -70,34 +70,43 @@ def test_the_wealth_against_parity_is_a_supermartingale(epsilon):
 
 def test_the_wealth_against_an_order_of_arrival_is_a_martingale():
     """Exactly, over all orders of the three candidates of a group in the last of the pools."""
-    log, found = made(0, FIRST[0] + 2, places=4), []
-    groups = np.where(np.arange(4) < 3, 0, 1) + 0 * log.groups
+    n, found = FIRST[0] + 2, []
+    log = made(0, n, places=4)
+    groups = np.tile([0, 0, 0, 1], (n, 1))
+    assert log.contexts is not None
     for order in permutations(range(3)):
         contexts = log.contexts.copy()
         contexts[-1] = contexts[-1, [*order, 3]]
-        shuffled = replace(log, contexts=contexts, groups=groups)
-        found.append(np.exp(arrival(shuffled, groups, log.labels)))
+        shuffled = ordered(log, contexts, groups)
+        found.append(np.exp(arrival(shuffled, groups.ravel(), log.labels)))
     mean = np.mean(found, axis=0)
     assert mean[:, -1] == pytest.approx(mean[:, -2], abs=1e-12)
     assert np.std(found, axis=0)[0, -1] > 0.01
     assert (np.array(found)[:, 1] == 1).all()  # group 1 is alone in each pool
 
 
+def ordered(log: Log, contexts, groups) -> Log:
+    """The log with other candidates, (n, K, 2), whose rewards are their first feature."""
+    rewards = contexts[np.arange(len(log))[:, None], log.picks, 0]
+    some = log.propensities
+    names = log.features, log.names
+    return Log(groups, log.labels, log.picks, rewards, some, contexts, None, *names)
+
+
 @pytest.mark.parametrize("better_first", [False, True])
 def test_an_order_by_quality_is_found(better_first):
     """Without it, the wealth reaches 20 in at most one of 20 logs; this one is not among them."""
     log = made(1, 500, places=6)
-    values = log.contexts[:, :, 0].copy() * better_first
+    assert log.contexts is not None
+    values = log.contexts[:, :, 0] * better_first
     order = (-values + np.random.default_rng(0).normal(size=values.shape)).argsort(1)
     contexts = np.take_along_axis(log.contexts, order[..., None], 1)
-    groups = np.take_along_axis(log.groups, order, 1)
-    rewards = contexts[np.arange(500)[:, None], log.picks, 0]
-    ordered = replace(log, contexts=contexts, groups=groups, rewards=rewards)
-    table = audit(ordered, order=True).table
+    given = ordered(log, contexts, np.take_along_axis(log.groups, order, 1))
+    table = audit(given, order=True).table
     assert (table["order_p"] <= LEVEL).all() == better_first
     assert (table["order_at"].isna() | (table["order_at"] > FIRST[0])).all()
     with pytest.raises(FairbanditError, match="needs contexts and rewards"):
-        audit(replace(ordered, contexts=None), order=True)
+        audit(given.replaced(contexts=None), order=True)
 
 
 def test_sequential_ranks_are_those_of_a_plain_loop():
