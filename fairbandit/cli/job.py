@@ -36,7 +36,7 @@ def run_app(words: Sequence[str]) -> None:
 
     Raises:
         FairbanditError: an error that the user can correct, which includes Hydra's errors of
-            composition. With HYDRAFULL_ERROR=1 Hydra's errors are raised unchanged.
+            composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
     """
     publish()
     application = hydra.main(
