@@ -36,6 +36,7 @@ class Purpose(IntEnum):
     SELECTOR = 4
     ORDER = 5  # one draw for each candidate of a shortlist's pool, for systematic sampling
     DELAYS = 6
+    ARRIVALS = 7  # one draw for each candidate, and one for their number
 
 
 class Stream:

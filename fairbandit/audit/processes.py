@@ -106,7 +106,7 @@ def arrival(log: Log, groups: Ints, labels: Sequence[Hashable]) -> Floats:
         here = (groups == group) & (log.decisions >= first)
         decisions, starts = np.unique(log.decisions[here], return_index=True)
         several, factors = np.zeros(len(log), np.int64), list[Floats]()
-        for decision, own in zip(decisions, np.split(scores[here], starts[1:]), strict=True):
+        for decision, own in zip(decisions, np.split(scores[here], starts)[1:], strict=True):
             if half := len(own) // 2:
                 below = (own < own[:, None]).sum(1) + ((own == own[:, None]).sum(1) - 1) / 2
                 ranks = below / (len(own) - 1)

@@ -1,5 +1,6 @@
 """Bandit problems: simulations, tables of one's own and of packages, and the US census."""
 
+from fairbandit.environments.arrivals import Arrivals
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
 from fairbandit.environments.distorted import Distorted
@@ -11,6 +12,7 @@ from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
 
 __all__ = [
+    "Arrivals",
     "CensusEthnicity",
     "CensusGender",
     "Distorted",

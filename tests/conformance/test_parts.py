@@ -16,6 +16,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     "simulation": [{}],
     "census_gender": [{"root": "sample"}],
     "distorted": [{}],
+    "arrivals": [{"join": 2, "least": 3}],
     "synthetic": [
         {},
         {"link": "logistic", "rewards": "bernoulli"},
