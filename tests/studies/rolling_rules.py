@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fairbandit import Engine, build
+from fairbandit.building import policy_label
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.stopping import hazards, thresholds
 
@@ -84,18 +85,17 @@ def draw(table: dict[str, tuple[float, dict[str, Row]]], path: Path) -> None:
 
     from fairbandit.figures.style import WIDTH, applied, looks
 
-    names = [rule for rule in RULES if rule in ("true ranks", *looks(RULES))]
+    labels = {rule: policy_label(rule) for rule in RULES}
     with applied():
         figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True, width_ratios=[1.4, 1])
-        for number, rule in enumerate(names):
-            look = looks([rule])[rule]
+        for number, (rule, look) in enumerate(looks(labels).items()):
             rows = [row for _, rules in table.values() for row in [rules[rule]]]
             at = [-y + 0.27 - 0.18 * number for y in range(len(table))]
             style: Any = {"color": look.colour, "marker": look.marker, "linestyle": "none"}
             errors = [row.error for row in rows]
             panels[0].errorbar([row.ranks for row in rows], at, xerr=errors, **style)
-            label = look.name if rule != "true ranks" else "thresholds on true ranks"
+            label = labels[rule] if rule != "true ranks" else "thresholds on true ranks"
             panels[1].plot([row.parity for row in rows], at, **style, label=label)
         for y, (best, _) in enumerate(table.values()):
             panels[0].plot([best, best], [-y - 0.4, -y + 0.4], color="black", linewidth=0.8)
