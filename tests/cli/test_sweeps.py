@@ -137,7 +137,7 @@ def test_figures_are_drawn_once_the_results_are_written(command, tmp_path, monke
     words = ["-m", "policy=uniform,greedy", *SMALL, "hydra.sweep.dir=sweep"]
     code, out, err = command(*words, "figures={price:gmf}")
     assert code == 1
-    assert "no run in simulation is of 'gmf'; there are runs of" in err
+    assert "no run has policy=gmf; its values are uniform, greedy" in err
     assert "results  sweep/results.csv" in out
     code, out, err = command(*words, "figures=[{overview:[greedy]},price]")
     assert (code, err) == (0, "")
