@@ -12,7 +12,7 @@ from fairbandit.agent.inputs import number, whole
 from fairbandit.audit.processes import arrival, disparity, drift
 from fairbandit.audit.rates import compared, selection_rate
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.sums import checked_level
+from fairbandit.evaluation.estimates import checked_level
 from fairbandit.logs import Floats, Ints, Log
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairbandit.evaluation.sums import checked_level
+from fairbandit.evaluation.estimates import checked_level
 from fairbandit.logs import Floats, Ints
 
 if TYPE_CHECKING:

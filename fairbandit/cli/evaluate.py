@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,10 +13,14 @@ from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation import evaluate as evaluated
-from fairbandit.evaluation.whole import draw_estimates
+from fairbandit.evaluation.choosing import of_groups
+from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.evaluation.whole import named as by_name
 from fairbandit.figures.draw import save
-from fairbandit.run.table import console, make_table, named, write
+from fairbandit.run.table import Sheet, console, make_table, named, write
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _HELP = """\
 Estimates mean reward, relative rank, fair regret and selection rates of policies from logged
@@ -24,13 +29,14 @@ a folder of such files.
 
 KEY=VALUE are policy=NAME,NAME or files of saved agents, the columns of a table (decision, picked,
 propensity, group, reward, features, …), and train, folds, seed, level, adaptive, anytime,
-reward_range and choose; see the documentation of `fairbandit.evaluate` and `read_log`."""
+reward_range, choose and limits; see the documentation of `fairbandit.evaluate` and `read_log`."""
 
 _EXAMPLES = """\
 examples:
   fairbandit evaluate decisions.jsonl policy=fair_greedy,greedy,uniform
   fairbandit evaluate hiring.csv policy=fair_greedy group=sex reward=grade features=[test,years]
-  fairbandit evaluate decisions.jsonl policy=uniform,agent.pt train=0 --out evaluation"""
+  fairbandit evaluate decisions.jsonl policy=uniform,agent.pt train=0 --out evaluation
+  fairbandit evaluate decisions.jsonl policy=greedy,oful choose=reward 'limits=reward_gap<=1'"""
 
 
 def evaluate(words: Sequence[str]) -> None:
@@ -54,18 +60,34 @@ def evaluate(words: Sequence[str]) -> None:
             f"{row['largest_weight']:.3g}, share without support {row['unsupported']:.2g}"
         )
     formats = {"value": "{:.4f}", "low": "{:.4f}", "high": "{:.4f}", "n": "{:,}", "ess": "{:,.0f}"}
-    shown = table.assign(**{key: table[key].map(form.format) for key, form in formats.items()})
+    shown = table[[":" not in measure for measure in table["measure"]]]
+    shown = shown.assign(**{key: shown[key].map(form.format) for key, form in formats.items()})
     title = f"{len(log):,} decisions"
     out.print(make_table(list(shown), shown.to_numpy(), right=list(formats), title=title))
+    out.print(_groups(table))
     for note in table.attrs["notes"]:
         if note not in log.notes:  # the notes of the log were printed when it was read
             out.print(note)
     for estimators, assumption in table.attrs["assumptions"].items():
         out.print(f"{estimators}: {assumption}")
     if "chosen" in table.attrs:
-        out.print(named("chosen", table.attrs["chosen"]))
+        out.print(named("chosen", table.attrs["chosen"] or "no policy is within the limits"))
     if given.out is not None:
         file = given.out / "evaluation.csv"
         write(pa.table(table.to_dict("list")), file)
         for path in (file, *save(draw_estimates(table), given.out, "evaluation")):
             out.print(named("written", path), soft_wrap=True)
+
+
+def _groups(table: pd.DataFrame) -> Sheet:
+    """Returns a table of the groups side by side, with a row for each policy and group."""
+    cells = dict[tuple[str, str], dict[str, str]]()
+    for measure in ("share", "selection", "reward", "rank", "fair_regret", "win"):
+        rows = of_groups(table, measure)
+        head = f"{measure.replace('_', ' ')} ({', '.join(rows['estimator'].unique())})"
+        for row in rows.itertuples():
+            text = f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
+            cells.setdefault((row.policy, row.group), {})[head] = text
+    heads = list(dict.fromkeys(head for own in cells.values() for head in own))
+    lines = [(*names, *(own.get(head, "–") for head in heads)) for names, own in cells.items()]
+    return Sheet(("policy", "group", *heads), lines, 2, below="by group, with intervals; – refused")

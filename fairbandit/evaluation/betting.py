@@ -11,6 +11,8 @@ import math
 
 import numpy as np
 
+from fairbandit.logs import Floats
+
 STAKES = np.geomspace(3e-3, 0.94, 10)
 """The shares of wealth that gamblers bet on each decision."""
 
@@ -39,3 +41,24 @@ def lower_end(n: int, mean: float, square: float, alpha: float) -> float:
         exceeds = np.logaddexp.reduce(fixed + BETS * n * (mean - middle), axis=None) > 0
         low, high = (middle, high) if exceeds else (low, middle)
     return low
+
+
+def reward_ends(
+    n: int, mean: Floats, scatter: Floats, span: Floats, share: float, level: float
+) -> tuple[float, float]:
+    """Returns the ends of an interval of the mean reward Σ wr / Σ w, valid for all n.
+
+    Args:
+        n, mean, scatter: the sums of `Moments`, with wr and w as the first numbers.
+        span: the least and the greatest possible reward, (2,).
+        share: the mean of w, which is known: 1, or the share of a group in the picks.
+        level: the confidence level.
+    """
+    # for r in [0, 1], E[w(1 − r)] is E[w] − E[wr]: each gives one end
+    squares, ends = scatter / n + np.outer(mean, mean), list[float]()
+    for start, stop in (span.tolist(), span[::-1].tolist()):
+        way = np.zeros(len(mean))
+        way[:2] = 1 / (stop - start), -start / (stop - start)  # maps the range to [0, 1]
+        end = lower_end(n, float(way @ mean), float(way @ squares @ way), (1 - level) / 2)
+        ends.append(start + (stop - start) * min(end / share, 1.0))
+    return ends[0], ends[1]

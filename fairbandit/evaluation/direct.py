@@ -7,9 +7,10 @@ m̂ over *all* logged candidates of group g, picked or not. With the probabiliti
     rank         mean over decisions of Σₐ πₐ F̂_g(m̂(a))
     fair_regret  mean over decisions of (the m largest F̂) − Σₐ πₐ F̂_g(m̂(a))
 
-each divided by m. They are consistent if mean rewards are linear in the features, and the logged
-picks span the contexts and depend on logged quantities alone. Intervals come from a bootstrap over
-decisions, in which m̂ and F̂ are computed anew.
+each divided by m. With the summands of one group alone, they are those of its picks. They are
+consistent if mean rewards are linear in the features, and the logged picks span the contexts and
+depend on logged quantities alone. Intervals come from a bootstrap over decisions, in which m̂ and F̂
+are computed anew.
 
 References: Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,
 Def. 2.1 (relative rank); Efron, "Bootstrap methods", Ann. Stat. 1979.
@@ -17,11 +18,16 @@ Def. 2.1 (relative rank); Efron, "Bootstrap methods", Ann. Stat. 1979.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from fairbandit.errors import FairbanditError
+from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
+from fairbandit.evaluation.groups import GroupSums
+from fairbandit.labels import normal
 from fairbandit.logs import Floats, Ints, Log
 
 
@@ -104,15 +110,18 @@ def direct_values(
         repetitions: the number R of repetitions.
 
     Returns:
-        The means over decisions, (1 + R, 1 + 2P), of the log first: the m largest estimated ranks
-        of a pool, then the policies' rewards and their ranks, each divided by m.
+        The means over decisions, (1 + R, 4, P, G), of the log first: the share of each group in the
+        picks of each policy, and this share times the reward of the picks, their rank, and the mean
+        of the m largest estimated ranks of the pool. Sums over groups are those of all picks.
     """
     n, x, groups, decision = len(log), contexts_of(log), log.candidates.groups, log.decisions
     slots = (log.picks >= 0).sum(1)
     among = np.arange(len(x)) - log.starts[decision] < slots[decision]  # in order of rank
     members = [np.flatnonzero(groups == group) for group in range(len(log.labels))]
-    chances, best_chances = np.asarray(policies) / slots[decision], (among / slots[decision])[among]
-    draws, values, ranks = np.random.default_rng(seed), [], np.zeros(len(x))
+    chances = np.asarray(policies) / slots[decision]
+    shares = [chances[:, rows] for rows in members]
+    draws, ranks = np.random.default_rng(seed), np.zeros(len(x))
+    values = np.empty((1 + repetitions, 4, len(chances), len(members)))
     for repetition in range(1 + repetitions):
         counts = np.ones(n)
         if repetition:
@@ -122,6 +131,47 @@ def direct_values(
             below = weight_below(scores[rows], weights[rows])
             ranks[rows] = below / max(float(weights[rows].sum()), 1.0)
         largest = ranks[(2 * decision - ranks).argsort()[among]]  # ranks are from 0 to 1
-        best = (best_chances * weights[among]) @ largest
-        values.append([best, *chances @ (weights * scores), *chances @ (weights * ranks)])
-    return np.array(values) / n
+        best = np.bincount(decision[among], largest, n) / slots
+        each = weights * np.stack([np.ones(len(x)), scores, ranks, best[decision]])
+        for group, rows in enumerate(members):
+            values[repetition, ..., group] = each[:, rows] @ shares[group].T
+    return values / n
+
+
+def direct_estimates(
+    values: Floats, groups: Mapping[str, GroupSums], labels: Iterable[Any], level: float
+) -> Iterator[Estimate]:
+    """Yields the direct estimates of a policy, and those of its picks by group.
+
+    Args:
+        values: the values of a policy, (1 + R, 4, G), as `direct_values` returns them.
+        groups: the sums of the groups in the same decisions.
+        labels: the labels of the G groups.
+        level: the confidence level.
+    """
+    share, reward, rank, best = values.transpose(1, 0, 2)
+    measures = {"reward": reward, "rank": rank, "fair_regret": best - rank}
+    n = max(own.pools.n for own in groups.values())
+    for measure, of in measures.items():
+        yield _unbiased(of.sum(1), n, n).at(level, measure, "direct")
+    codes = {label: code for code, label in enumerate(map(normal, labels))}
+    picked = {label: own for label, own in groups.items() if own.picks > 0}
+    for measure, of in measures.items():
+        found = dict[str, Uncertain]()
+        for label, own in picked.items():
+            with np.errstate(all="ignore"):
+                ratios = of[:, codes[label]] / share[:, codes[label]]
+            found[label] = _unbiased(ratios, int(own.counts[0]), own.pools.effective(0))
+        yield from by_group(measure, "direct", found, level, whole=True)
+
+
+def _unbiased(values: Floats, n: int, ess: float) -> Uncertain:
+    """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values.
+
+    The interval is infinite if a repetition has no value, as without any pick of a group.
+    """
+    value, again = float(values[0]), values[1:]
+    if not np.isfinite(again).all():
+        return Uncertain.student(value, math.inf, 0.0, n, ess)
+    variance, freedom = float(again.var(ddof=1)), min(len(again), ess) - 1
+    return Uncertain.student(2 * value - float(again.mean()), variance, freedom, n, ess)

@@ -13,8 +13,7 @@ of each decision, so that the picks of one decision may depend on each other.
 
 References: Horvitz and Thompson (1952); Swaminathan and Joachims, "The self-normalized estimator
 for counterfactual learning", NeurIPS 2015; Dudík, Langford and Li, "Doubly robust policy evaluation
-and learning", ICML 2011; Chan, Golub and LeVeque (1979), for sums of parts; Mann and Whitney
-(1947). See `betting` for anytime intervals.
+and learning", ICML 2011. See `betting` for anytime intervals.
 """
 
 from __future__ import annotations
@@ -26,48 +25,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.agent.inputs import number, numbers
+from fairbandit.agent.inputs import numbers
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.betting import STAKES, lower_end
-from fairbandit.evaluation.direct import weight_below
-from fairbandit.labels import normal
+from fairbandit.evaluation.betting import STAKES, reward_ends
+from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group, student
+from fairbandit.evaluation.groups import MOST_ROUNDED, GroupSums, group_sums, merged_groups
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
-
-MOST_ROUNDED = 0.05
-"""The largest shift of the mean weight that the rounding of propensities may explain."""
 
 WRONG = (
     "propensities are wrong, have too few digits or stand beside other candidates, or rewards are "
     "missing more often for some picks than for others"
 )
-
-
-class Estimate(NamedTuple):
-    """A value and its interval from n decisions, whose effective number is `ess`."""
-
-    measure: str
-    estimator: str
-    value: float
-    low: float
-    high: float
-    n: int
-    ess: float
-
-
-def student(value: float, error: float, freedom: float, level: float) -> tuple[float, float, float]:
-    """Returns a value and the ends of its Student's t interval, from its standard error."""
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(freedom, (1 + level) / 2)) * error if freedom > 1e-9 else math.inf
-    return value, value - half, value + half
-
-
-def checked_level(level: Any) -> float:
-    """Returns a number between 0 and 1; raises a `FairbanditError` for anything else."""
-    if not 0 < (value := number(level, "level")) < 1:
-        raise FairbanditError(f"level must be above 0 and below 1, got {level}")
-    return value
 
 
 def uniform(log: Log) -> Floats:
@@ -108,10 +77,8 @@ class Sums(NamedTuple):
         balance: for each feature, the sum of its values at the picks less its expectation, a bound
             of the sum of its variances, and the largest deviation, (3, d); empty if unknown.
         largest: the largest weight, and the largest of the rewards r and of −r, (3,).
-        groups: for each label, the expected number of picks and the number of candidates.
+        groups: the statistics of each group with candidates, by label.
         features: the names of the features.
-        unsupported: the summed probability of candidates that the log never picks; NaN if only the
-            propensities of picks are known.
         refused: a reason to refuse all weighted estimates, or "".
     """
 
@@ -121,32 +88,29 @@ class Sums(NamedTuple):
     wealth: Floats
     balance: Floats
     largest: Floats
-    groups: Mapping[str, Floats]
+    groups: Mapping[str, GroupSums]
     features: tuple[str, ...]
-    unsupported: float
     refused: str
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
         """Returns the sums of decisions, from probabilities π and scores q, (R,) or (n, K)."""
-        groups, _, logged, _ = log.candidates
         chances, scores = log.rows(chances), log.rows(scores)
-        p, picks, alike = logged, (log.picks >= 0).sum(1), uniform(log)
+        p, picks, alike = log.candidates.probabilities, (log.picks >= 0).sum(1), uniform(log)
         unit = rounding_unit(log.propensities)
         off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]
         if p is None and off.max(initial=0.0) <= unit + 1e-12:
             p = alike  # the picks are consistent with it
         if p is not None:
             alike = (p > 0) * (picks / log.sums(p > 0))[log.decisions]
-        known, weights, rewards, references, _ = weighted_picks(log, chances)
+        known, weights, rewards, references, _ = found = weighted_picks(log, chances)
         _, even, *_ = weighted_picks(log, alike)
         expected = log.sums(chances * scores)[known] / picks[known]
         with np.errstate(all="ignore"):
             robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
             four = np.stack([(weights * rewards).mean(1), weights.mean(1), robust, even.mean(1)])
-            mean = four.sum(1) / max(len(expected), 1)
-            scatter = (four - mean[:, None]) @ (four - mean[:, None]).T
-        if not np.isfinite(scatter).all():
+            moments = Moments.of(four)
+        if not np.isfinite(moments.scatter).all():
             raise FairbanditError("the log has rewards or weights too large to be squared")
         rounding = min(unit * float((even * references).mean() if even.size else 0), MOST_ROUNDED)
         wealth = list[Floats]()
@@ -159,70 +123,54 @@ class Sums(NamedTuple):
                 wealth.append(np.log1p(STAKES[:, None] * bet).sum(1))
         extremes = (weights, log.rewards, -log.rewards)
         largest = [np.fmax.reduce(part, axis=None, initial=-math.inf) for part in extremes]
-        size, unsupported, refused = len(log.labels), math.nan, ""
-        counts = np.bincount(groups, chances, size), np.bincount(groups, minlength=size)
-        if logged is not None:
-            unsupported = float(chances[logged <= 0].sum())
-        if np.isnan(log.propensities[:, 0]).any():
-            refused = "the log lacks propensities"
+        refused = "the log lacks propensities" if np.isnan(log.propensities[:, 0]).any() else ""
         if log.draws_models:
             refused = "the logged probabilities are conditional on a draw of the model"
-        of_label = dict(zip(map(normal, log.labels), np.transpose(counts), strict=True))
-        further = np.array(wealth), _balance(log, p, unit), np.array(largest), of_label
-        return cls(len(expected), mean, scatter, *further, log.features, unsupported, refused)
+        further = np.array(wealth), _balance(log, p, unit), np.array(largest)
+        groups = group_sums(log, chances, scores, found)
+        return cls(*moments, *further, groups, log.features, refused)
 
     def merged(self, other: Sums) -> Sums:
         """Returns the sums of both together."""
-        n, apart = self.n + other.n, other.mean - self.mean
-        share, none = other.n / max(n, 1), np.zeros(2)
-        labels = {**self.groups, **other.groups}
         balance = self.balance + other.balance
         balance[2] = np.maximum(self.balance[2], other.balance[2])
         return Sums(
-            n,
-            self.mean + apart * share,
-            self.scatter + other.scatter + np.outer(apart, apart) * self.n * share,
+            *Moments(*self[:3]).merged(*other[:3]),
             self.wealth + other.wealth,
             balance,
             np.maximum(self.largest, other.largest),
-            {key: self.groups.get(key, none) + other.groups.get(key, none) for key in labels},
+            merged_groups(self.groups, other.groups),
             self.features,
-            self.unsupported + other.unsupported,
             self.refused or other.refused,
         )
 
     @property
     def diagnostics(self) -> dict[str, float]:
         """(Σw)²/Σw², the largest weight, and the share of unsupported probability, or NaN."""
-        mean = float(self.mean[1])
-        square = float(self.scatter[1, 1]) / max(self.n, 1) + mean**2
-        lacking = self.unsupported / float(sum(picks for picks, _ in self.groups.values()))
+        groups = self.groups.values()
         return {
-            "ess": self.n * mean**2 / square if square else 0.0,
+            "ess": Moments(*self[:3]).effective(1),
             "largest_weight": max(float(self.largest[0]), 0.0),
-            "unsupported": lacking,
+            "unsupported": sum(own.unsupported for own in groups)
+            / sum(own.picks for own in groups),
         }
 
     @property
-    def refusal(self) -> str:
-        """The reason to refuse weighted estimates, or "".
+    def wrong(self) -> str:
+        """The reason to take propensities for wrong, or "".
 
         If propensities are right, the means of w and u are 1, and the features of the picks have
         their expected sum. The wealth of a gambler who bets against a mean of 1 exceeds 40,000 in
         at most one of 40,000 logs (Ville). Features exceed Freedman's bound in at most one of
-        10,000 logs. If only the propensities of picks are known, the mean of w is below 1 where
-        support is lacking; a normal test detects that.
+        10,000 logs.
         """
-        lacking, n = self.diagnostics["unsupported"], max(self.n, 2)
         if self.refused:
             return self.refused
-        if lacking > 1e-9:
-            return f"{lacking:.1%} of its probability lacks support in the log, or p rounded to 0"
-        won = np.logaddexp.reduce(self.wealth, axis=1) - math.log(len(STAKES)) > math.log(4e4)
-        if won[2:].any():
+        above, below, *uniform = self._won
+        if any(uniform):
             mean = "the mean of 1/(K·p) over the picks from pools of K"
             return f"{mean} is {self.mean[3]:.3f} and should be 1: {WRONG}"
-        if won[:2].any():
+        if above or (below and self.diagnostics["unsupported"] <= 1e-9):
             return f"the mean weight is {self.mean[1]:.3f} and should be 1: {WRONG}"
         difference, variance, most = self.balance
         level = math.log(2e4 * max(len(difference), 1))
@@ -231,15 +179,41 @@ class Sums(NamedTuple):
             at = int(over.argmax())
             return (
                 f"picks have another mean of {self.features[at]!r} than their probabilities say, "
-                f"by {difference[at] / n:.3g}: {WRONG}"
+                f"by {difference[at] / max(self.n, 2):.3g}: {WRONG}"
             )
+        return ""
+
+    @property
+    def _won(self) -> Any:
+        """Whether the gamblers of each row of `wealth` have won."""
+        return np.logaddexp.reduce(self.wealth, axis=1) - math.log(len(STAKES)) > math.log(4e4)
+
+    @property
+    def refusal(self) -> str:
+        """The reason to refuse weighted estimates, or "".
+
+        It is a lack of support, or a reason to take propensities for wrong. If only the
+        propensities of picks are known, the mean of w is below 1 where support is lacking; a normal
+        test detects that.
+        """
+        lacking, n = self.diagnostics["unsupported"], max(self.n, 2)
+        if lacking > 1e-9 and not self.refused:
+            return f"{lacking:.1%} of its probability lacks support in the log, or p rounded to 0"
+        if (reason := self.wrong) or not math.isnan(lacking) or not self.n:
+            return reason
         off = 3.9 * math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
-        if math.isnan(lacking) and self.n and 1 - self.mean[1] > off + MOST_ROUNDED:
+        if self._won[1] or 1 - self.mean[1] > off + MOST_ROUNDED:
             return (
                 f"the mean weight is {self.mean[1]:.3f} ± {off:.3f} and should be 1: about "
                 f"{1 - self.mean[1]:.0%} of its probability lacks support in the log"
             )
         return ""
+
+    @property
+    def unseen(self) -> dict[str, str]:
+        """The groups whose weighted estimates are refused, each with the reason."""
+        reasons = {label: self.wrong or own.unseen for label, own in self.groups.items()}
+        return {label: reason for label, reason in reasons.items() if reason}
 
     def rewards(self, level: float, reward_range: Any = None) -> Iterator[Estimate]:
         """Yields the weighted estimates of the reward, unless refused; see `evaluate_sums`."""
@@ -252,30 +226,38 @@ class Sums(NamedTuple):
         ways["dr"] = robust, [0.0, 0.0, 1.0, 0.0]
         for name, (value, gradient) in ways.items():  # by the delta method
             variance = max(float(gradient @ self.scatter @ gradient), 0.0) / max(n - 1, 1)
-            interval = student(value, math.sqrt(variance / n), ess - 1, level)
-            yield Estimate("reward", name, *interval, n, ess)
+            ends = student(value, math.sqrt(variance / n), ess - 1, level)
+            yield Estimate("reward", name, value, *ends, n, ess)
+        if (span := self._span(reward_range)) is not None:
+            ends = reward_ends(*self[:3], span, 1.0, level)
+            yield Estimate("reward", "anytime", wr, *ends, n, ess)
+
+    def _span(self, reward_range: Any) -> Floats | None:
+        """Returns the range of rewards, which the log's rewards must not leave."""
         if reward_range is None:
-            return
+            return None
         span, least, most = numbers(reward_range, "reward_range"), -self.largest[2], self.largest[1]
         if span.shape != (2,) or not span[0] <= least <= most <= span[1] or span[0] == span[1]:
             raise FairbanditError(
                 "reward_range: expected the least and the greatest possible reward; the log has "
                 f"rewards from {least:g} to {most:g}; got {reward_range}"
             )
-        # for r in [0, 1], E[w(1 − r)] is 1 − E[wr], since E[w] = 1: each gives one end
-        squares, ends = self.scatter / n + np.outer(self.mean, self.mean), list[float]()
-        for start, stop in (span.tolist(), span[::-1].tolist()):
-            way = np.array([1.0, -start, 0.0, 0.0]) / (stop - start)  # maps the range to [0, 1]
-            end = lower_end(n, float(way @ self.mean), float(way @ squares @ way), (1 - level) / 2)
-            ends.append(start + (stop - start) * end)
-        yield Estimate("reward", "anytime", wr, ends[0], ends[1], n, ess)
+        return span
 
-    def selections(self) -> Iterator[Estimate]:
-        """Yields the selection rate of each group with candidates: picks divided by candidates."""
-        for label, (picks, received) in self.groups.items():
-            if received:
-                rate, n = float(picks / received), int(received)
-                yield Estimate(f"selection:{label}", "exact", rate, rate, rate, n, n)
+    def of_groups(self, level: float, reward_range: Any = None) -> Iterator[Estimate]:
+        """Yields shares of the picks, selection rates and weighted rewards of the groups."""
+        span, known = self._span(reward_range) if self.n else None, self.unseen
+        found = dict[tuple[str, str], dict[str, Uncertain]]()
+        for label, own in self.groups.items():
+            for measure, value in own.exact():
+                found.setdefault((measure, "exact"), {})[label] = value
+            if own.picks > 0 and label not in known:
+                for estimator, value in own.rewards(span):
+                    found.setdefault(("reward", estimator), {})[label] = value
+        picked = sum(own.picks > 0 for own in self.groups.values())
+        for (measure, estimator), groups in found.items():
+            whole = measure != "reward" or len(groups) == picked
+            yield from by_group(measure, estimator, groups, level, whole=whole)
 
 
 def _balance(log: Log, p: Floats | None, unit: float) -> Floats:
@@ -300,38 +282,3 @@ def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
     if not total:
         raise FairbanditError("expected at least one decision to judge policies by")
     return total
-
-
-def win(log: Log, chances: Floats, level: float) -> Estimate:
-    """Estimates P(reward of a pick > reward of a random candidate of its group), with half of ties.
-
-    The estimate is a Mann-Whitney statistic with inverse propensities on both sides. Over pairs
-    i ≠ j of a group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of all
-    shares, weighted by the groups' Σ wᵢ. Sorting makes it O(n log n). A group with one pick has
-    share ½. The interval loses a degree of freedom for each group.
-    """
-    _, weights, rewards, references, groups = weighted_picks(log, chances)
-    w, r, reference = (part.ravel() for part in (weights, rewards, references))
-    influence, g, value, shares = np.zeros_like(w), groups.ravel(), 0.0, 0
-    for group in np.unique(g):
-        here = np.flatnonzero(g == group)
-        own, other = w[here], reference[here]
-        of_group, references_of = float(own.sum()), float(other.sum())
-        # as a pick and as a reference; each reward ties with itself
-        below = own * (weight_below(r[here], other, 0.5) - other / 2)
-        above = other * (of_group - weight_below(r[here], own, 0.5) - own / 2)
-        both = own * (references_of - other) + other * (of_group - own)
-        pairs = float(both.sum()) / 2
-        known = pairs > 1e-12 * of_group * references_of
-        share = float(below.sum()) / pairs if known else 0.5
-        value += of_group * share / float(w.sum())
-        shares += of_group > 0
-        influence[here] = own * share
-        if known:
-            influence[here] += of_group * (below + above - share * both) / pairs
-    influence = (influence - w * value) / w.mean()
-    each, influence = weights.mean(1), influence.reshape(weights.shape).mean(1)
-    n, ess = len(each), float(each.sum() ** 2 / (each**2).sum())
-    wider = max(ess - 1, 0.0) / max(ess - shares, 1e-9)
-    error = math.sqrt(float((influence**2).sum()) / max(n - 1, 1) / n * wider)
-    return Estimate("win", "snips", *student(value, error, ess - shares, level), n, ess)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from os import PathLike
 from pathlib import Path
@@ -12,28 +12,31 @@ import numpy as np
 
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
-from fairbandit.building import build_policy, policy_label, presets
+from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import RewardFit, contexts_of, direct_values, unspanned
-from fairbandit.evaluation.sums import (
-    Estimate,
-    Sums,
-    checked_level,
-    merged,
-    student,
-    uniform,
-    win,
+from fairbandit.evaluation.choosing import chosen
+from fairbandit.evaluation.direct import (
+    RewardFit,
+    contexts_of,
+    direct_estimates,
+    direct_values,
+    unspanned,
 )
+from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_level
+from fairbandit.evaluation.sums import Sums, merged, uniform
+from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.policy import Policy
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 COLUMNS = ("policy", *Estimate._fields)
 """The columns of the table of an evaluation."""
+
+MEASURES = ("reward", "rank", "fair_regret", "win", *ACROSS.values(), "share", "selection")
+"""The measures in the order of the table."""
 
 ASSUMPTIONS = {
     "ips, snips, dr, win": "propensities are right and positive where the policy's are; rewards "
@@ -43,12 +46,9 @@ ASSUMPTIONS = {
     "on logged quantities alone; intervals are bootstrapped over decisions",
     "anytime": "propensities and rewards as above, rewards in the range given; covers the mean "
     "over the decisions that judge, and holds at all times at once for a policy that stays frozen",
-    "exact": "the pools have the distribution of the log",
+    "exact": "the pools are independent and have the distribution of the log",
 }
 """The assumptions of each estimator."""
-
-PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
-"""The estimators by preference; policies are compared by the first that all of them have."""
 
 
 def evaluate(
@@ -63,6 +63,7 @@ def evaluate(
     anytime: bool = False,
     reward_range: tuple[float, float] | None = None,
     choose: str | None = None,
+    limits: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Estimates rewards, relative ranks and selection rates of policies from a log.
 
@@ -83,7 +84,9 @@ def evaluate(
             agents with `train=0`, they hold at all times of a growing log at once.
         reward_range: the least and the greatest possible reward, for `anytime`.
         choose: a measure; `attrs["chosen"]` names the policy whose interval has the best near end:
-            the smallest upper end of `fair_regret`, else the largest lower end.
+            the smallest upper end of a regret or gap, else the largest lower end.
+        limits: what `choose` may choose, such as "selection_ratio>=0.8", or a list: policies whose
+            own intervals lie within all limits. If there is none, `attrs["chosen"]` is None.
 
     Returns:
         A table with the columns `COLUMNS`. Its `attrs` hold `diagnostics`, an entry for each policy
@@ -124,25 +127,36 @@ def evaluate(
         direct_values(part, own, seed + fold)
         for fold, (part, (own, _)) in enumerate(zip(parts, decided, strict=True))
     ]
-    best, *means = np.average(direct, axis=0, weights=[len(part) for part in parts]).T
-    refusal = Sums.of(judged, uniform(judged), scores).refusal  # `win` compares with these
-    sums, further = dict[str, Sums](), {name: list[Estimate]() for name in judges}
-    for name, own, reward, rank in zip(judges, chances, means, means[len(judges) :], strict=False):
+    values = np.average(direct, axis=0, weights=[len(part) for part in parts])
+    random = Sums.of(judged, uniform(judged), scores)  # `win` compares with random candidates
+    sums, further = dict[str, Sums](), dict[str, list[Estimate]]()
+    for index, (name, own) in enumerate(zip(judges, chances, strict=True)):
         sums[name] = Sums.of(judged, own, scores)
-        values = {"reward": reward, "rank": rank, "fair_regret": best - rank}
-        further[name] = [_unbiased(key, values[key], len(judged), level) for key in values]
-        if not refusal and not sums[name].refusal and sums[name].mean[1] > 0:
-            further[name].append(win(judged, own, level))
+        means = values[:, :, index]
+        further[name] = [*direct_estimates(means, sums[name].groups, log.labels, level)]
+        further[name] += _wins(judged, own, level, random, sums[name])
     span = reward_range if anytime else None
     table = evaluate_sums(sums, level=level, reward_range=span, further=further)
-    if refusal and any(not own.refusal for own in sums.values()):
+    if (refusal := random.refusal) and any(not own.refusal for own in sums.values()):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
     table.attrs["notes"] += notes
+    best = values[:, 3, 0].sum(1)
     table.attrs["notes"] += _notes(judged, best, forward, max(map(unspanned, parts)))
-    if choose is not None:
-        rows, lowest = preferred(table, choose), choose == "fair_regret"
-        table.attrs["chosen"] = rows["high"].idxmin() if lowest else rows["low"].idxmax()
+    if choose is not None or limits is not None:
+        table.attrs["chosen"] = chosen(table, choose, limits)
     return table
+
+
+def _wins(log: Log, chances: Floats, level: float, random: Sums, sums: Sums) -> Iterator[Estimate]:
+    """Yields `win`, and by group, where there is support for picks and for random candidates."""
+    unseen = {**random.unseen, **sums.unseen}
+    if len(unseen) == len(sums.groups) or not sums.mean[1] > 0:
+        return
+    whole, groups = wins(log, chances)
+    if not random.refusal and not sums.refusal:
+        yield whole.at(level, "win", "snips")
+    known = {label: own for label, own in groups.items() if label not in unseen}
+    yield from by_group("win", "snips", known, level, whole=False)
 
 
 def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:
@@ -271,7 +285,9 @@ def evaluate_sums(
     rows, notes, diagnostics = [], [], []
     for name, own in sums.items():
         others = (further or {}).get(name, ())
-        for estimate in (*own.rewards(level, reward_range), *others, *own.selections()):
+        weighted = (*own.rewards(level, reward_range), *own.of_groups(level, reward_range))
+        places = [*own.groups, ""]
+        for estimate in sorted((*weighted, *others), key=lambda one: _place(one.measure, places)):
             if estimate.low <= estimate.high:
                 rows.append((name, *estimate))
             else:
@@ -285,6 +301,9 @@ def evaluate_sums(
                 f"{name}: ips, snips, dr and win are refused: {own.refusal}. Log with a selector "
                 "that picks every candidate now and then, such as epsilon_greedy"
             )
+        if own.unseen and not own.wrong:
+            reasons = "; ".join(f"{label}, {why}" for label, why in own.unseen.items())
+            notes.append(f"{name}: ips, snips, dr and win are refused of these groups: {reasons}")
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     used = set(table["estimator"])
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
@@ -292,11 +311,10 @@ def evaluate_sums(
     return table
 
 
-def _unbiased(measure: str, values: Floats, n: int, level: float) -> Estimate:
-    """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values."""
-    value, again = float(values[0]), values[1:]
-    corrected, error = 2 * value - float(again.mean()), float(again.std(ddof=1))
-    return Estimate(measure, "direct", *student(corrected, error, len(again) - 1, level), n, n)
+def _place(measure: str, groups: Sequence[str]) -> tuple[bool, int, int]:
+    """Returns the place of a measure in the table; measures of groups are last."""
+    name, _, group = measure.partition(":")
+    return bool(group), MEASURES.index(name), groups.index(group)
 
 
 def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
@@ -321,35 +339,3 @@ def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
             "reward and win; that is right only if they are missing completely at random, "
             "independent of group, features and reward"
         )
-
-
-def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Returns the rows of a measure by policy, for the first of `PREFERRED` that all have."""
-    rows = table[table["measure"] == measure]
-    for estimator in PREFERRED:
-        if table["policy"].nunique() == len(own := rows[rows["estimator"] == estimator]):
-            return own.set_index("policy")
-    valid = ", ".join(dict.fromkeys(table["measure"]))
-    raise FairbanditError(f"choose={measure!r}: not all policies have it; the measures are {valid}")
-
-
-def draw_estimates(table: pd.DataFrame) -> Figure:
-    """Draws each policy of a table at its reward (across) and fair regret (up), with intervals."""
-    from matplotlib.figure import Figure
-
-    from fairbandit.figures.style import WIDTH, applied, looks
-
-    rows = [preferred(table, measure) for measure in ("reward", "fair_regret")]
-    with applied():
-        figure = Figure(figsize=(WIDTH * 0.6, WIDTH * 0.45), layout="constrained")
-        panel = figure.add_subplot()
-        labels = {name: policy_label(name) for name in rows[0].index}
-        for name, look in looks(labels).items():
-            x, y = (row.loc[name] for row in rows)
-            arms = [[[end.value - end.low], [end.high - end.value]] for end in (x, y)]
-            line = {**look.style, "label": labels[name]}
-            panel.errorbar(x.value, y.value, arms[1], arms[0], look.marker, **line)
-        panel.set_xlabel(f"mean reward ({rows[0]['estimator'].iloc[0]}) →")
-        panel.set_ylabel("← mean fair regret (direct)")
-        figure.legend(loc="outside lower center", ncols=min(4, len(rows[0])))
-    return figure

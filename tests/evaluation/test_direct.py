@@ -28,13 +28,19 @@ def test_direct_values_are_exact_ranks_without_noise(noise):
         here = log.candidates.groups == group
         ranks[here] = [(true[here] <= one).mean() for one in true[here]]
     chances = target(log)
-    best, reward, rank = direct_values(log, [chances], 0, 2)[0]
+    values = direct_values(log, [chances], 0, 2)[0, :, 0]
+    share, reward, rank, best = values.sum(1)
     exact = (
         reward == pytest.approx(chances @ true / 300, abs=1e-5)
         and rank == pytest.approx(chances @ ranks / 300, abs=1e-12)
         and best == pytest.approx(log.padded(ranks, 0.0).max(1).mean(), abs=1e-12)
     )
     assert exact == (noise == 0)
+    assert share == pytest.approx(1)
+    own = np.where(log.groups == 1, chances, 0.0)
+    parts = (own, own * true, own * ranks, own * ranks.max(1)[:, None])
+    of_b = [part.sum(1).mean() for part in parts]
+    assert (values[:, 1] == pytest.approx(of_b, abs=1e-5)) == (noise == 0)
 
 
 def test_the_best_of_shortlists_are_the_m_largest():
@@ -49,7 +55,8 @@ def test_the_best_of_shortlists_are_the_m_largest():
         here = [(g, v) for g, v in zip(groups, own, strict=True) if g >= 0]
         ranks = [(true[log.groups == group] <= value).mean() for group, value in here]
         total += np.mean(sorted(ranks)[-(some >= 0).sum() :])
-    best = direct_values(listed, [target(listed)], 0, 1)[0, 0]
+    chances = target(listed) * (picks >= 0).sum(1, keepdims=True)
+    best = direct_values(listed, [chances], 0, 1)[0, 3].sum()
     assert best == pytest.approx(total / 40)
 
 

@@ -18,7 +18,7 @@ from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
 from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
 from fairbandit.evaluation import direct as direct_module
-from fairbandit.evaluation.whole import draw_estimates
+from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
 from tests.evaluation.logs import THETA, random_log
@@ -47,8 +47,12 @@ def test_a_table_of_all_measures():
     assert list(dict.fromkeys(table["policy"])) == ["fair_greedy", "uniform"]
     one = table[table["policy"] == "fair_greedy"]
     assert list(dict.fromkeys(one["measure"])) == [
-        *("reward", "rank", "fair_regret", "win"),
-        *(f"selection:{label}" for label in "abc"),
+        *("reward", "rank", "fair_regret", "win", "selection_ratio", "reward_gap", "rank_gap"),
+        *(
+            f"{measure}:{label}"
+            for measure in ("reward", "rank", "fair_regret", "win", "share", "selection")
+            for label in "abc"
+        ),
     ]
     assert set(rows(table, "uniform").index) == WEIGHTED | {"direct"}
     inside = (table["low"] <= table["value"]) & (table["value"] <= table["high"])
@@ -294,4 +298,5 @@ def test_the_command_checks_its_keys_and_out_stands_anywhere(tmp_path, word):
     with pytest.raises(FairbanditError, match=word.partition("=")[0]):
         command([*words, word])
     command([*words, "seed=3"])
-    assert len(pd.read_csv(tmp_path / "out" / "evaluation.csv")) == 10
+    written = pd.read_csv(tmp_path / "out" / "evaluation.csv")
+    assert {"reward", "reward:b", "selection_ratio"} <= {*written["measure"]}

@@ -12,7 +12,9 @@ from scipy.stats import t
 from fairbandit import FairbanditError
 from fairbandit.evaluation import Sums, evaluate_sums
 from fairbandit.evaluation.direct import RewardFit
-from fairbandit.evaluation.sums import Estimate, weighted_picks, win
+from fairbandit.evaluation.estimates import Estimate
+from fairbandit.evaluation.sums import weighted_picks
+from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Log
 from tests.evaluation.logs import random_log, target
 
@@ -50,10 +52,6 @@ def test_estimates_are_plain_sums():
     for name, value in plain(log, chances, scores).items():
         assert found[name].value == pytest.approx(value, abs=1e-12)
     assert found["ips"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
-    here = log.candidates.groups == 1
-    of_groups = Sums.of(log, chances, scores).selections()
-    (rate,) = [one.value for one in of_groups if one.measure == "selection:b"]
-    assert rate == pytest.approx(chances[here].mean())
 
 
 @pytest.mark.all
@@ -120,7 +118,7 @@ def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
     log, chances, *_ = parts(300)
     log = replace(log, rewards=log.rewards.round(0), labels=(*log.labels, "d"))  # many ties
     log.candidates.groups[log.picks[0, 0]] = 3  # alone in its group
-    found, (_, *picked) = win(log, chances, 0.95), weighted_picks(log, chances)
+    (found, groups), (_, *picked) = wins(log, chances), weighted_picks(log, chances)
     columns = [part[:, 0] for part in picked]
     assert found.value == pytest.approx(double_sum(*columns), abs=1e-12)
     without = [double_sum(*(np.delete(part, i) for part in columns)) for i in range(300)]
@@ -128,18 +126,26 @@ def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
     ess = columns[0].sum() ** 2 / (columns[0] ** 2).sum()
     assert found.ess == pytest.approx(ess)
     half = t.ppf(0.975, ess - 4) * math.sqrt((ess - 1) / (ess - 4)) * spread  # of 4 groups
-    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.03)
+    low, high = found.ends(0.95)
+    assert (high - low) / 2 == pytest.approx(half, rel=0.03)
+    own = [part[columns[3] == 1] for part in columns]  # alone, a group is a log
+    assert groups["b"].value == pytest.approx(double_sum(*own), abs=1e-12)
+    without = [double_sum(*(np.delete(part, i) for part in own)) for i in range(len(own[0]))]
+    spread = math.sqrt(((np.array(without) - np.mean(without)) ** 2).sum())
+    low, high = groups["b"].ends(0.95)
+    assert (high - low) / 2 == pytest.approx(t.ppf(0.975, groups["b"].ess - 1) * spread, rel=0.05)
+    assert "d" not in groups
 
 
 def test_win_of_uniform_picks_is_a_half_and_empty_slots_change_nothing():
     log, chances, *_ = parts(60)
-    assert win(log, np.ones(chances.shape), 0.95).value == pytest.approx(0.5, abs=1e-12)
+    assert wins(log, np.ones(chances.shape))[0].value == pytest.approx(0.5, abs=1e-12)
     padded = {
         name: np.pad(getattr(log, name), ((0, 0), (0, 1)), constant_values=empty)
         for name, empty in (("picks", -1), ("rewards", math.nan), ("propensities", math.nan))
     }
-    value = win(replace(log, **padded), chances, 0.95).value
-    assert value == pytest.approx(win(log, chances, 0.95).value)
+    value = wins(replace(log, **padded), chances)[0].value
+    assert value == pytest.approx(wins(log, chances)[0].value)
 
 
 def test_an_anytime_interval_holds_at_all_times_at_once():
@@ -263,5 +269,5 @@ def test_ends_of_an_interval_that_cross_refute_its_assumptions():
     sums = Sums.of(log, log.candidates.probabilities, np.zeros(len(log.decisions)))
     wrong = sums._replace(mean=np.array([0.99, 1.99, 0.5, 1.0]))
     table = evaluate_sums({"one": wrong}, reward_range=(-9, 9))
-    assert "anytime" not in set(table["estimator"])
+    assert "anytime" not in set(table[table["measure"] == "reward"]["estimator"])
     assert "one: anytime is refused: the ends of its interval cross" in table.attrs["notes"][0]

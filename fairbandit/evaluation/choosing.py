@@ -1,0 +1,99 @@
+"""Chooses one of the policies of an evaluation, within limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairbandit.errors import FairbanditError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
+"""The estimators by preference; policies are compared by the first that all of them have."""
+
+_LIMIT = re.compile(r"\A\s*(.*[^\s<>=])\s*(<=|>=)\s*([^\s<>=]+)\s*\Z", re.DOTALL)
+
+_LESS = ("fair_regret", "reward_gap", "rank_gap")
+"""The measures of which less is better."""
+
+
+def chosen(
+    table: pd.DataFrame, choose: str | None, limits: str | Sequence[str] | None
+) -> str | None:
+    """Returns the policy whose interval has the best near end, among those within limits.
+
+    Args:
+        table: the table of an evaluation.
+        choose: a measure.
+        limits: texts such as "selection_ratio>=0.8". A policy is within such a limit if its whole
+            interval is; without an estimate, it is not.
+
+    Returns:
+        The name of the policy, or None if no policy is within the limits.
+
+    Raises:
+        FairbanditError: a limit cannot be read, or a measure does not exist.
+    """
+    if choose is None:
+        raise FairbanditError("limits restrict what choose=MEASURE chooses, which is missing")
+    within = dict.fromkeys(table["policy"])
+    given = limits if isinstance(limits, (list, tuple)) else [limits] * (limits is not None)
+    for limit in given:
+        measure, sign, bound = _read_limit(limit)
+        rows = preferred(table, measure)
+        kept = rows["low"] >= bound if sign == ">=" else rows["high"] <= bound
+        within = {name: None for name in within if kept.get(name, False)}
+    rows = preferred(table, choose)
+    if len(rows) < table["policy"].nunique():
+        raise FairbanditError(f"choose={choose!r}: not all policies have an estimate of it")
+    rows = rows.loc[[*within]]
+    if rows.empty:
+        return None
+    less = choose.partition(":")[0] in _LESS
+    return str(rows["high"].idxmin() if less else rows["low"].idxmax())
+
+
+def _read_limit(limit: Any) -> tuple[str, str, float]:
+    """Reads a limit; raises a `FairbanditError` if it is not MEASURE>=NUMBER or MEASURE<=NUMBER."""
+    try:
+        (read,) = _LIMIT.findall(limit)
+        return read[0], read[1], float(read[2])
+    except (TypeError, ValueError) as error:
+        raise FairbanditError(
+            "limits: expected a text such as 'selection_ratio>=0.8' or 'reward_gap<=1', or a list "
+            f"of these, got {limit!r}"
+        ) from error
+
+
+def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Returns the rows of a measure by policy, of the estimator that most policies have.
+
+    Of several such estimators, it is the first of `PREFERRED`.
+
+    Raises:
+        FairbanditError: no policy has the measure.
+    """
+    rows = table[table["measure"] == measure]
+    if rows.empty:
+        valid = ", ".join(dict.fromkeys(table["measure"]))
+        raise FairbanditError(f"no policy has the measure {measure!r}; the measures are {valid}")
+    return _of_most(rows).set_index("policy")
+
+
+def of_groups(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Returns the rows of a measure by group, of the estimator that most have; see `preferred`.
+
+    The further column `group` is the label of the group.
+    """
+    names, _, labels = zip(*(of.partition(":") for of in table["measure"]), strict=True)
+    rows = table.assign(group=labels)[[name == measure for name in names]]
+    return _of_most(rows[rows["group"] != ""])
+
+
+def _of_most(rows: pd.DataFrame) -> pd.DataFrame:
+    counts = rows["estimator"].value_counts()
+    best = max(PREFERRED, key=lambda name: (counts.get(name, 0), -PREFERRED.index(name)))
+    return rows[rows["estimator"] == best]

@@ -1,0 +1,146 @@
+"""The sums over decisions that determine the estimates of each group.
+
+With 1{a ∈ g} before each summand of the whole, the picks of group g have, for each decision, the
+numbers that the picks of the whole have. Those of the groups add up to those of the whole, so that
+the reward of the whole is Σ_g share_g·reward_g, and so are its rank and its fair regret. A policy's
+own probabilities are known, and with them the denominators of `ips` and `dr`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbandit.evaluation.betting import reward_ends
+from fairbandit.evaluation.estimates import Moments, Uncertain
+from fairbandit.labels import normal
+from fairbandit.logs import Floats, Ints, Log
+
+MOST_ROUNDED = 0.05
+"""The largest relative shift of a mean weight that the rounding of propensities may explain."""
+
+
+class GroupSums(NamedTuple):
+    """Sufficient statistics of a policy's estimates of one group.
+
+    Attributes:
+        pools: the share of the decision's picks, the picks, the candidates, and 1, for each
+            decision.
+        picked: wr, w, the summand of `dr` and the share of the picks, for each decision whose
+            reward and propensities are known.
+        counts: the number of decisions with candidates of the group, and with known picks, (2,).
+        unsupported: the summed probability of candidates that the log never picks, or NaN.
+    """
+
+    pools: Moments
+    picked: Moments
+    counts: Ints
+    unsupported: float
+
+    def merged(self, other: Self) -> Self:
+        """Returns the sums of both together."""
+        return type(self)(
+            self.pools.merged(*other.pools),
+            self.picked.merged(*other.picked),
+            self.counts + other.counts,
+            self.unsupported + other.unsupported,
+        )
+
+    @property
+    def picks(self) -> float:
+        """The expected number of picks of the group."""
+        return float(self.pools.mean[1]) * self.pools.n
+
+    @property
+    def unseen(self) -> str:
+        """The reason why the log cannot tell what the picks of the group give, or ""."""
+        if self.unsupported > 1e-9 * self.picks:
+            return f"no support for {self.unsupported / self.picks:.1%} of its picks"
+        if self.counts[1] < 2:
+            return "fewer than two logged picks with a reward"
+        (_, weight, _, share), n = self.picked.mean.tolist(), self.picked.n
+        gradient = np.array([0.0, 1.0, 0.0, -1.0])
+        off = 3.9 * math.sqrt(max(float(gradient @ self.picked.scatter @ gradient), 0.0)) / n
+        if math.isnan(self.unsupported) and share - weight > off + MOST_ROUNDED * share:
+            return f"its weights sum to {weight / share:.3f} of what they should"
+        return ""
+
+    def exact(self) -> Iterator[tuple[str, Uncertain]]:
+        """Yields the share of the picks and the selection rate, which need no rewards."""
+        yield "share", self.pools.ratio(0, 3, 3, self.pools.n, (0.0, 1.0))
+        yield "selection", self.pools.ratio(1, 2, 2, int(self.counts[0]), (0.0, 1.0))
+
+    def rewards(self, span: Floats | None) -> Iterator[tuple[str, Uncertain]]:
+        """Yields the estimates of the mean reward of the group's picks, by estimator."""
+        n = int(self.counts[1])
+        for estimator, above, below in (("ips", 0, 3), ("snips", 0, 1), ("dr", 2, 3)):
+            yield estimator, (found := self.picked.ratio(above, below, 1, n))
+            if estimator == "ips" and span is not None:
+                share = float(self.picked.mean[3])
+                ends = partial(reward_ends, *self.picked, span, share)
+                yield "anytime", found._replace(ends=ends)
+
+
+def group_sums(
+    log: Log,
+    chances: Floats,
+    scores: Floats,
+    picked: tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints],
+) -> dict[str, GroupSums]:
+    """Returns the sums of each group with candidates, by the normal form of its label.
+
+    Args:
+        log: n decisions.
+        chances, scores: the probabilities π and the scores q of all candidates, (R,).
+        picked: of `weighted_picks`.
+    """
+    known, weights, rewards, references, groups_of_picks = picked
+    n, decision, slots = len(log), log.decisions, (log.picks >= 0).sum(1)
+    groups, logged = log.candidates.groups, log.candidates.probabilities
+    model, lacking = chances * scores, np.full(len(chances), math.nan)
+    if logged is not None:
+        lacking = chances * (logged <= 0)
+    residuals, found = weights * (rewards - log.at_picks(scores)[known]), dict[str, GroupSums]()
+    for code, label in enumerate(log.labels):
+        rows = np.flatnonzero(groups == code)
+        if not len(rows):
+            continue
+        candidates = np.bincount(decision[rows], minlength=n)
+        picks, expected = (np.bincount(decision[rows], part[rows], n) for part in (chances, model))
+        share, own = picks / slots, (groups_of_picks == code) & (references > 0)
+        wr, w, corrected = (
+            (part * own).mean(1) for part in (weights * rewards, weights, residuals)
+        )
+        robust = (expected / slots)[known] + corrected
+        found[normal(label)] = GroupSums(
+            Moments.of(np.stack([share, picks, candidates, np.ones(n)])),
+            Moments.of(np.stack([wr, w, robust, share[known]])),
+            np.array([(candidates > 0).sum(), own.any(1).sum()]),
+            float(lacking[rows].sum()),
+        )
+    return found
+
+
+def merged_groups(
+    one: Mapping[str, GroupSums], other: Mapping[str, GroupSums]
+) -> dict[str, GroupSums]:
+    """Merges the sums of groups; a group that one of them lacks had no candidates there."""
+    none_of_one, none_of_other = _without_group(one), _without_group(other)
+    return {
+        label: one.get(label, none_of_one).merged(other.get(label, none_of_other))
+        for label in {**one, **other}
+    }
+
+
+def _without_group(groups: Mapping[str, GroupSums]) -> GroupSums:
+    """Returns the sums of a group without candidates in the decisions of others."""
+    pools, picked = np.zeros((4, 1)), np.zeros((4, 1))
+    pools[3] = 1.0
+    sizes = next(((own.pools.n, own.picked.n) for own in groups.values()), (0, 0))
+    parts = [Moments.of(of)._replace(n=n) for of, n in zip((pools, picked), sizes, strict=True)]
+    return GroupSums(parts[0], parts[1], np.zeros(2, np.int64), 0.0)

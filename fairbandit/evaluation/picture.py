@@ -1,0 +1,79 @@
+"""The picture of an evaluation: policies by reward and fair regret, and their groups."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from fairbandit.evaluation.choosing import of_groups, preferred
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fairbandit.figures.style import Look
+
+_BY_GROUP = {
+    "selection": "selection rate",
+    "reward": "mean reward of the picks",
+    "fair_regret": "fair regret of the picks",
+}
+"""The measures that are drawn by group, with their labels."""
+
+
+def draw_estimates(table: pd.DataFrame) -> Figure:
+    """Draws the policies of a table at their rewards and fair regrets, and each by group.
+
+    The first panel shows each policy at its reward (across) and fair regret (up); the others show
+    the groups side by side. Lines are intervals; a value whose interval is infinite is left out.
+    """
+    from matplotlib.figure import Figure
+
+    from fairbandit.figures.style import WIDTH, applied, looks
+
+    policies = list(dict.fromkeys(table["policy"]))
+    with applied():
+        figure = Figure(figsize=(WIDTH, WIDTH * 0.75), layout="constrained")
+        first, *others = figure.subplots(2, 2).flat
+        _draw_whole(first, table, looks(policies))
+        for panel, (measure, label) in zip(others, _BY_GROUP.items(), strict=True):
+            _draw_groups(panel, table, measure, label, looks(policies))
+        handles, labels = first.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(policies)))
+    return figure
+
+
+def _draw_whole(panel: Axes, table: pd.DataFrame, looks: dict[str, Look]) -> None:
+    rows = [preferred(table, measure) for measure in ("reward", "fair_regret")]
+    for name, look in looks.items():
+        x, y = (row.loc[name] for row in rows)
+        arms = [[[end.value - end.low], [end.high - end.value]] for end in (x, y)]
+        panel.errorbar(x.value, y.value, arms[1], arms[0], look.marker, **look.line)
+    panel.set_xlabel(f"mean reward ({rows[0]['estimator'].iloc[0]}) →")
+    panel.set_ylabel("← mean fair regret (direct)")
+
+
+def _draw_groups(
+    panel: Axes, table: pd.DataFrame, measure: str, label: str, looks: dict[str, Look]
+) -> None:
+    """Draws a measure of the groups, each policy beside the others."""
+    from fairbandit.figures.style import group_name, wrapped
+
+    rows, groups = (
+        of_groups(table, measure),
+        list(dict.fromkeys(of_groups(table, "share")["group"])),
+    )
+    for number, (name, look) in enumerate(looks.items()):
+        own = rows[(rows["policy"] == name) & (rows["high"] - rows["low"]).lt(math.inf)]
+        own = own.set_index("group")
+        places = [
+            groups.index(group) + (number + 0.5) / len(looks) * 0.7 - 0.35 for group in own.index
+        ]
+        arms = [own["value"] - own["low"], own["high"] - own["value"]]
+        style = {**look.line, "linestyle": "none", "marker": look.marker}
+        panel.errorbar(places, own["value"], arms, **style)
+    names = [wrapped(group_name(group), 2.4 / len(groups)) for group in groups]
+    panel.set_xticks(range(len(groups)), names)
+    panel.set_xlim(-0.5, len(groups) - 0.5)
+    panel.set_ylabel(f"{label} ({', '.join(rows['estimator'].unique())})")

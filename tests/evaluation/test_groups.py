@@ -1,0 +1,208 @@
+"""Estimates by group: plain sums, jackknives, what compares groups, and where they are refused."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+
+from fairbandit import FairbanditError
+from fairbandit.evaluation import Sums, evaluate, evaluate_sums
+from fairbandit.evaluation.choosing import chosen
+from fairbandit.evaluation.direct import direct_estimates, direct_values
+from fairbandit.evaluation.estimates import Uncertain, by_group
+from fairbandit.evaluation.sums import merged
+from fairbandit.logs import Log
+from tests.evaluation.logs import THETA, random_log, target
+
+
+def shortlists(n: int) -> tuple[Log, Any, Any]:
+    """A log of one or two picks, of which some have no reward; probabilities and scores."""
+    log, draw = random_log(n, 5), np.random.default_rng(6)
+    second = np.where(np.arange(n) % 3 == 0, -1, (log.picks[:, 0] == 0).astype(int))
+    picks = np.append(log.picks, second[:, None], 1)
+    p = np.append(log.propensities, np.where(second < 0, math.nan, 0.4)[:, None], 1)
+    rewards = np.where(picks < 0, math.nan, draw.normal(size=picks.shape))
+    rewards[::7, 0] = math.nan
+    log = random_log(n, 5, picks=picks, rewards=rewards, propensities=p, probabilities=None)
+    return log, target(log) * (picks >= 0).sum(1, keepdims=True), draw.normal(size=log.groups.shape)
+
+
+def test_estimates_of_groups_are_plain_sums():
+    """Each by a loop over decisions, candidates and picks, for a group of its own."""
+    log, chances, scores = shortlists(60)
+    found = Sums.of(log, chances, scores).groups
+    for code, label in enumerate("abc"):
+        share = picks = candidates = wr = w = robust = of_known = 0.0
+        for i in range(60):
+            m = sum(log.picks[i] >= 0)
+            own = [a for a in range(5) if log.groups[i, a] == code]
+            share += sum(chances[i, a] for a in own) / m / 60
+            picks += sum(chances[i, a] for a in own)
+            candidates += len(own)
+            if np.isnan(log.rewards[i, :m]).any():
+                continue
+            of_known += sum(chances[i, a] for a in own) / m
+            robust += sum(chances[i, a] * scores[i, a] for a in own) / m
+            for a, r, p in zip(log.picks[i, :m], log.rewards[i], log.propensities[i], strict=False):
+                weight = chances[i, a] / p / m * (a in own)
+                wr, w, robust = (
+                    wr + weight * r,
+                    w + weight,
+                    robust + weight * (r - scores[i, a]),
+                )
+        right = {"ips": wr / of_known, "snips": wr / w, "dr": robust / of_known}
+        own_sums = found[label]
+        assert {key: of.value for key, of in own_sums.rewards(None)} == pytest.approx(right)
+        exact = {key: of.value for key, of in own_sums.exact()}
+        assert exact == pytest.approx({"share": share, "selection": picks / candidates})
+
+
+def test_the_interval_of_a_group_is_that_of_a_jackknife():
+    log, chances = random_log(400), target(random_log(400))
+    sums = Sums.of(log, chances, np.zeros(chances.shape)).groups["b"]
+    weights, r = log.at_picks(chances)[:, 0] / log.propensities[:, 0], log.rewards[:, 0]
+    w = weights * (log.at_picks(log.groups)[:, 0] == 1)
+    share = np.where(log.groups == 1, chances, 0.0).sum(1)
+    ways = {"ips": (w * r, share), "snips": (w * r, w)}
+    ess = w.sum() ** 2 / (w**2).sum()
+    for name, found in sums.rewards(None):
+        if name not in ways:
+            continue
+        above, below = ways[name]
+        without = (above.sum() - above) / (below.sum() - below)
+        spread = math.sqrt(((without - without.mean()) ** 2).sum() * ess / (ess - 1))
+        low, high = found.ends(0.9)
+        assert found.ess == pytest.approx(ess)
+        assert found.n == (w > 0).sum()
+        assert (high - low) / 2 == pytest.approx(t.ppf(0.95, ess - 1) * spread, rel=0.03)
+
+
+def test_shares_of_groups_add_their_values_up_to_the_whole():
+    log, chances, scores = shortlists(200)
+    sums = Sums.of(log, chances, scores)
+    share = {label: own.picked.mean[3] for label, own in sums.groups.items()}
+    rewards = {label: dict(own.rewards(None)) for label, own in sums.groups.items()}
+    for name, whole in (("ips", sums.mean[0]), ("dr", sums.mean[2])):
+        parts = [share[label] * rewards[label][name].value for label in share]
+        assert sum(parts) == pytest.approx(whole)
+
+
+def test_pieces_with_other_groups_merge_to_the_whole():
+    log = random_log(300)
+    only_two = (log.groups[:150] == 2).any(1)
+    order = np.argsort(~np.append(only_two, np.zeros(150, bool)), kind="stable")
+    log = log[order]  # decisions with group c are first
+    cut = int(only_two.sum())
+    chances, scores = target(log), log.contexts @ THETA
+    pieces = [
+        {"one": Sums.of(log[rows], chances[rows], scores[rows])}
+        for rows in (slice(cut), slice(cut, 150), slice(150, None))
+    ]
+    assert len(pieces[1]["one"].groups) == 2
+    both = evaluate_sums(merged(pieces), reward_range=(-30, 30))
+    whole = evaluate_sums({"one": Sums.of(log, chances, scores)}, reward_range=(-30, 30))
+    assert {"reward:c", "reward_gap", "selection_ratio"} <= {*both["measure"]}
+    assert "anytime" in {*both[both["measure"] == "reward:a"]["estimator"]}
+    pd.testing.assert_frame_equal(both, whole)
+
+
+def test_what_compares_groups_holds_all_that_their_intervals_allow():
+    """The ends are the least and greatest over the intervals at level 1 − α/G."""
+    ends = {"a": (0.2, 0.3), "b": (0.25, 0.6), "c": (0.55, 0.7)}
+    asked = list[float]()
+
+    def interval(label: str) -> Any:
+        def ends_at(level: float) -> tuple[float, float]:
+            asked.append(level)
+            return ends[label]
+
+        return ends_at
+
+    groups = {of: Uncertain(sum(ends[of]) / 2, interval(of), 9, 5.0) for of in ends}
+    grids = np.meshgrid(*(np.linspace(*ends[of], 21) for of in ends))
+    least, most = np.min(grids, axis=0), np.max(grids, axis=0)
+    for measure, values in (("selection", least / most), ("rank", most - least)):
+        *_, across = by_group(measure, "dr", groups, 0.95, whole=True)
+        assert (across.low, across.high) == pytest.approx((values.min(), values.max()))
+    assert asked[-3:] == pytest.approx([1 - 0.05 / 3] * 3)
+    assert [one.measure for one in by_group("rank", "dr", groups, 0.95, whole=False)] == [
+        *("rank:a", "rank:b", "rank:c")
+    ]
+
+
+@pytest.mark.parametrize("known", ["all", "picks"])
+def test_a_group_without_support_is_refused_and_the_others_are_not(known):
+    """The log never picks candidates of group c."""
+    log, draw = random_log(600), np.random.default_rng(3)
+    p = np.where(log.groups == 2, 0.0, log.probabilities)
+    p = p + np.where(p.sum(1, keepdims=True) == 0, log.groups >= 0, 0)  # a pool of c alone
+    p /= p.sum(1, keepdims=True)
+    log = replace(log, groups=np.where((log.groups == 2) & (p > 0), 0, log.groups))
+    picks = (p.cumsum(1) > draw.random((600, 1))).argmax(1)[:, None]
+    log = replace(
+        log,
+        picks=picks,
+        propensities=np.take_along_axis(p, picks, 1),
+        probabilities=p if known == "all" else None,
+    )
+    table = evaluate(log, "uniform", train=0)
+    estimators = table.groupby("measure")["estimator"].agg(set)
+    assert "ips" not in estimators["reward"]
+    if known == "all":
+        assert {"ips", "snips", "dr"} <= estimators["reward:a"] & estimators["reward:b"]
+        assert estimators["reward:c"] == estimators["reward_gap"] == {"direct"}
+        assert "win:a" in estimators
+    assert "win:c" not in estimators
+    note = " ".join(table.attrs["notes"])
+    assert "are refused of these groups: c, " in note or known == "picks"
+
+
+def test_a_group_that_the_policy_never_picks_has_no_rewards():
+    log = random_log(50)
+    chances = np.where(log.groups == 2, 0.0, target(log))
+    chances[:, 0] += 1 - chances.sum(1)
+    log = replace(log, groups=np.where((log.groups == 2) & (chances > 0), 0, log.groups))
+    sums = Sums.of(log, chances, np.zeros(chances.shape))
+    values = direct_values(log, [chances], 0, 5)[:, :, 0]
+    rows = [*sums.of_groups(0.95), *direct_estimates(values, sums.groups, log.labels, 0.95)]
+    found = {one.measure: one for one in rows}
+    assert {"reward:c", "rank:c", "win:c"}.isdisjoint(found)
+    assert found["share:c"].value == found["selection_ratio"].value == 0
+    assert "reward_gap" in found
+
+
+ROWS = [
+    *(("a", "reward", "dr", 1.0, 3.0), ("a", "selection_ratio", "exact", 0.7, 1.0)),
+    *(("b", "reward", "dr", 0.5, 9.0), ("b", "selection_ratio", "exact", 0.85, 0.9)),
+    *(("c", "reward", "dr", 0.2, 0.3), ("c", "selection_ratio", "exact", 0.95, 1.0)),
+    *(("b", "reward:x <=y", "ips", 0.1, 0.2), ("c", "reward:x <=y", "ips", 0.3, 0.4)),
+]
+
+
+@pytest.mark.parametrize(
+    ("limits", "right"),
+    [
+        (None, "a"),
+        ("selection_ratio>=0.7", "a"),
+        (" selection_ratio >= 0.8 ", "b"),
+        (["selection_ratio>=0.8", "reward<=1"], "c"),
+        ("reward:x <=y<=0.2", "b"),  # a, which has no estimate, is not within the limit
+        ("selection_ratio>=2", None),
+    ],
+)
+def test_limits_leave_policies_whose_intervals_are_within(limits, right):
+    table = pd.DataFrame(ROWS, columns=["policy", "measure", "estimator", "low", "high"])
+    assert chosen(table, "reward", limits) == right
+
+
+@pytest.mark.parametrize(
+    "limits", ["reward", "reward>1", "reward>=x", ">=1", "reward==1", 3, [None], "joy>=1"]
+)
+def test_limits_that_cannot_be_read(limits):
+    table = pd.DataFrame(ROWS, columns=["policy", "measure", "estimator", "low", "high"])
+    with pytest.raises(FairbanditError, match=r"limits: expected|no policy has the measure 'joy'"):
+        chosen(table, "reward", limits)
