@@ -27,6 +27,7 @@ _EXAMPLES = """\
 examples:
   fairbandit collect outputs
   fairbandit collect outputs --out results.csv
+  fairbandit collect outputs --by group
   fairbandit collect one_folder another_folder --each --out runs.parquet
   fairbandit collect outputs --format latex > table.tex"""
 
@@ -37,19 +38,21 @@ def collect(words: Sequence[str]) -> None:
     add, out = parser.add_argument, f"writes the whole table here ({' or '.join(ENDINGS)}), "
     add("--out", type=Path, metavar="FILE", help=f"{out}replacing the file")
     add("--each", action="store_true", help="a row for every run")
+    add("--by", choices=("group",), help="adds the share, reward, rank and regret of its picks")
     add("--format", choices=("markdown", "latex"), help="how the table is printed")
     given = parser.parse_args(words)
     runs = read_runs(given.folders)
     rows = pool(runs, each=given.each)
+    groups = given.by == "group"
     counted = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
     if not given.each:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
     if given.out is not None:
-        table = tidy(rows)
+        table = tidy(rows, groups=groups)
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
     elif given.format is not None:
-        print(overview(rows).exported(given.format), end="")
+        print(overview(rows, groups=groups).exported(given.format), end="")
     else:
-        console().print(overview(rows))
+        console().print(overview(rows, groups=groups))
         print(counted)

@@ -32,7 +32,7 @@ def chosen(
             interval is; without an estimate, it is not.
 
     Returns:
-        The name of the policy, or None if no policy is within the limits.
+        The name of the policy, or None where all policies leave the limits.
 
     Raises:
         FairbanditError: a limit cannot be read, or a measure does not exist.
@@ -64,7 +64,7 @@ def _read_limit(limit: Any) -> tuple[str, str, float]:
     except (TypeError, ValueError) as error:
         raise FairbanditError(
             "limits: expected a text such as 'selection_ratio>=0.8' or 'reward_gap<=1', or a list "
-            f"of these, got {limit!r}"
+            f"of such texts, got {limit!r}"
         ) from error
 
 

@@ -7,7 +7,7 @@ m̂ over *all* logged candidates of group g, picked or not. With the probabiliti
     rank         mean over decisions of Σₐ πₐ F̂_g(m̂(a))
     fair_regret  mean over decisions of (the m largest F̂) − Σₐ πₐ F̂_g(m̂(a))
 
-each divided by m. With the summands of one group alone, they are those of its picks. They are
+each divided by m. The summands of one group alone estimate its picks. The estimates are
 consistent if mean rewards are linear in the features, and the logged picks span the contexts and
 depend on logged quantities alone. Intervals come from a bootstrap over decisions, in which m̂ and F̂
 are computed anew.
@@ -112,7 +112,7 @@ def direct_values(
     Returns:
         The means over decisions, (1 + R, 4, P, G), of the log first: the share of each group in the
         picks of each policy, and this share times the reward of the picks, their rank, and the mean
-        of the m largest estimated ranks of the pool. Sums over groups are those of all picks.
+        of the m largest estimated ranks of the pool. Sums over groups belong to all picks.
     """
     n, x, groups, decision = len(log), contexts_of(log), log.candidates.groups, log.decisions
     slots = (log.picks >= 0).sum(1)
@@ -141,7 +141,7 @@ def direct_values(
 def direct_estimates(
     values: Floats, groups: Mapping[str, GroupSums], labels: Iterable[Any], level: float
 ) -> Iterator[Estimate]:
-    """Yields the direct estimates of a policy, and those of its picks by group.
+    """Yields the direct estimates of a policy, for all picks and for the picks of each group.
 
     Args:
         values: the values of a policy, (1 + R, 4, G), as `direct_values` returns them.
@@ -168,7 +168,7 @@ def direct_estimates(
 def _unbiased(values: Floats, n: int, ess: float) -> Uncertain:
     """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values.
 
-    The interval is infinite if a repetition has no value, as without any pick of a group.
+    The interval is infinite if a repetition lacks a value, because it lacks picks of a group.
     """
     value, again = float(values[0]), values[1:]
     if not np.isfinite(again).all():

@@ -1,9 +1,9 @@
 """Estimates, their intervals, and the sums over decisions that determine ratios of means.
 
-The ratio v = E[a]/E[b] of two numbers of each decision, such as the rewards of the picks of a group
-and the number of these picks, is estimated by the ratio of their means. Its influence function is
-(a − v·b)/E[b]. With the weight c of each decision, n in effect are (Σc)²/Σc², and the interval is
-Student's with one degree of freedom less.
+Each decision has two numbers, a and b, such as the rewards of a group's picks and their number. The
+ratio of the means of a and b estimates v = E[a]/E[b]. Its influence function is (a − v·b)/E[b]. For
+decisions of weights c, the effective number is (Σc)²/Σc², and the interval is Student's
+with one degree of freedom less.
 
 References: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 21 (influence
 functions); Chan, Golub and LeVeque (1979), for sums of parts; Dunn, "Multiple comparisons among
@@ -105,7 +105,7 @@ class Moments(NamedTuple):
         return cls(values.shape[1], mean, deviations @ deviations.T)
 
     def merged(self, n: int, mean: Floats, scatter: Floats) -> Self:
-        """Returns the sums of these and further decisions."""
+        """Returns the sums with further decisions."""
         total, apart = self.n + n, mean - self.mean
         share = n / max(total, 1)
         between = np.outer(apart, apart) * self.n * share
@@ -146,7 +146,7 @@ def by_group(
     give the ends of their ratio or difference.
 
     Args:
-        measure, estimator: the names of what is estimated, and how.
+        measure, estimator: the names of the measure and of the estimator.
         groups: the estimates by the labels of the groups.
         level: the confidence level.
         whole: whether no group is missing, without which groups are not compared.

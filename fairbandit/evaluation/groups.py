@@ -1,9 +1,9 @@
 """The sums over decisions that determine the estimates of each group.
 
-With 1{a ∈ g} before each summand of the whole, the picks of group g have, for each decision, the
-numbers that the picks of the whole have. Those of the groups add up to those of the whole, so that
-the reward of the whole is Σ_g share_g·reward_g, and so are its rank and its fair regret. A policy's
-own probabilities are known, and with them the denominators of `ips` and `dr`.
+With the factor 1{a ∈ g}, the summands of `ips`, `snips` and `dr` estimate the picks of group g. The
+sums of all groups add up to the sums of all picks, so that the reward of all picks is
+Σ_g share_g·reward_g. The denominators of `ips` and `dr` are known, since a policy's own
+probabilities are.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GroupSums(NamedTuple):
 
     @property
     def unseen(self) -> str:
-        """The reason why the log cannot tell what the picks of the group give, or ""."""
+        """The reason to refuse weighted estimates of the group's picks, or ""."""
         if self.unsupported > 1e-9 * self.picks:
             return f"no support for {self.unsupported / self.picks:.1%} of its picks"
         if self.counts[1] < 2:
@@ -67,7 +67,7 @@ class GroupSums(NamedTuple):
         gradient = np.array([0.0, 1.0, 0.0, -1.0])
         off = 3.9 * math.sqrt(max(float(gradient @ self.picked.scatter @ gradient), 0.0)) / n
         if math.isnan(self.unsupported) and share - weight > off + MOST_ROUNDED * share:
-            return f"its weights sum to {weight / share:.3f} of what they should"
+            return f"the mean weight of its picks is {weight / share:.2f} of the right one"
         return ""
 
     def exact(self) -> Iterator[tuple[str, Uncertain]]:
@@ -129,7 +129,7 @@ def group_sums(
 def merged_groups(
     one: Mapping[str, GroupSums], other: Mapping[str, GroupSums]
 ) -> dict[str, GroupSums]:
-    """Merges the sums of groups; a group that one of them lacks had no candidates there."""
+    """Merges the sums of groups; a group that is missing had no candidates in the decisions."""
     none_of_one, none_of_other = _without_group(one), _without_group(other)
     return {
         label: one.get(label, none_of_one).merged(other.get(label, none_of_other))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fairbandit.building import policy_label
 from fairbandit.evaluation.choosing import of_groups, preferred
 
 if TYPE_CHECKING:
@@ -32,46 +34,50 @@ def draw_estimates(table: pd.DataFrame) -> Figure:
 
     from fairbandit.figures.style import WIDTH, applied, looks
 
-    policies = list(dict.fromkeys(table["policy"]))
+    labels = {name: policy_label(name) for name in dict.fromkeys(table["policy"])}
+    drawn = [(labels[name], look, name) for name, look in looks(labels).items()]
     with applied():
         figure = Figure(figsize=(WIDTH, WIDTH * 0.75), layout="constrained")
         first, *others = figure.subplots(2, 2).flat
-        _draw_whole(first, table, looks(policies))
+        _draw_whole(first, table, drawn)
         for panel, (measure, label) in zip(others, _BY_GROUP.items(), strict=True):
-            _draw_groups(panel, table, measure, label, looks(policies))
-        handles, labels = first.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(policies)))
+            _draw_groups(panel, table, measure, label, drawn)
+        handles, names = first.get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=min(4, len(drawn)))
     return figure
 
 
-def _draw_whole(panel: Axes, table: pd.DataFrame, looks: dict[str, Look]) -> None:
+def _draw_whole(panel: Axes, table: pd.DataFrame, drawn: Sequence[tuple[str, Look, str]]) -> None:
     rows = [preferred(table, measure) for measure in ("reward", "fair_regret")]
-    for name, look in looks.items():
+    for label, look, name in drawn:
         x, y = (row.loc[name] for row in rows)
         arms = [[[end.value - end.low], [end.high - end.value]] for end in (x, y)]
-        panel.errorbar(x.value, y.value, arms[1], arms[0], look.marker, **look.line)
+        style = {**look.style, "label": label}
+        panel.errorbar(x.value, y.value, arms[1], arms[0], look.marker, **style)
     panel.set_xlabel(f"mean reward ({rows[0]['estimator'].iloc[0]}) →")
     panel.set_ylabel("← mean fair regret (direct)")
 
 
 def _draw_groups(
-    panel: Axes, table: pd.DataFrame, measure: str, label: str, looks: dict[str, Look]
+    panel: Axes,
+    table: pd.DataFrame,
+    measure: str,
+    label: str,
+    drawn: Sequence[tuple[str, Look, str]],
 ) -> None:
     """Draws a measure of the groups, each policy beside the others."""
     from fairbandit.figures.style import group_name, wrapped
 
-    rows, groups = (
-        of_groups(table, measure),
-        list(dict.fromkeys(of_groups(table, "share")["group"])),
-    )
-    for number, (name, look) in enumerate(looks.items()):
+    rows = of_groups(table, measure)
+    groups = list(dict.fromkeys(of_groups(table, "share")["group"]))
+    for number, (_, look, name) in enumerate(drawn):
         own = rows[(rows["policy"] == name) & (rows["high"] - rows["low"]).lt(math.inf)]
         own = own.set_index("group")
         places = [
-            groups.index(group) + (number + 0.5) / len(looks) * 0.7 - 0.35 for group in own.index
+            groups.index(group) + (number + 0.5) / len(drawn) * 0.7 - 0.35 for group in own.index
         ]
         arms = [own["value"] - own["low"], own["high"] - own["value"]]
-        style = {**look.line, "linestyle": "none", "marker": look.marker}
+        style = {**look.style, "linestyle": "none", "marker": look.marker}
         panel.errorbar(places, own["value"], arms, **style)
     names = [wrapped(group_name(group), 2.4 / len(groups)) for group in groups]
     panel.set_xticks(range(len(groups)), names)

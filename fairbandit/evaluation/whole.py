@@ -303,7 +303,7 @@ def evaluate_sums(
             )
         if own.unseen and not own.wrong:
             reasons = "; ".join(f"{label}, {why}" for label, why in own.unseen.items())
-            notes.append(f"{name}: ips, snips, dr and win are refused of these groups: {reasons}")
+            notes.append(f"{name}: ips, snips, dr and win are refused for some groups: {reasons}")
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     used = set(table["estimator"])
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}

@@ -6,7 +6,7 @@ from collections import UserList
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -65,16 +65,23 @@ class Runs(UserList[SavedRun]):
         """One row per run: its settings, `mean` and `std` of its results, and its `folder`."""
         return tidy(pool(self, each=True)).to_pandas()
 
-    def pooled(self) -> pd.DataFrame:
+    def pooled(self, *, by: Literal["group"] | None = None) -> pd.DataFrame:
         """Returns one row per setting, which pools the replicas of its runs.
+
+        Args:
+            by: "group" adds columns for each group's picks, from the round logs.
 
         Returns:
             `label`; the settings in which the rows differ; `runs`, the number of pooled runs; and
             for each metric and each group's selection rate the mean, the standard deviation, the
             number n of replicas and the interval of the mean: `fair_regret_mean`, `_std`, `_n`,
-            `_low` and `_high`.
+            `_low` and `_high`. By group, `share:GROUP` is its part of the picks, and `reward:`,
+            `rank:` and `fair_regret:` are means over its picks, as in `evaluate`.
         """
-        return _labelled([run for scene in scenes_of(self) for run in scene.runs], results=True)
+        if by not in (None, "group"):
+            raise FairbanditError(f"by: expected 'group' or None, got {by!r}")
+        rows = [run for scene in scenes_of(self) for run in scene.runs]
+        return _labelled(rows, results=True, groups=by == "group")
 
     def curves(self, metric: str) -> pd.DataFrame:
         """Returns a metric over rounds 1 … t in long form, with one row per setting and round t.
@@ -164,9 +171,9 @@ class Runs(UserList[SavedRun]):
         return metric
 
 
-def _labelled(rows: Sequence[PooledRuns], *, results: bool) -> pd.DataFrame:
+def _labelled(rows: Sequence[PooledRuns], *, results: bool, groups: bool = False) -> pd.DataFrame:
     """Returns labels, settings and results, or labels and settings that tell rows apart."""
-    table = tidy(rows).to_pandas()
+    table = tidy(rows, groups=groups).to_pandas()
     if not results:
         shown = {*KEYS, *(one.key for row in rows for one in row.varied)}
         table = table[[key for key in table if key in shown]]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fairbandit.building import named_policies, policy_label
 from fairbandit.files import natural_order
 from fairbandit.maths.moments import Floats, interval, merged_moments, moments
-from fairbandit.results import naming
+from fairbandit.results import by_group, naming
 from fairbandit.results.naming import OWN, Setting, chosen, differing, joined, union
 from fairbandit.results.runs import FOLDER, SavedRun, read_runs
 from fairbandit.run.curves import Curve
@@ -106,13 +106,12 @@ class PooledRuns:
         from `low` to `high`, None where unknown; a metric also has the first run's `reduce` and
         `lower_is_better`.
         """
-        pooled = {}
-        for column, spreads in _in_all([run.spreads for run in self.runs]).items():
-            parts = ([spread[part] for spread in spreads] for part in ("n", "mean", "std"))
-            numbers = _numbers(*_pool_moments(*(np.array(part, np.float64) for part in parts)))
-            known = {key: None if np.isnan(value) else value for key, value in numbers.items()}
-            pooled[column] = {**spreads[0], **known}
-        return pooled
+        return _pooled([run.spreads for run in self.runs])
+
+    @cached_property
+    def of_groups(self) -> dict[str, dict[str, Any]]:
+        """The same of each group's picks, such as `reward:GROUP`, from the round logs."""
+        return _pooled([by_group.of_groups(run) for run in self.runs])
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
@@ -120,14 +119,14 @@ class PooledRuns:
         columns = self.runs[0].summary["metrics"]
         return {column: spread for column, spread in self.spreads.items() if column in columns}
 
-    def results(self) -> dict[str, Any]:
+    def results(self, *, groups: bool = False) -> dict[str, Any]:
         """Returns every number by its column in tables, such as fair_regret_mean.
 
-        With `each`, the `folder` of the run replaces the intervals.
+        With `each`, the `folder` of the run replaces the intervals; `groups` adds `of_groups`.
         """
         parts = ("mean", "std") if self.each else ("mean", "std", "n", "low", "high")
-        spreads = self.spreads.items()
-        numbers = {f"{name}_{part}": spread[part] for name, spread in spreads for part in parts}
+        spreads = self.spreads | (self.of_groups if groups else {})
+        numbers = {f"{k}_{part}": spread[part] for k, spread in spreads.items() for part in parts}
         if self.each:
             return numbers | {"seconds": self.seconds, FOLDER: self.runs[0].place}
         return {"runs": len(self.runs), **numbers, "seconds": self.seconds}
@@ -266,6 +265,17 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
     )
     pairs = sorted(ours.keys() & theirs.keys())
     return _numbers(*moments([ours[at] - theirs[at] for at in pairs])) if pairs else None
+
+
+def _pooled(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Pools the spreads that all runs have, by column."""
+    pooled = {}
+    for column, spreads in _in_all(runs).items():
+        parts = ([spread[part] for spread in spreads] for part in ("n", "mean", "std"))
+        numbers = _numbers(*_pool_moments(*(np.array(part, np.float64) for part in parts)))
+        known = {key: None if np.isnan(value) else value for key, value in numbers.items()}
+        pooled[column] = {**spreads[0], **known}
+    return pooled
 
 
 def _in_all(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -8,19 +8,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from fairbandit.results.by_group import MEASURES
 from fairbandit.results.naming import differing, shown, union
 from fairbandit.results.pooling import PooledRuns
 from fairbandit.results.runs import FOLDER, KEYS
 from fairbandit.run.table import Sheet, meanings, metric_header, spread
 
 
-def tidy(rows: Sequence[PooledRuns]) -> pa.Table:
+def tidy(rows: Sequence[PooledRuns], *, groups: bool = False) -> pa.Table:
     """Makes one table of pooled runs, with one row for each.
 
     The columns are `KEYS`, without the seed if all rows pool seeds; the other settings in which
-    the rows differ; and the results. Missing values are null.
+    the rows differ; and the results, with `groups` also by group. Missing values are null.
     """
-    settings, results = [row.settings for row in rows], [row.results() for row in rows]
+    settings, results = [row.settings for row in rows], [row.results(groups=groups) for row in rows]
     keys = [key for key in KEYS if any(key in row for row in settings)]
     keys += [key for key in differing(settings) if key not in KEYS]
     columns = {key: _column([row.get(key) for row in settings]) for key in keys}
@@ -28,8 +29,10 @@ def tidy(rows: Sequence[PooledRuns]) -> pa.Table:
     return pa.table(columns)
 
 
-def overview(rows: Sequence[PooledRuns]) -> Sheet:
+def overview(rows: Sequence[PooledRuns], *, groups: bool = False) -> Sheet:
     """Returns a table with one row for each setting; single runs also show their folders.
+
+    With `groups`, each setting has a row for each group, with the means over the group's picks.
 
     A star marks policies that know the truth. Metrics are mean ± standard deviation over all
     replicas. Values that all rows share, except policies and results, are written above the table.
@@ -54,6 +57,16 @@ def overview(rows: Sequence[PooledRuns]) -> Sheet:
     results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
     if any(row.each for row in rows):
         results[FOLDER] = [row.runs[0].place for row in rows]
+    if groups:
+        pairs = [(at, group) for at, row in enumerate(rows) for group in row.groups]
+        named = {name: [cells[at] for at, _ in pairs] for name, cells in named.items()}
+        named["group"] = [group for _, group in pairs]
+        results = {
+            f"{measure.replace('_', ' ')} {sign}".strip(): [
+                spread(rows[at].of_groups[f"{measure}:{group}"]) for at, group in pairs
+            ]
+            for measure, sign in MEASURES.items()
+        }
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
     return Sheet([*named, *results], cells, len(named), above, below)

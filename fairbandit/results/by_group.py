@@ -1,0 +1,52 @@
+"""The picks of each group in a finished run, from its round log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairbandit.maths.moments import Floats, moments
+from fairbandit.results.runs import SavedRun
+from fairbandit.run.reading import logs
+
+MEASURES = {"share": "", "reward": "↑", "rank": "↑", "fair_regret": "↓"}
+"""The measures of a group's picks, with the better direction; columns are `MEASURE:GROUP`."""
+
+
+def of_groups(run: SavedRun) -> dict[str, dict[str, Any]]:
+    """Returns the mean and standard deviation over replicas of each measure of each group's picks.
+
+    These are the group's share in the picks, and the means over its picks of the reward, of the
+    true rank, and of the fair regret, which is the mean of the m best true ranks of the pool less
+    the rank of the pick. A replica without picks of a group is left out of its means.
+
+    Raises:
+        FairbanditError: a file is missing or damaged.
+    """
+    sums = np.zeros((4, run.summary["replicas"] * len(run.groups)))
+    several = ["slot"] if run.summary["config"]["picks"] > 1 else []
+    columns = ["replica", "group", "reward", "rank", "fair_regret", *several]
+    for table in logs(run.folder, run.summary, columns):
+        replica, group, reward, rank, regret, *slot = (c.to_numpy() for c in table.columns)
+        firsts = np.flatnonzero(slot[0] == 0) if slot else np.arange(len(rank))
+        picks = np.diff(firsts, append=len(rank))  # a round's regret is in its first row
+        best = (regret[firsts] + np.add.reduceat(rank, firsts)) / picks
+        lost = np.repeat(best, picks) - rank
+        for total, values in zip(sums, (np.ones(len(rank)), reward, rank, lost), strict=True):
+            total += np.bincount(replica * len(run.groups) + group, values, len(total))
+    picked, *others = sums.reshape(4, -1, len(run.groups))
+    with np.errstate(invalid="ignore"):
+        values = [picked / picked.sum(1, keepdims=True), *(of / picked for of in others)]
+    found = zip(MEASURES, values, strict=True)
+    return {
+        f"{measure}:{label}": _spread(of[:, code])
+        for measure, of in found
+        for code, label in enumerate(run.groups)
+    }
+
+
+def _spread(values: Floats) -> dict[str, Any]:
+    count, mean, std = (float(part) for part in moments(values))
+    known = {"mean": mean if count else None, "std": std if count > 1 else None}
+    return {**known, "n": int(count)}

@@ -1,0 +1,49 @@
+"""What became of each group's picks, from round logs, against plain loops over their rows."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairbandit
+from fairbandit import FairbanditError
+from fairbandit.cli.collect import collect
+from tests.figures.conftest import sweep
+
+
+def plain(runs: Any, group: str, picks: int) -> Any:
+    """share, reward, rank and fair regret of a group's picks, (replicas of all runs, 4)."""
+    rows = runs.rounds().merge(runs.table[["folder", "seed"]], on="folder")
+    found = []
+    for _, of in rows.groupby(["seed", "replica"]):
+        own = list[tuple[float, ...]]()
+        for _, decision in of.groupby("round"):
+            best = (decision.fair_regret.max() + decision["rank"].sum()) / picks
+            mine = decision[decision.group == group]
+            own += [(row.reward, row.rank, best - row.rank) for row in mine.itertuples()]
+        means = np.mean(own, axis=0) if own else np.full(3, np.nan)
+        found.append([len(own) / len(of), *means])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("picks", [1, 2])
+def test_columns_of_groups_are_means_over_their_picks(tmp_path, picks, capsys):
+    for seed in range(2):
+        world = {"name": "simulation"}
+        sweep(tmp_path / str(seed), world, ["uniform"], seed=seed, rounds=15, picks=picks)
+    runs = fairbandit.load(tmp_path)
+    (row,) = runs.pooled(by="group").to_dict("records")
+    assert not [column for column in runs.pooled() if ":" in column]
+    for group in runs[0].groups:
+        right = plain(runs, group, picks)
+        for at, measure in enumerate(("share", "reward", "rank", "fair_regret")):
+            values = right[~np.isnan(right[:, at]), at]
+            assert row[f"{measure}:{group}_n"] == len(values)
+            assert row[f"{measure}:{group}_mean"] == pytest.approx(values.mean(), abs=1e-12)
+            assert row[f"{measure}:{group}_std"] == pytest.approx(values.std(ddof=1))
+    collect([str(tmp_path), "--by", "group"])
+    shown = capsys.readouterr().out
+    assert len(re.findall(r"^ uniform", shown, re.MULTILINE)) % len(runs[0].groups) == 0
+    with pytest.raises(FairbanditError, match="by: expected 'group'"):
+        runs.pooled(by="sex")  # type: ignore[arg-type]
