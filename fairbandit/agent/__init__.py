@@ -1,8 +1,10 @@
 """Online decisions: a policy decides for real pools as they arrive."""
 
 from fairbandit.agent.agent import Agent
-from fairbandit.agent.decisions import Decision, Explanation
+from fairbandit.agent.decisions import Decision
+from fairbandit.agent.explaining import Explanation
 from fairbandit.agent.offers import Offer
 from fairbandit.agent.openings import Opening
+from fairbandit.agent.replaying import explain
 
-__all__ = ["Agent", "Decision", "Explanation", "Offer", "Opening"]
+__all__ = ["Agent", "Decision", "Explanation", "Offer", "Opening", "explain"]

@@ -12,7 +12,8 @@ import torch
 
 from fairbandit.agent import inputs, journal, learning, openings, saving
 from fairbandit.agent.calls import Now, call
-from fairbandit.agent.decisions import Decision, Explanation, explanation
+from fairbandit.agent.decisions import Decision
+from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.openings import Openings
 from fairbandit.agent.tickets import Tickets, Waiting
 from fairbandit.building import build_policy
@@ -185,7 +186,7 @@ class Agent(Openings):
         If the next `act` has the same pool, it has the same probabilities. Arguments: see `act`.
         """
         now, pool, m = self._pool(contexts, groups, picks)
-        return explanation(self._policy, now.numbered(now.known), pool, m)
+        return explanation(self, now.numbered(now.known), pool, m)
 
     @classmethod
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:

@@ -10,7 +10,7 @@ import torch
 
 from fairbandit.agent import inputs, learning
 from fairbandit.agent.calls import Committing, Now, call
-from fairbandit.agent.decisions import Explanation, explanation
+from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.offers import Offer, Offers
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.checks import shown
@@ -169,7 +169,7 @@ class Openings(Committing):
     @call
     def _explain(self, name: str, context: Any, group: Hashable) -> Explanation:
         offers, (now, pool, _) = self._offers(name), self._pool([context], [group], 1)
-        return explanation(self._policy, now.numbered(now.known), pool, 1, offers)
+        return explanation(self, now.numbered(now.known), pool, 1, offers)
 
     @call
     def _close(self, name: str) -> None:

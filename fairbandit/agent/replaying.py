@@ -1,19 +1,21 @@
-"""Replays of an agent's log, which verify every line."""
+"""Replays of an agent's log, which verify every line, and explain a decision in it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairbandit.agent.agent import Agent
+from fairbandit.agent.explaining import Explanation
 from fairbandit.agent.journal import replay_line
 from fairbandit.agent.saving import options
 from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
-from fairbandit.logs.chain import of_line, own_lines
+from fairbandit.logs.chain import Line, of_line, own_lines
+from fairbandit.logs.own import label
 from fairbandit.version import VERSION
 
 
@@ -38,8 +40,38 @@ def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) ->
         FairbanditError: a line that is damaged or differs in the replay, or a log that cannot be
             replayed; the message names the first such line.
     """
-    lines, kinds = own_lines(path), Counter[str]()
-    first = last = next(lines)
+    kinds = Counter[str]()
+    for _, last in _lines(path, saved, truth):
+        kinds[last.record["kind"]] += 1
+    decisions = kinds["decision"] + kinds["closed"]
+    return Receipt(last.at.line, decisions, kinds["reward"], last.at.sha256)
+
+
+def explain(
+    path: Path | str, ticket: int, saved: Path | str | None = None, truth: Truth | None = None
+) -> Explanation:
+    """Explains a logged decision, by a replay of all lines before it.
+
+    Args:
+        path: a log that an agent wrote, with contexts.
+        ticket: the ticket of the decision.
+        saved, truth: as for `replay`.
+
+    Raises:
+        FairbanditError: as for `replay`, or the log does not have this decision.
+    """
+    for agent, line in _lines(Path(path), None if saved is None else Path(saved), truth):
+        record = line.record
+        if record["kind"] == "decision" and record["ticket"] == ticket and "contexts" in record:
+            groups = list(map(label, record["groups"]))
+            return agent.explain(record["contexts"], groups, len(record["picks"]))
+    raise FairbanditError(f"{path} lacks a decision of ticket {ticket}")
+
+
+def _lines(path: Path, saved: Path | None, truth: Truth | None) -> Iterator[tuple[Agent, Line]]:
+    """Yields the lines of a log, the header first, each with the agent before it; replays each."""
+    lines = own_lines(path)
+    first = next(lines)
     if first.record.get("erased"):
         *_, last = first, *lines
         raise FairbanditError(
@@ -49,9 +81,10 @@ def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) ->
     try:
         with of_line(first.where):
             agent = _initial_agent(first.record, saved, truth)
-        for last in lines:
-            replay_line(agent, last)
-            kinds[last.record["kind"]] += 1
+        yield agent, first
+        for line in lines:
+            yield agent, line
+            replay_line(agent, line)
     except FairbanditError as error:
         version = first.record.get("version")
         if version == VERSION:
@@ -59,9 +92,6 @@ def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) ->
         raise FairbanditError(
             f"{error} (the log is of version {version}; this is {VERSION})"
         ) from error
-    return Receipt(
-        last.at.line, kinds["decision"] + kinds["closed"], kinds["reward"], last.at.sha256
-    )
 
 
 def _initial_agent(record: Mapping[str, Any], saved: Path | None, truth: Truth | None) -> Agent:

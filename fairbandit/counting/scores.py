@@ -172,6 +172,12 @@ class PastScores:
         score = model_scores(self._model.score) if theta is None else linear_scores(theta)
         return self._windows.sum(score, sum_chunk(f), given, rounds=ages)
 
+    def entries(self, place: int) -> Tensor:
+        """The past contexts that a candidate of one pool is compared with, (n, d)."""
+        group = int(self._groups[0, 0, place])
+        start, stop = self._ends[:, 0, 0, group].tolist()
+        return self._contexts.entries(group, start, stop)[0]
+
     def _own_scores(self) -> Approximate:
         if self._own is None:
             raise FairbanditError("values are missing: these past scores have no own scores")

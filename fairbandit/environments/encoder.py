@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from unicodedata import normalize
@@ -18,7 +19,10 @@ from fairbandit.registry import create
 
 
 class Column(NamedTuple):
-    """A column of numbers, of the codes of a category, or of the labels of groups."""
+    """A column of numbers, of the codes of a category, or of the labels of groups.
+
+    `span` is the least and the greatest number of the table, if the column holds numbers.
+    """
 
     name: str
     label: bool
@@ -26,6 +30,7 @@ class Column(NamedTuple):
     reference: Sequence[Any]
     means: Sequence[float] = ()
     deviations: Sequence[float] = ()
+    span: Sequence[float] = ()
 
 
 class Encoder:
@@ -70,9 +75,11 @@ class Encoder:
         self.bias, self.fill, self.decimal = bias, fill, decimal
         self.groups, self.missing = tuple(groups), tuple(missing)
         names: list[str] = []
-        for name, _, codes, _, *scales in self._columns:
+        for name, _, codes, _, *scales, _ in self._columns:
             features = [f"{name}={code}" for code in codes] or [name]
             names += [feature for feature, *_ in zip(features, *scales, strict=True)]  # or raises
+        if any([*map(isfinite, column.span)] not in ([], [True] * 2) for column in self._columns):
+            raise ValueError("the span of a column of numbers has two ends")
         self.names = (*names, *["bias"] * bias)
 
     @classmethod
@@ -109,7 +116,9 @@ class Encoder:
             constant = low == np.nanmax(block, axis=0)
             means = np.where(constant, low, np.nanmean(block, axis=0))
             scales = np.where(constant, 1.0, np.nanstd(block, axis=0))
-            fitted.append(column._replace(means=means.tolist(), deviations=scales.tolist()))
+            span = [] if column.codes else [float(low[0]), float(np.nanmax(block))]
+            column = column._replace(means=means.tolist(), deviations=scales.tolist(), span=span)
+            fitted.append(column)
         return cls(fitted, decimal=source.decimal, missing=source.missing, **options)
 
     @property
@@ -117,12 +126,48 @@ class Encoder:
         """The names of the columns that the encoder reads."""
         return tuple(column.name for column in self._columns)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The column of each of the d features, or `bias`."""
+        columns = [column.name for column in self._columns for _ in column.means]
+        return (*columns, *["bias"] * self.bias)
+
+    @property
+    def ranges(self) -> dict[str, Sequence[float]]:
+        """The least and the greatest number of each column of numbers in the table."""
+        return {column.name: column.span for column in self._columns if not column.codes}
+
+    def decoded(self, features: NDArray[np.float64]) -> dict[str, Any]:
+        """Returns the number or the code of each column, from the features of a row, (d,).
+
+        Numbers have twelve digits. A category whose features are all 0 is the reference code, if
+        there is exactly one, or else None.
+        """
+        values, at = dict[str, Any](), 0
+        for name, _, codes, reference, means, deviations, _ in self._columns:
+            block = features[at : at + len(means)] * deviations + means
+            at += len(means)
+            if codes:
+                none = reference[0] if len(reference) == 1 else None
+                values[name] = codes[int(block.argmax())] if block.max() > 0.5 else none
+            else:
+                values[name] = float(f"{block[0]:.12g}")
+        return values | ({"bias": 1.0} if self.bias else {})
+
+    def moved(self, features: NDArray[np.float64], name: str, value: float) -> NDArray[np.float64]:
+        """Returns the features of a row, (d,), with another number in a column of numbers."""
+        at = self.sources.index(name)
+        (column,) = (column for column in self._columns if column.name == name)
+        moved = features.copy()
+        moved[at] = (value - column.means[0]) / column.deviations[0]
+        return moved
+
     def __eq__(self, other: object) -> bool:
         """Whether both encoders make the same features of the same rows."""
         if not isinstance(other, Encoder):
             return False
-        own, others = self.state(), other.state()
-        return all(own[key] == others[key] for key in ("columns", "bias", "groups"))
+        columns, others = ([column[:-1] for column in one._columns] for one in (self, other))
+        return columns == others and (self.bias, self.groups) == (other.bias, other.groups)
 
     __hash__ = object.__hash__
 

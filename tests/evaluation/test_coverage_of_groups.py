@@ -13,7 +13,7 @@ from fairbandit.evaluation.direct import RewardFit, direct_estimates, direct_val
 from fairbandit.evaluation.estimates import ACROSS, by_group
 from fairbandit.evaluation.win import wins
 from fairbandit.labels import normal
-from tests.evaluation.logs import LABELS, THETA, random_log, softmax
+from tests.evaluation.logs import LABELS, THETA, random_log
 
 LOGS, DECISIONS, REPETITIONS = 400, 400, 50
 
@@ -27,26 +27,27 @@ def shifted(n: int, seed: int) -> tuple[Any, Any]:
     The log's picks and propensities do not read the features, so that its rewards shift with them.
     """
     log = random_log(n, seed)
-    moved = np.where(log.groups[..., None] >= 0, OFFSETS[log.groups], 0.0)
-    log.contexts[:] += moved
-    log.rewards[:] += np.take_along_axis(moved @ THETA, log.picks, 1)
-    return log, softmax(0.5 * log.contexts @ THETA, log.groups >= 0)
+    moved = OFFSETS[log.candidates.groups]
+    log.candidates.contexts[:] += moved
+    log.rewards[:] += log.at_picks(moved @ THETA)
+    weights = np.exp(0.5 * log.candidates.contexts @ THETA)
+    return log, weights / log.sums(weights)[log.decisions]
 
 
 def truth() -> dict[str, float]:
     """The policy's values, by plain sums over 300,000 fresh pools."""
     log, chances = shifted(300_000, 10**6)
-    mean, spread = log.contexts @ THETA, float(np.linalg.norm(THETA))
-    centre = (OFFSETS @ THETA)[log.groups]
+    groups, spread = log.candidates.groups, float(np.linalg.norm(THETA))
+    mean, centre = log.candidates.contexts @ THETA, (OFFSETS @ THETA)[groups]
     rank = ndtr((mean - centre) / spread)
     win = ndtr((mean - centre) / np.sqrt(spread**2 + 2))  # two rewards, each with its noise
-    best = np.where(log.groups >= 0, rank, 0).max(1, keepdims=True)
+    best = log.padded(rank, 0.0).max(1)[log.decisions]
     found = dict[str, float]()
     values = {"reward": mean, "rank": rank, "fair_regret": best - rank, "win": win}
     for code, label in enumerate(map(normal, LABELS)):
-        own = np.where(log.groups == code, chances, 0.0)
+        own = np.where(groups == code, chances, 0.0)
         found[f"share:{label}"] = own.sum() / len(log)
-        found[f"selection:{label}"] = own.sum() / (log.groups == code).sum()
+        found[f"selection:{label}"] = own.sum() / (groups == code).sum()
         found |= {f"{name}:{label}": (own * of).sum() / own.sum() for name, of in values.items()}
     for measure, name in ACROSS.items():
         of = [found[f"{measure}:{label}"] for label in LABELS]
@@ -65,7 +66,7 @@ def test_intervals_by_group_hold_the_truth():
     model = RewardFit(shifted(300, 10**7)[0])
     for seed in range(LOGS):
         log, chances = shifted(DECISIONS, seed)
-        sums = Sums.of(log, chances, model.scores(log.contexts))
+        sums = Sums.of(log, chances, model.scores(log.candidates.contexts))
         values = direct_values(log, [chances], seed, REPETITIONS)[:, :, 0]
         rows = [*sums.of_groups(0.95), *direct_estimates(values, sums.groups, log.labels, 0.95)]
         rows += by_group("win", "snips", wins(log, chances)[1], 0.95, whole=True)

@@ -37,9 +37,9 @@ def test_direct_values_are_exact_ranks_without_noise(noise):
     )
     assert exact == (noise == 0)
     assert share == pytest.approx(1)
-    own = np.where(log.groups == 1, chances, 0.0)
-    parts = (own, own * true, own * ranks, own * ranks.max(1)[:, None])
-    of_b = [part.sum(1).mean() for part in parts]
+    own = np.where(log.candidates.groups == 1, chances, 0.0)
+    best = log.padded(ranks, 0.0).max(1)[log.decisions]
+    of_b = [part.sum() / 300 for part in (own, own * true, own * ranks, own * best)]
     assert (values[:, 1] == pytest.approx(of_b, abs=1e-5)) == (noise == 0)
 
 
@@ -55,7 +55,7 @@ def test_the_best_of_shortlists_are_the_m_largest():
         here = [(g, v) for g, v in zip(groups, own, strict=True) if g >= 0]
         ranks = [(true[log.groups == group] <= value).mean() for group, value in here]
         total += np.mean(sorted(ranks)[-(some >= 0).sum() :])
-    chances = target(listed) * (picks >= 0).sum(1, keepdims=True)
+    chances = target(listed) * (picks >= 0).sum(1)[listed.decisions]
     best = direct_values(listed, [chances], 0, 1)[0, 3].sum()
     assert best == pytest.approx(total / 40)
 

@@ -1,7 +1,6 @@
 """Estimates by group: plain sums, jackknives, what compares groups, and where they are refused."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,15 @@ def shortlists(n: int) -> tuple[Log, Any, Any]:
     rewards = np.where(picks < 0, math.nan, draw.normal(size=picks.shape))
     rewards[::7, 0] = math.nan
     log = random_log(n, 5, picks=picks, rewards=rewards, propensities=p, probabilities=None)
-    return log, target(log) * (picks >= 0).sum(1, keepdims=True), draw.normal(size=log.groups.shape)
+    chances = target(log) * (picks >= 0).sum(1)[log.decisions]
+    return log, chances, draw.normal(size=len(chances))
 
 
 def test_estimates_of_groups_are_plain_sums():
     """Each by a loop over decisions, candidates and picks, for a group of its own."""
-    log, chances, scores = shortlists(60)
-    found = Sums.of(log, chances, scores).groups
+    log, rows, scores_of_rows = shortlists(60)
+    found = Sums.of(log, rows, scores_of_rows).groups
+    chances, scores = log.padded(rows, 0.0), log.padded(scores_of_rows, 0.0)
     for code, label in enumerate("abc"):
         share = picks = candidates = wr = w = robust = of_known = 0.0
         for i in range(60):
@@ -63,10 +64,10 @@ def test_estimates_of_groups_are_plain_sums():
 
 def test_the_interval_of_a_group_is_that_of_a_jackknife():
     log, chances = random_log(400), target(random_log(400))
-    sums = Sums.of(log, chances, np.zeros(chances.shape)).groups["b"]
+    sums = Sums.of(log, chances, np.zeros(len(chances))).groups["b"]
     weights, r = log.at_picks(chances)[:, 0] / log.propensities[:, 0], log.rewards[:, 0]
-    w = weights * (log.at_picks(log.groups)[:, 0] == 1)
-    share = np.where(log.groups == 1, chances, 0.0).sum(1)
+    w = weights * (log.at_picks(log.candidates.groups)[:, 0] == 1)
+    share = log.sums(np.where(log.candidates.groups == 1, chances, 0.0))
     ways = {"ips": (w * r, share), "snips": (w * r, w)}
     ess = w.sum() ** 2 / (w**2).sum()
     for name, found in sums.rewards(None):
@@ -97,11 +98,11 @@ def test_pieces_with_other_groups_merge_to_the_whole():
     order = np.argsort(~np.append(only_two, np.zeros(150, bool)), kind="stable")
     log = log[order]  # decisions with group c are first
     cut = int(only_two.sum())
-    chances, scores = target(log), log.contexts @ THETA
-    pieces = [
-        {"one": Sums.of(log[rows], chances[rows], scores[rows])}
-        for rows in (slice(cut), slice(cut, 150), slice(150, None))
-    ]
+    chances, scores = target(log), log.candidates.contexts @ THETA
+    pieces = []
+    for rows in (slice(cut), slice(cut, 150), slice(150, None)):
+        own = np.isin(log.decisions, np.arange(300)[rows])
+        pieces.append({"one": Sums.of(log[rows], chances[own], scores[own])})
     assert len(pieces[1]["one"].groups) == 2
     both = evaluate_sums(merged(pieces), reward_range=(-30, 30))
     whole = evaluate_sums({"one": Sums.of(log, chances, scores)}, reward_range=(-30, 30))
@@ -138,14 +139,17 @@ def test_what_compares_groups_holds_all_that_their_intervals_allow():
 def test_a_group_without_support_is_refused_and_the_others_are_not(known):
     """The log never picks candidates of group c."""
     log, draw = random_log(600), np.random.default_rng(3)
-    p = np.where(log.groups == 2, 0.0, log.probabilities)
-    p = p + np.where(p.sum(1, keepdims=True) == 0, log.groups >= 0, 0)  # a pool of c alone
+    groups, chances = log.groups, log.padded(log.candidates.probabilities, 0.0)
+    p = np.where(groups == 2, 0.0, chances)
+    groups = np.where((p.sum(1, keepdims=True) == 0) & (groups == 2), 0, groups)  # c alone
+    p = np.where(groups == 2, 0.0, chances)
     p /= p.sum(1, keepdims=True)
-    log = replace(log, groups=np.where((log.groups == 2) & (p > 0), 0, log.groups))
     picks = (p.cumsum(1) > draw.random((600, 1))).argmax(1)[:, None]
-    log = replace(
-        log,
+    log = random_log(
+        600,
+        groups=groups,
         picks=picks,
+        rewards=draw.normal(size=(600, 1)),
         propensities=np.take_along_axis(p, picks, 1),
         probabilities=p if known == "all" else None,
     )
@@ -163,10 +167,12 @@ def test_a_group_without_support_is_refused_and_the_others_are_not(known):
 
 def test_a_group_that_the_policy_never_picks_has_no_rewards():
     log = random_log(50)
-    chances = np.where(log.groups == 2, 0.0, target(log))
+    chances, groups = log.padded(target(log), 0.0), log.groups
+    groups[:, 0] = groups[:, 0].clip(max=1)  # the first is of another group
+    chances[groups == 2] = 0
     chances[:, 0] += 1 - chances.sum(1)
-    log = replace(log, groups=np.where((log.groups == 2) & (chances > 0), 0, log.groups))
-    sums = Sums.of(log, chances, np.zeros(chances.shape))
+    chances, log = chances[groups >= 0], random_log(50, groups=groups)
+    sums = Sums.of(log, chances, np.zeros(len(chances)))
     values = direct_values(log, [chances], 0, 5)[:, :, 0]
     rows = [*sums.of_groups(0.95), *direct_estimates(values, sums.groups, log.labels, 0.95)]
     found = {one.measure: one for one in rows}

@@ -1,0 +1,202 @@
+"""Explanations of decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from fairbandit.agent.calls import call
+from fairbandit.agent.inputs import Pool, whole
+from fairbandit.agent.offers import Offers
+from fairbandit.agent.reasons import Asked, Needed, needed, reasons
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators import NoBounds
+from fairbandit.logs import Floats
+from fairbandit.logs.schema import unnamed
+from fairbandit.maths import checks
+from fairbandit.modes import inferring
+from fairbandit.past import Knowledge
+from fairbandit.scored import Ranked
+from fairbandit.selectors import Course, Rolling
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """The quantities behind the decision about a pool of K candidates; it prints as a table.
+
+    Scores, bounds and θ come from the reward model of the next round, with the draws of that round.
+    Until the first reward is known, all indices of a learning policy are 0.
+
+    Attributes:
+        groups: the labels of the K candidates' groups.
+        scores: the candidates' scores, (K,).
+        lower, upper: confidence bounds of the true rewards, (K,) each; None if the estimator's
+            models lack bounds.
+        index: the index that the rank computes and the selector picks by, (K,).
+        index_lower, index_upper: bounds of the index of the true rewards, (K,) each; None if the
+            rank or the estimator's models lack bounds.
+        past_count: the number of past contexts of its group with which each candidate is compared,
+            (K,) int64; None if the rank does not read past contexts.
+        probabilities: the probability of each candidate to be picked, (K,), given the past and the
+            round's draws of the estimator and the rank.
+        threshold: the least index of each candidate that is taken, (K,), for selectors whose
+            candidates come one at a time; else None.
+        to_come: the expected number of candidates from each on, with itself, (K,), or None.
+        theta: θ, (d,); None if the score is not a linear function of the context.
+    """
+
+    groups: tuple[Hashable, ...]
+    scores: Tensor
+    lower: Tensor | None
+    upper: Tensor | None
+    index: Tensor
+    index_lower: Tensor | None
+    index_upper: Tensor | None
+    past_count: Tensor | None
+    probabilities: Tensor
+    threshold: Tensor | None
+    to_come: Tensor | None
+    theta: Tensor | None
+    _asked: Asked
+
+    def reasons(self, candidate: int) -> pd.DataFrame:
+        """Decomposes a score, less the mean past score of the candidate's group, by feature.
+
+            score − mean score of the group in the rank window = Σ_j θ_j (x_j − x̄_gj)
+
+        Args:
+            candidate: the place of the candidate in the pool, from 0.
+
+        Returns:
+            A row for each feature, or for each column of the encoder, whose features are summed:
+            `feature`, `value`, the `mean` of the group's past for numbers, and the `contribution`
+            to the sum. The strongest reasons against the candidate come first.
+
+        Raises:
+            FairbanditError: the score is not linear, or the policy reads no past contexts of the
+                candidate's group.
+        """
+        return reasons(self._asked, self._place(candidate))
+
+    def needed(self, candidate: int) -> Needed:
+        """Finds the score, and for each number alone the value, that makes a candidate the choice.
+
+        For m picks, these are the m most probable candidates, if no other is as probable: without
+        exploration, their probability is 1. The other candidates, the round and its draws stay the
+        same; the pool is decided anew with each value that is tried. Values are tried within the
+        range of the encoder's table, or if there is none, up to a million times their size away.
+
+        Args:
+            candidate: the place of the candidate in the pool, from 0.
+        """
+        return needed(self._asked, self._place(candidate))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns the printed table with all digits, with a row for each candidate."""
+        import pandas as pd
+
+        columns = {**self._columns, "group": self.groups}
+        return pd.DataFrame({name: list(values) for name, values in columns.items()})
+
+    def _place(self, candidate: int) -> int:
+        place = whole(candidate, "candidate")
+        if place >= len(self.groups):
+            raise FairbanditError(f"candidate: the pool has {len(self.groups)}, got {candidate}")
+        return place
+
+    def __repr__(self) -> str:
+        cells = [[name, *map(_text, values)] for name, values in self._columns.items()]
+        widths = [max(map(len, column)) for column in cells]
+        rows = zip(*cells, strict=True)
+        return "\n".join("  ".join(map(str.rjust, row, widths)) for row in rows)
+
+    @property
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        columns: dict[str, Sequence[Any] | Tensor | None] = {
+            "candidate": range(len(self.groups)),
+            "group": [checks.shown(label) for label in self.groups],
+            "score": self.scores,
+            "lower": self.lower,
+            "upper": self.upper,
+            "index": self.index,
+            "index_lower": self.index_lower,
+            "index_upper": self.index_upper,
+            "past": self.past_count,
+            "threshold": self.threshold,
+            "to_come": self.to_come,
+            "probability": self.probabilities,
+        }
+        return {
+            name: values.tolist() if isinstance(values, Tensor) else values
+            for name, values in columns.items()
+            if values is not None
+        }
+
+
+def explanation(
+    agent: Any, known: Knowledge, pool: Pool, picks: int, offers: Offers | None = None
+) -> Explanation:
+    """Explains how an agent decides the next round.
+
+    With the `offers` of an opening so far, the pool is the opening's next candidate.
+    """
+    policy, contexts = agent._policy, pool.tensors[0][0, 0].numpy()
+    values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
+    names, compares = agent._names or unnamed(contexts.shape[1]), "contexts" in policy.rank.needs
+    play = partial(_play, agent, known, pool, picks, offers)
+    asked = Asked(contexts, names, agent.encoder, compares, picks, play)
+    ranked, outcome = play(contexts)
+    scored = ranked.scored
+    values["probabilities"], values["threshold"], values["to_come"] = outcome
+    values["scores"], values["index"] = scored.scores.value, ranked.index.value
+    values["theta"] = scored.models.distinct.theta
+    with suppress(NoBounds):
+        values["lower"], values["upper"] = scored.bounds()
+        values["index_lower"], values["index_upper"] = policy.rank.bounds(scored, ranked.index)
+    if compares:
+        values["past_count"] = scored.past.count.to(torch.int64)
+    # copies, which the caller can modify and differentiate
+    for name, tensor in values.items():
+        values[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
+    values["_asked"] = asked
+    values["groups"] = tuple(pool.labels)
+    return Explanation(**values)
+
+
+@call
+def _play(
+    agent: Any,
+    known: Knowledge,
+    pool: Pool,
+    picks: int,
+    offers: Offers | None,
+    contexts: Floats,
+) -> tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]:
+    """Decides the next round of some knowledge, for other contexts (K, d) of a pool.
+
+    Returns:
+        The ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
+    """
+    tensors = torch.from_numpy(contexts[None, None]), pool.tensors[1]
+    ranked = agent._policy.ranked(known, known.past.rounds + 1, tensors)
+    selector = agent._policy.selector
+    if not isinstance(selector, Rolling):
+        return ranked, (selector.select(ranked, picks).inclusion, None, None)
+    course = selector.watched(ranked, picks)
+    if offers is not None:
+        course = offers.offered(selector, ranked).course(selector)
+        course = Course(*(part[..., -1:] for part in course))
+    return ranked, (course[1], course[2], course[3])
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

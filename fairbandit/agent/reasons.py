@@ -1,0 +1,184 @@
+"""Why a candidate has its score, and what would make it the choice of the policy.
+
+Reference: 12 CFR 1002.9 (Regulation B), by which creditors state the principal reasons of an
+adverse action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
+
+from fairbandit.environments import Encoder
+from fairbandit.errors import FairbanditError
+from fairbandit.logs import Floats
+from fairbandit.scored import Ranked
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STEPS = [4.0**power for power in range(11)]
+"""The distances at which values are tried where no range is known."""
+
+
+class Asked(NamedTuple):
+    """The pool that an explanation is about, and a way to decide it again.
+
+    Attributes:
+        contexts: the contexts of the pool, (K, d).
+        names: the names of the d features.
+        encoder: the encoder of the features, or None.
+        compares: whether the policy reads past contexts.
+        picks: m, the number of picks.
+        play: decides the pool with other contexts in the same round, with the same draws; returns
+            the ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
+    """
+
+    contexts: Floats
+    names: tuple[str, ...]
+    encoder: Encoder | None
+    compares: bool
+    picks: int
+    play: Callable[[Floats], tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]]
+
+    def chosen(self, contexts: Floats, place: int) -> bool:
+        """Whether a candidate is among the m most probable alone: certain, but for exploration."""
+        chances, thresholds, _ = self.play(contexts)[1]
+        own = float(chances[0, 0, place])
+        if thresholds is not None:  # candidates who come one at a time do not compete
+            return own >= 1 - 1e-12
+        return int((chances >= own - 1e-12).sum()) <= self.picks
+
+    def with_row(self, place: int, row: Floats) -> Floats:
+        """Returns the contexts of the pool with another context of one candidate."""
+        contexts = self.contexts.copy()
+        contexts[place] = row
+        return contexts
+
+    def decoded(self, row: Floats) -> dict[str, Any]:
+        """Returns the value of each column, in the units of the table if there is an encoder."""
+        if self.encoder is not None:
+            return self.encoder.decoded(row)
+        return dict(zip(self.names, row.tolist(), strict=True))
+
+    def moved(self, place: int, column: str, value: float) -> Floats:
+        """Returns the contexts with another number in a column of one candidate."""
+        row = self.contexts[place].copy()
+        if self.encoder is not None:
+            return self.with_row(place, self.encoder.moved(row, column, value))
+        row[self.names.index(column)] = value
+        return self.with_row(place, row)
+
+
+class Needed(NamedTuple):
+    """What would make a candidate the choice of the policy, all else equal.
+
+    Attributes:
+        score: the least score; None if no score suffices, or if the score is not linear.
+        rank: the relative rank of this score, the share of the group's past scores that are at most
+            as large; None without a score, or if the policy does not read past contexts.
+        features: a table of the columns of numbers, with `feature`, its `value`, and as `needed`
+            the nearest value that suffices alone; NaN if no value within the range does.
+    """
+
+    score: float | None
+    rank: float | None
+    features: pd.DataFrame
+
+
+def reasons(asked: Asked, place: int) -> pd.DataFrame:
+    """Decomposes a score, less the mean past score of its group; see `Explanation.reasons`."""
+    import pandas as pd
+
+    scored = asked.play(asked.contexts)[0].scored
+    theta = scored.models.distinct.theta
+    if theta is None:
+        raise FairbanditError(
+            "reasons need a score that is linear in the features, which this policy's is not"
+        )
+    past = scored.past.entries(place).numpy() if asked.compares else asked.contexts[:0]
+    if not len(past):
+        raise FairbanditError(
+            "reasons need past contexts of the candidate's group, with which the policy compares it"
+        )
+    row, mean = asked.contexts[place], past.mean(0)
+    columns = asked.names if asked.encoder is None else asked.encoder.sources
+    contributions = dict.fromkeys(columns, 0.0)
+    for column, term in zip(columns, (theta[0, 0].numpy() * (row - mean)).tolist(), strict=True):
+        contributions[column] += term
+    values, means = asked.decoded(row), asked.decoded(mean)
+    rows = [
+        (column, values[column], means[column] if isinstance(values[column], float) else None, term)
+        for column, term in contributions.items()
+    ]
+    table = pd.DataFrame(rows, columns=["feature", "value", "mean", "contribution"])
+    return table.sort_values("contribution", kind="stable", ignore_index=True)
+
+
+def needed(asked: Asked, place: int) -> Needed:
+    """Finds what makes a candidate the choice, by deciding anew; see `Explanation.needed`."""
+    import pandas as pd
+
+    sure = asked.chosen(asked.contexts, place)
+
+    def nearest(
+        move: Callable[[float], Floats], value: float, paths: Iterable[list[float]]
+    ) -> float | None:
+        """Returns the value nearest to the present one, on some paths away from it."""
+        found = []
+        for path in paths:
+            bad = value
+            for good in path:
+                if asked.chosen(move(good), place):
+                    found.append(_bisected(bad, good, lambda x: asked.chosen(move(x), place)))
+                    break
+                bad = good
+        return min(found, key=lambda other: abs(other - value), default=None)
+
+    row, rows = asked.contexts[place], []
+    values = asked.decoded(row)
+    ranges = dict.fromkeys(asked.names) if asked.encoder is None else asked.encoder.ranges
+    for column, span in ranges.items():
+        value = values[column]
+        size = max(abs(value), 1.0)
+        paths = [[value + sign * size * step for step in STEPS] for sign in (-1, 1)]
+        if span:
+            paths = [[end] for end in span if end != value]
+        other = value if sure else nearest(partial(asked.moved, place, column), value, paths)
+        rows.append((column, value, other))
+    features = pd.DataFrame(rows, columns=["feature", "value", "needed"])
+    features = features.astype({"needed": float})
+
+    ranked, _ = asked.play(asked.contexts)
+    theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
+    score = float(scores[place])
+    if theta is None or not bool(theta.any()):
+        return Needed(None, None, features)
+    weights = theta[0, 0].double().numpy()
+
+    def lifted(other: float) -> Floats:
+        """Returns the contexts in which the candidate has another score."""
+        return asked.with_row(place, row + (other - score) * weights / (weights @ weights))
+
+    size = max(float(scores.max() - scores.min()), abs(score) * 1e-3, 1e-12)
+    path = [score + size * step for step in STEPS]
+    least = score if sure else nearest(lifted, score, [path])
+    if least is None:
+        return Needed(None, None, features)
+    scored = asked.play(lifted(least))[0].scored
+    rank = None
+    if asked.compares and float(scored.past.count[0, 0, place]) > 0:
+        rank = float((scored.past.count_le() / scored.past.count)[0, 0, place])
+    return Needed(float(scored.scores.value[0, 0, place]), rank, features)
+
+
+def _bisected(bad: float, good: float, certain: Callable[[float], bool]) -> float:
+    """Returns the last of the numbers from a good to a bad one that is good, to the last digit."""
+    while True:
+        middle = (bad + good) / 2
+        if middle in (bad, good):
+            return good
+        bad, good = (bad, middle) if certain(middle) else (middle, good)
