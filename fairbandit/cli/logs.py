@@ -31,8 +31,12 @@ def given_log(
     columns |= {key: str(name) for key, name in columns.items() if isinstance(name, int)}
     if "like" in columns:
         like = read_log(columns.pop("like"), **columns)
-        columns |= {"like": like, "features": None, "exclude": None}
+        columns |= {"like": like, "features": None, "exclude": None, "products": None}
     encoders = [agent.encoder for agent in agents if agent.encoder]
-    if encoders and not {"like", "features", "exclude"} & columns.keys() and is_table(path):
+    if (
+        encoders
+        and not {"like", "features", "exclude", "products"} & columns.keys()
+        and is_table(path)
+    ):
         columns["like"] = encoders[0]
     return read_log(path, **columns), {key: settings[key] for key in settings if key in options}

@@ -18,6 +18,7 @@ from fairbandit.environments.columns import (
     group_columns,
     resolve_columns,
 )
+from fairbandit.environments.products import pairs_of
 from fairbandit.environments.reading import Source, listed, read_header, read_table
 from fairbandit.labels import JOINED
 from fairbandit.logs import Log, is_table
@@ -140,6 +141,10 @@ def _features(
     if spec["group_feature"] and spec["group"] not in columns:
         rows.append((spec["group"], f"the group: {listed(labels, 6)}", len(labels)))
     cells = [(name, kind, str(count), f"{source.gaps(name).sum():,}") for name, kind, count in rows]
+    widths = {name: count for name, _, count in rows}
+    for one, other in pairs_of(spec["products"], widths):
+        name = JOINED.join((one, other))
+        cells.append((name, "the products", str(widths[one] * widths[other]), ""))
     cells += [("", "bias, always 1", "1", "")] if spec["bias"] else []
     cells.append(("", "all together, d", str(sum(int(row[2]) for row in cells)), ""))
     cells.append((spec["reward"], "the reward", "", f"{source.gaps(spec['reward']).sum():,}"))

@@ -8,6 +8,7 @@ from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.families import Synthetic
 from fairbandit.environments.fico import Fico
 from fairbandit.environments.packages import Grades, Law, Loans
+from fairbandit.environments.products import with_products
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
 
@@ -27,4 +28,5 @@ __all__ = [
     "Synthetic",
     "Table",
     "Truth",
+    "with_products",
 ]

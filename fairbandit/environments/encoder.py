@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -13,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.columns import codes_and_reference
+from fairbandit.environments.products import multiplied, pairs_of
 from fairbandit.environments.reading import Source, keep, listed, remark, source_of, table_of
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import JOINED
 from fairbandit.registry import create
 
 
@@ -33,12 +36,22 @@ class Column(NamedTuple):
     span: Sequence[float] = ()
 
 
+class Product(NamedTuple):
+    """The products of the features of two columns, standardised like a column."""
+
+    one: str
+    other: str
+    means: Sequence[float]
+    deviations: Sequence[float]
+
+
 class Encoder:
     """Turns rows of a table into features, standardised by the table that it was fitted to.
 
     A number is one feature, and a category one indicator for each code. A feature x becomes
     (x − mean)/deviation; a feature that is constant in the table is only centred. Means and
-    deviations leave out missing cells, which become 0.
+    deviations leave out missing cells, which become 0. Products of the features of two columns,
+    such as `age × hours`, may follow, which are standardised again.
 
     `Encoder.from_table` makes an encoder, and an `Agent` with `features=encoder` takes raw rows.
 
@@ -50,6 +63,7 @@ class Encoder:
         decimal: the decimal mark of numbers that are texts.
         groups: the columns of an intersectional group, if it is a feature.
         missing: the texts that are missing cells in raw rows.
+        products: the products of two columns, in order, as `state` returns them.
 
     Attributes:
         names: the names of the d features, such as `age`, `job=1`, `job=2`, `bias`.
@@ -70,14 +84,20 @@ class Encoder:
         decimal: str = ".",
         groups: Sequence[str] = (),
         missing: Sequence[str] = (),
+        products: Sequence[Any] = (),
     ) -> None:
         self._columns = [Column(*column) for column in columns]
         self.bias, self.fill, self.decimal = bias, fill, decimal
         self.groups, self.missing = tuple(groups), tuple(missing)
-        names: list[str] = []
+        self._products, names = [Product(*product) for product in products], list[str]()
+        self._places = dict[str, slice]()
         for name, _, codes, _, *scales, _ in self._columns:
             features = [f"{name}={code}" for code in codes] or [name]
+            self._places[name] = slice(len(names), len(names) + len(features))
             names += [feature for feature, *_ in zip(features, *scales, strict=True)]  # or raises
+        for one, other, *scales in self._products:
+            pairs = product(*(names[self._places[column]] for column in (one, other)))
+            names += [JOINED.join(pair) for pair, *_ in zip(pairs, *scales, strict=True)]
         if any([*map(isfinite, column.span)] not in ([], [True] * 2) for column in self._columns):
             raise ValueError("the span of a column of numbers has two ends")
         self.names = (*names, *["bias"] * bias)
@@ -96,7 +116,12 @@ class Encoder:
 
     @classmethod
     def fitted(
-        cls, columns: Mapping[str, Any], source: Source, group: str | None = None, **options: Any
+        cls,
+        columns: Mapping[str, Any],
+        source: Source,
+        group: str | None = None,
+        products: Any = None,
+        **options: Any,
     ) -> Self:
         """Returns an encoder with the means and deviations of a table.
 
@@ -104,6 +129,7 @@ class Encoder:
             columns: the specification of each column, with the codes of categories.
             source: the table.
             group: the column whose cells are labels; `1.0` and `1` are the same label.
+            products: None, `all`, or a list of pairs of columns whose products are features.
             options: further arguments of an `Encoder`.
         """
         fitted = []
@@ -112,14 +138,19 @@ class Encoder:
             block = _encoded(source, column)
             if np.isnan(block).all(axis=0).any():
                 raise FairbanditError(f"{source.name}, column {name!r}: no cell is left")
-            low = np.nanmin(block, axis=0)
-            constant = low == np.nanmax(block, axis=0)
-            means = np.where(constant, low, np.nanmean(block, axis=0))
-            scales = np.where(constant, 1.0, np.nanstd(block, axis=0))
-            span = [] if column.codes else [float(low[0]), float(np.nanmax(block))]
-            column = column._replace(means=means.tolist(), deviations=scales.tolist(), span=span)
-            fitted.append(column)
-        return cls(fitted, decimal=source.decimal, missing=source.missing, **options)
+            span = [] if column.codes else [float(np.nanmin(block)), float(np.nanmax(block))]
+            means, deviations = _scales(block)
+            fitted.append(column._replace(means=means, deviations=deviations, span=span))
+        options |= {"decimal": source.decimal, "missing": source.missing}
+        pairs = pairs_of(products, {column.name: len(column.means) for column in fitted})
+        if not pairs:
+            return cls(fitted, **options)
+        own = cls(fitted, **options)
+        features, scaled = own(source), list[Product]()
+        for pair in pairs:
+            block = multiplied(*(features[:, own._places[column]] for column in pair))
+            scaled.append(Product(*pair, *_scales(block)))
+        return cls(fitted, products=scaled, **options)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -130,6 +161,7 @@ class Encoder:
     def sources(self) -> tuple[str, ...]:
         """The column of each of the d features, or `bias`."""
         columns = [column.name for column in self._columns for _ in column.means]
+        columns += [JOINED.join(own[:2]) for own in self._products for _ in own.means]
         return (*columns, *["bias"] * self.bias)
 
     @property
@@ -141,7 +173,7 @@ class Encoder:
         """Returns the number or the code of each column, from the features of a row, (d,).
 
         Numbers have twelve digits. A category whose features are all 0 is the reference code, if
-        there is exactly one, or else None.
+        there is exactly one, or else None. Products are None.
         """
         values, at = dict[str, Any](), 0
         for name, _, codes, reference, means, deviations, _ in self._columns:
@@ -152,22 +184,32 @@ class Encoder:
                 values[name] = codes[int(block.argmax())] if block.max() > 0.5 else none
             else:
                 values[name] = float(f"{block[0]:.12g}")
+        values |= dict.fromkeys(JOINED.join(own[:2]) for own in self._products)
         return values | ({"bias": 1.0} if self.bias else {})
 
     def moved(self, features: NDArray[np.float64], name: str, value: float) -> NDArray[np.float64]:
         """Returns the features of a row, (d,), with another number in a column of numbers."""
-        at = self.sources.index(name)
         (column,) = (column for column in self._columns if column.name == name)
-        moved = features.copy()
-        moved[at] = (value - column.means[0]) / column.deviations[0]
-        return moved
+        moved = features[None].copy()
+        moved[:, self._places[name]] = (value - column.means[0]) / column.deviations[0]
+        self._multiply(moved)
+        return moved[0]
+
+    def _multiply(self, features: NDArray[np.float64]) -> None:
+        """Computes the products in features (n, d), from the features of columns."""
+        at = sum(len(column.means) for column in self._columns)
+        for one, other, means, deviations in self._products:
+            own = multiplied(features[:, self._places[one]], features[:, self._places[other]])
+            features[:, at : at + len(means)] = (own - means) / deviations
+            at += len(means)
 
     def __eq__(self, other: object) -> bool:
         """Whether both encoders make the same features of the same rows."""
         if not isinstance(other, Encoder):
             return False
         columns, others = ([column[:-1] for column in one._columns] for one in (self, other))
-        return columns == others and (self.bias, self.groups) == (other.bias, other.groups)
+        keys = ("_products", "bias", "groups")
+        return columns == others and all(getattr(self, k) == getattr(other, k) for k in keys)
 
     __hash__ = object.__hash__
 
@@ -175,7 +217,13 @@ class Encoder:
         """Returns the arguments of the encoder as plain data, which JSON holds exactly."""
         columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
         options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
-        return {"columns": columns, **options, "groups": [*self.groups], "missing": [*self.missing]}
+        state = {
+            "columns": columns,
+            **options,
+            "groups": [*self.groups],
+            "missing": [*self.missing],
+        }
+        return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """Returns the features of each row, (n, d).
@@ -205,7 +253,16 @@ class Encoder:
                 remark(f"a pool, column {name!r}: {text}")
             features[:, at : at + width] = np.where(np.isnan(block), 0.0, block)
             at += width
+        self._multiply(features)
         return features
+
+
+def _scales(block: NDArray[np.float64]) -> tuple[list[float], list[float]]:
+    """Returns means and deviations of features (n, width); a constant feature has deviation 1."""
+    low = np.nanmin(block, axis=0)
+    constant = low == np.nanmax(block, axis=0)
+    means = np.where(constant, low, np.nanmean(block, axis=0))
+    return means.tolist(), np.where(constant, 1.0, np.nanstd(block, axis=0)).tolist()
 
 
 def _places(source: Source, column: Column) -> NDArray[np.int64]:

@@ -69,6 +69,7 @@ class Request:
     thin: bool
     sample_seed: int
     missing: Missing
+    products: Any
     separator: str
     decimal: str
     missing_values: tuple[str, ...] | None
@@ -137,7 +138,8 @@ def load_population(request: Request) -> Population:
     group = request.group if left else None
     features = {**columns, **({group: list(kept)} if group else {})}
     fill, groups = request.missing is Missing.mean, request.groups if group else ()
-    encoder = Encoder.fitted(features, first, group, fill=fill, bias=request.bias, groups=groups)
+    options: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
+    encoder = Encoder.fitted(features, first, group, request.products, **options)
     members = _members(encoder(second), rewards, *of_second, count=len(kept))
     return Population(members, kept, encoder, columns)
 

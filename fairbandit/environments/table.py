@@ -77,6 +77,9 @@ class Table(Environment):
         missing: the treatment of missing cells: `error`; `drop` leaves out a row that lacks its
             group, its reward or a feature; `mean` sets the features of a missing cell to their
             means in D1.
+        products: the pairs of columns whose products are further features, such as `[[age, hours],
+            [job, hours]]`, or `all`, with the squares of numbers; null for none. The true rewards
+            are linear in all features.
         separator: the separator of the cells of a CSV file; `tab` for a tab.
         decimal: the decimal mark of numbers in a CSV file, `.` or `,`.
         missing_values: the texts that are missing cells. null: in a CSV file the texts of
@@ -117,6 +120,7 @@ class Table(Environment):
         group_size: int | None = None,
         sample_seed: int = 0,
         missing: Missing = Missing.error,
+        products: Any = None,
         separator: str = ",",
         decimal: str = ".",
         missing_values: list[str] | None = None,
@@ -126,7 +130,7 @@ class Table(Environment):
         self.bias, self.pool, self.candidates = bias, pool, candidates
         self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
         self.min_group_size, self.group_size = min_group_size, group_size
-        self.group_feature, self.missing = group_feature, missing
+        self.group_feature, self.missing, self.products = group_feature, missing, products
         self.separator, self.decimal, self.missing_values = separator, decimal, missing_values
         gaps = None if missing_values is None else tuple(texts_of("missing_values", missing_values))
         lows = {"candidates": 1, "noise": 0, "sample_seed": 0, "min_group_size": 1, "group_size": 1}
@@ -147,6 +151,8 @@ class Table(Environment):
         given |= {"groups": groups, "group": JOINED.join(groups), "thin": own_places}
         given |= {"columns": chosen_columns(columns), "missing_values": gaps}
         given |= {"scaler_path": other, "exclude": tuple(texts_of("exclude", exclude))}
+        if isinstance(products, (list, tuple)):  # a request is hashed
+            given["products"] = tuple(tuple(p) if isinstance(p, list) else p for p in products)
         given |= {"fingerprint": Table.fingerprint(vars(self))}
         population = load_population(Request(**given))
         self.resolved_columns, self.encoder = population.columns, population.encoder

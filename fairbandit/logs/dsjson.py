@@ -7,7 +7,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,21 @@ import numpy as np
 from fairbandit.environments.reading import listed, remark, texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.files import open_regular
+from fairbandit.labels import JOINED
 from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Log
 from fairbandit.logs.tables import Pool, log_of_pools, number
 
 
 def read_dsjson(
-    paths: Sequence[Path], name: str, *, group: str, bad_lines: str, like: Log | None, **chosen: Any
+    paths: Sequence[Path],
+    name: str,
+    *,
+    group: str,
+    bad_lines: str,
+    like: Log | None,
+    products: Any,
+    **chosen: Any,
 ) -> Log:
     """Returns the log of files with a decision a line: `_label_cost, _labelIndex, a, p, c`.
 
@@ -30,19 +38,25 @@ def read_dsjson(
     names of nested features. An action also has the shared features. The reward is −`_label_cost`.
     The feature of an action that names its group, such as `group` or `user.region`, is a text, a
     number, or a namespace with one feature, whose name is the group. See `read_log` for the
-    arguments, and `_reason` for the lines that are left out.
+    arguments, and `_reason` for the lines that are left out. A log that is `like` another one has
+    its products.
     """
     import pandas as pd
 
     if bad_lines not in ("error", "skip"):
         raise FairbanditError(f"bad_lines: expected error or skip, got {bad_lines!r}")
+    if products not in (None, "shared"):
+        raise FairbanditError(f"products: expected 'shared' of DSJSON, got {products!r}")
+    multiplies = products == "shared"
+    if like is not None:
+        multiplies = any(JOINED in feature for feature in like.features)
     pools, lines = list[Pool](), Counter[str]()
     for path, count, line in _lines(paths):
         try:
             with of_line(f"{path}, line {count}: not a decision of DSJSON (see bad_lines)"):
                 record = json.loads(line)
                 if not (reason := _reason(record)):
-                    pools.append(_pool(record, str(path), count, str(group)))
+                    pools.append(_pool(record, str(path), count, str(group), multiplies))
         except FairbanditError:
             if bad_lines == "error":
                 raise
@@ -109,8 +123,11 @@ def _chosen(log: str, names: list[str], *, features: Any, exclude: Any) -> list[
     return [key for key in kept if key not in excluded]
 
 
-def _pool(record: Any, file: str, line: int, group: str) -> Pool:
-    """Returns the decision of a line, with the features of each action as a mapping."""
+def _pool(record: Any, file: str, line: int, group: str, products: bool) -> Pool:
+    """Returns the decision of a line, with the features of each action as a mapping.
+
+    With `products`, an action also has the product of each shared feature and each of its own.
+    """
     actions, pick = record["c"]["_multi"], record["_labelIndex"]
     chances = dict(zip(record["a"], record["p"], strict=True))
     label = number(record["_label_probability"], "_label_probability")
@@ -128,7 +145,9 @@ def _pool(record: Any, file: str, line: int, group: str) -> Pool:
         named = key == group or isinstance(leaves[key], str)
         labels.append(str(leaves[key]) if named else key.removeprefix(f"{group}."))
         others = (leaf for leaf in leaves.items() if leaf[0].partition(".")[0] != group)
-        contexts.append(shared | _encoded(others))
+        own = _encoded(others)
+        pairs = product(shared.items(), own.items()) if products else ()
+        contexts.append(shared | own | {f"{a}{JOINED}{b}": x * y for (a, x), (b, y) in pairs})
     propensities = [chances[place] for place in range(1, len(actions) + 1)]
     name = str(record.get("EventId", ""))
     pool = Pool(file, line, name, labels, [pick], propensities, contexts)

@@ -60,6 +60,7 @@ def read_log(
     missing_values: Sequence[str] | None = None,
     time: str | None = None,
     bad_lines: str = "error",
+    products: Any = None,
 ) -> Log:
     """Reads logged decisions; a notice counts the lines and files that are left out.
 
@@ -91,6 +92,8 @@ def read_log(
         time: the column by which the decisions of a table are sorted: numbers, or times in ISO
             8601, one a decision. It is not a feature.
         bad_lines: `skip` leaves out lines that hold no decision of DSJSON; `error` refuses them.
+        products: pairs of columns of a table whose products are features too, or `all`; for DSJSON,
+            `shared` multiplies each shared feature by each feature of an action.
 
     Returns:
         The log, in the order of `time`, or in the natural order of the files' names (day-2 before
@@ -125,7 +128,7 @@ def _read(given: Mapping[str, Any]) -> Log:
         if kind == "agent":
             return read_own(paths, str(source), **_taken("an agent", given))
         if kind == "dsjson":
-            keys = "group", "features", "exclude", "like", "bad_lines"
+            keys = "group", "features", "exclude", "like", "bad_lines", "products"
             return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
         separator = given["separator"]
         tables = [read_table(path, (), True, separator, missing_values=missing) for path in paths]
@@ -153,7 +156,8 @@ def _read(given: Mapping[str, Any]) -> Log:
     if encoder is None:
         excluded = texts_of("exclude", given["exclude"])
         taken += [*flags, *outcomes(source, columns.picked, [*taken, *flags, *excluded])]
-        encoder = encoder_of(source, taken, groups, given["features"], excluded)
+        chosen = given["features"], excluded, given["products"]
+        encoder = encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
     return log.replaced(**dict.fromkeys(flags, True))
 
@@ -180,7 +184,7 @@ def read_pieces(
     """
     kind, paths = _files(Path(path))
     if like is not None:  # which takes the place of the other choices
-        options |= {"features": None, "exclude": None}
+        options |= {"features": None, "exclude": None, "products": None}
     if kind != "table":
         yield read_log(path, like=like, **options)
         return
@@ -190,7 +194,7 @@ def read_pieces(
         for piece in _pieces(file, rows, **options):
             log = read_log(piece, like=like, **options)
             like = log[:0] if like is None else like
-            options |= {"features": None, "exclude": None}
+            options |= {"features": None, "exclude": None, "products": None}
             yield log
 
 

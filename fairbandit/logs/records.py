@@ -14,7 +14,13 @@ SCHEMA = 1
 _Texts = NotRequired[list[str]]
 _Columns = list[list[str | bool | list[str | float]]]  # see `environments.encoder.Column`
 _Encoder: Any = mapping(
-    columns=_Columns, bias=bool, fill=bool, decimal=str, groups=_Texts, missing=_Texts
+    columns=_Columns,
+    bias=bool,
+    fill=bool,
+    decimal=str,
+    groups=_Texts,
+    missing=_Texts,
+    products=NotRequired[list[tuple[str, str, list[float], list[float]]]],
 )
 
 Options: Any = mapping(

@@ -41,7 +41,12 @@ class Columns(NamedTuple):
 
 
 def encoder_of(
-    source: Source, taken: Sequence[str], groups: Sequence[str], features: Any, exclude: list[str]
+    source: Source,
+    taken: Sequence[str],
+    groups: Sequence[str],
+    features: Any,
+    exclude: list[str],
+    products: Any,
 ) -> Encoder:
     """Returns the encoder of a table's groups and of its features, which have no other role."""
     chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
@@ -58,7 +63,7 @@ def encoder_of(
         raise FairbanditError(f"{source.name}: {listed(wrong)} cannot be features")
     columns = {name: specs[name] for name in names or specs if name in specs}
     of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), (), exclude)
-    return Encoder.fitted({**columns, **of_groups}, source, bias=True)
+    return Encoder.fitted({**columns, **of_groups}, source, products=products, bias=True)
 
 
 def outcomes(source: Source, picked: str, taken: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairbandit import Policy, build
 from tests.benchmarks.players import Ours, Player
-from tests.studies.comparison.players import Bayesian, Coba, VowpalCosts
+from tests.studies.comparison.players import Bayesian, Coba, OursWithProducts, VowpalCosts
 
 Settings = Mapping[str, float]
 
@@ -50,7 +50,7 @@ SCALE = Range(1.0, 0.1, 10.0)
 
 @dataclass(frozen=True)
 class Learner:
-    """A learner and its settings; `products` says that an option of its own can make them.
+    """A learner and its settings; `products` says that its package can make them.
 
     A policy of ours has a config for some settings, so that an `Engine` can play it too.
     """
@@ -73,12 +73,16 @@ def _ours(
     name: str, fixed: Mapping[str, Any] | None = None, by: str = "standard", **space: Range
 ) -> Learner:
     def config(settings: Settings) -> dict[str, Any]:
-        return {"name": name} | ({"estimator": {**fixed, **settings}} if fixed else {})
+        own = {key: value for key, value in settings.items() if key != PRODUCTS}
+        return {"name": name} | ({"estimator": {**fixed, **own}} if fixed else {})
 
     def make(shape: Shape, settings: Settings) -> Player:
-        return Ours(config(settings), shape.features, shape.groups, shape.seed)
+        made = config(settings)
+        if settings.get(PRODUCTS):
+            return OursWithProducts(made, shape.features, shape.groups, shape.seed)
+        return Ours(made, shape.features, shape.groups, shape.seed)
 
-    return Learner("fairbandit", make, space, config=config, by=by)
+    return Learner("fairbandit", make, space, bool(fixed), config, by)
 
 
 def _vowpal(exploration: str, bounded: bool = False, **space: Range) -> Learner:

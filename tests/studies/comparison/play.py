@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import torch
 
-from fairbandit.environments import Environment
+from fairbandit.environments import Environment, with_products
 from fairbandit.environments.base import Pools
 from fairbandit.streams import Streams
 from tests import support
@@ -60,6 +61,23 @@ def _environment(config: tuple[tuple[str, Any], ...]) -> Environment:
     return built(dict(config))
 
 
+class Widened(Environment):
+    """An environment whose contexts have all products of two features too."""
+
+    def __init__(self, base: Environment) -> None:
+        self.base, self.places, self.group_names = base, base.places, base.group_names
+        self.features = with_products(np.zeros((1, base.features)))[0].shape[1]
+        self.truth = None  # that of the base reads its own features
+
+    def bind(self, streams: Streams) -> None:
+        super().bind(streams)
+        self.base.bind(streams)
+
+    def _pools(self, first: int, count: int) -> Pools:
+        pools = self.base.pools(first, count)
+        return replace(pools, contexts=torch.from_numpy(with_products(pools.contexts)[0]))
+
+
 def drawn(environment: Environment, rounds: int, seed: int) -> Pools:
     """The pools of a seed, with one noisy reward for each candidate."""
     environment.bind(Streams(seed, [0]))
@@ -96,7 +114,8 @@ def picks(
     if learner.config is None:
         return play(learner.make(shape(environment, rewards, seed), settings), pools)[0]
     rounds = pools.groups.shape[1]
-    return support.actions(learner.policy(settings), environment, rounds, seed=seed)[0].numpy()
+    world = Widened(environment) if settings.get(PRODUCTS) else environment
+    return support.actions(learner.policy(settings), world, rounds, seed=seed)[0].numpy()
 
 
 def regrets(pools: Pools, picks: Array) -> dict[str, Array]:

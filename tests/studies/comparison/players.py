@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tests.benchmarks.players import Array, Vowpal, library
+from fairbandit.environments import with_products
+from tests.benchmarks.players import Array, Ours, Vowpal, library
 
 EXTRA = "compare"
+
+
+class OursWithProducts(Ours):
+    """An agent whose contexts are widened by all products of two features."""
+
+    def __init__(self, config: Any, features: int, groups: int, seed: int) -> None:
+        widened, _ = with_products(np.zeros((1, features)))
+        super().__init__(config, widened.shape[1], groups, seed)
+
+    def act(self, contexts: Array, groups: Array) -> int:
+        return super().act(with_products(contexts)[0], groups)
 
 
 class VowpalCosts(Vowpal):

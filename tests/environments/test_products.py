@@ -1,0 +1,133 @@
+"""Products of features: in encoders, tables, arrays, agents' files, and DSJSON."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairbandit import Agent, Encoder, FairbanditError
+from fairbandit.environments import Table, with_products
+from fairbandit.logs import read_log
+
+DRAW = np.random.default_rng(0)
+
+TABLE: dict[str, Any] = {
+    "sex": [*"fm"] * 40,
+    "job": [*"abca"] * 20,
+    "age": DRAW.integers(20, 60, 80).tolist(),
+    "hours": DRAW.normal(30, 9, 80).round(3).tolist(),
+    "pay": DRAW.normal(size=80).tolist(),
+}
+
+GIVEN = {"group": "sex", "reward": "pay"}
+
+
+def plain(encoder: Encoder, rows: Any, one: str, other: str) -> list[Any]:
+    """The standardised products of two columns' features, from the encoder's own features."""
+    features = dict(zip(encoder.names, encoder(rows).T, strict=True))
+    names = [[n for n in encoder.names if n.split("=")[0] == column] for column in (one, other)]
+    found = []
+    for a in names[0]:
+        for b in names[1]:
+            values = features[a] * features[b]
+            found.append((values - values.mean()) / values.std())
+    return found
+
+
+def test_products_are_standardised_products_of_features():
+    encoder = Encoder.from_table(TABLE, products=[["age", "hours"], ["job", "hours"]], **GIVEN)
+    own = Encoder.from_table(TABLE, **GIVEN)
+    d = len(own.names) - 1
+    assert encoder.names[:d] == own.names[:d]
+    assert encoder.names[d:] == (
+        *("age × hours", "job=a × hours", "job=b × hours", "job=c × hours", "bias"),
+    )
+    x = encoder(TABLE)
+    np.testing.assert_array_equal(x[:, :d], own(TABLE)[:, :d])
+    right = plain(own, TABLE, "age", "hours") + plain(own, TABLE, "job", "hours")
+    np.testing.assert_allclose(x[:, d:-1].T, right, atol=1e-9)
+    assert encoder.sources[d:] == ("age × hours", *["job × hours"] * 3, "bias")
+    again = Encoder(**json.loads(json.dumps(encoder.state())))
+    assert again == encoder != own
+    np.testing.assert_array_equal(again(TABLE), x)
+
+
+def test_all_has_squares_of_numbers_and_none_of_categories():
+    encoder = Encoder.from_table(TABLE, products="all", **GIVEN)
+    assert {"age × age", "age × hours", "age × job", "job × sex"} <= {
+        " × ".join(sorted(name.split(" × "))) for name in encoder.sources
+    }
+    assert not {"job × job", "sex × sex", "bias × bias"} & {*encoder.sources}
+    world = Table.from_data(TABLE, products="all", **GIVEN)
+    assert world.feature_names == encoder.names
+    assert world.features == len(encoder.names)
+    assert Table.from_data(TABLE, products=[["age", "age"]], **GIVEN).feature_names[-2:] == (
+        *("age × age", "bias"),
+    )
+
+
+@pytest.mark.parametrize(
+    "products", ["some", [["age"]], [["age", "size"]], [["job", "job"]], ["age"], 3, [[1, 2]]]
+)
+def test_what_is_no_pair_of_columns_is_refused(products):
+    with pytest.raises(FairbanditError, match="products: expected all, or pairs"):
+        Encoder.from_table(TABLE, products=products, **GIVEN)
+
+
+def test_a_saved_agent_keeps_products_and_explains_by_them(tmp_path):
+    encoder = Encoder.from_table(TABLE, products="all", **GIVEN)
+    agent = Agent.from_config("fair_greedy", features=encoder, groups=["f", "m"], seed=0)
+    rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
+    for low, high in pairwise(range(0, 80, 4)):
+        pool = rows[low:high]
+        decision = agent.act(pool, [row["sex"] for row in pool])
+        agent.update(pool[decision.candidate]["age"] * pool[decision.candidate]["hours"])
+    agent.save(tmp_path / "agent.pt")
+    pool, groups = rows[:4], [row["sex"] for row in rows[:4]]
+    found = Agent.load(tmp_path / "agent.pt").explain(pool, groups)
+    assert str(found) == str(agent.explain(pool, groups))
+    place = int(found.index.argmin())
+    assert "age × hours" in set(found.reasons(place).feature)
+    for row in found.needed(place).features.dropna().itertuples():
+        changed = [dict(other) for other in pool]
+        changed[place][row.feature] = row.needed
+        assert agent.explain(changed, groups).probabilities[place] == 1
+
+
+def test_arrays_get_products_of_their_columns():
+    x = DRAW.normal(size=(2, 3, 2))
+    widened, names = with_products(x)
+    assert names == ("x0", "x1", "x0 × x0", "x0 × x1", "x1 × x1")
+    right = [x[..., 0], x[..., 1], x[..., 0] ** 2, x[..., 0] * x[..., 1], x[..., 1] ** 2]
+    np.testing.assert_array_equal(widened, np.stack(right, -1))
+    with pytest.raises(FairbanditError, match="names: expected 2 different names"):
+        with_products(x, ["a", "a"])
+
+
+def test_dsjson_multiplies_shared_features_by_those_of_actions(tmp_path):
+    line = {
+        "_label_cost": -1.0,
+        "_label_probability": 0.5,
+        "_label_Action": 1,
+        "_labelIndex": 0,
+        "EventId": "1",
+        "a": [1, 2],
+        "p": [0.5, 0.5],
+        "c": {
+            "user": {"age": 3.0, "kind": "new"},
+            "_multi": [{"g": "x", "price": 2.0}, {"g": "y", "price": 5.0, "hot": "yes"}],
+        },
+    }
+    (tmp_path / "log.dsjson").write_text(json.dumps(line) + "\n")
+    log = read_log(tmp_path / "log.dsjson", group="g", products="shared")
+    assert log.contexts is not None
+    first, second = (dict(zip(log.features, x, strict=True)) for x in log.contexts[0])
+    assert (first["user.age × price"], second["user.age × price"]) == (6.0, 15.0)
+    assert (first["user.kind=new × price"], first["user.age × hot=yes"]) == (2.0, 0.0)
+    assert second["user.kind=new × hot=yes"] == 1.0
+    again = read_log(tmp_path / "log.dsjson", group="g", like=log)
+    np.testing.assert_array_equal(again.contexts, log.contexts)
+    with pytest.raises(FairbanditError, match="products: expected 'shared'"):
+        read_log(tmp_path / "log.dsjson", group="g", products=[["age", "price"]])
