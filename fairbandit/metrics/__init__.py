@@ -10,12 +10,14 @@ from fairbandit.metrics.groups import (
 )
 from fairbandit.metrics.judge import REGRETS, FairRegret, Judge, Played, StandardRegret
 from fairbandit.metrics.merit import ExposureRegret, Merit, PreferenceViolations
+from fairbandit.metrics.orders import DiscountedExposure, NormalizedDivergence
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
 from fairbandit.metrics.rolling import RollingRegret
 
 __all__ = [
     "REDUCTIONS",
     "REGRETS",
+    "DiscountedExposure",
     "ExposureRegret",
     "FairRegret",
     "GroupMetric",
@@ -24,6 +26,7 @@ __all__ = [
     "Judged",
     "Merit",
     "Metric",
+    "NormalizedDivergence",
     "ParityGap",
     "Played",
     "PreferenceViolations",

@@ -36,11 +36,15 @@ class GroupMetric(Metric):
         groups = judged.pools.groups
         codes = torch.arange(self.problem.groups, device=groups.device)
         member = (groups[..., None] == codes).to(torch.float64)
-        picked, received = judged.total(member), member.sum(2)
+        picked, received = self._picked(judged, member), member.sum(2)
         gained = judged.total(member * judged.pools.expected[..., None])
         sums = self._sums + torch.stack([picked, received, gained], 1).cumsum(2)
         self._sums = sums[:, :, -1:].clone()
         return self._judge(*sums.unbind(1))
+
+    def _picked(self, judged: Judged, member: Tensor) -> Tensor:
+        """Returns the picks of each group in N rounds, (B, N, G), of members (B, N, K, G)."""
+        return judged.total(member)
 
     @abstractmethod
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
@@ -75,7 +79,7 @@ class ParityGap(GroupMetric):
     reference = "Dwork, Hardt, Pitassi, Reingold, Zemel, Fairness through Awareness, ITCS 2012"
 
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
-        return _range(picked / received, received > 0)
+        return spread_of(picked / received, received > 0)
 
 
 @register("metric", "group_reward_gap")
@@ -89,7 +93,7 @@ class GroupRewardGap(GroupMetric):
     needs_truth = True
 
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
-        return _range(gained / picked, picked > 0)
+        return spread_of(gained / picked, picked > 0)
 
 
 @register("metric", "pull_shortfall")
@@ -189,7 +193,7 @@ class Welfare(GroupMetric):
         self._least = state["least"]
 
 
-def _range(values: Tensor, there: Tensor) -> Tensor:
+def spread_of(values: Tensor, there: Tensor) -> Tensor:
     """Returns the greatest minus the least value where `there`, (B, N, G) to (B, N)."""
     most, least = values.where(there, -torch.inf).amax(2), values.where(there, torch.inf).amin(2)
     return (most - least).where(there.any(2), 0)

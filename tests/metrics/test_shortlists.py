@@ -24,6 +24,8 @@ METRICS: dict[str, Any] = {
     "reward_gap": "group_reward_gap",
     "shortfall": {"name": "pull_shortfall", "shares": 0.3},
     "welfare": {"name": "welfare", "p": 1.0},
+    "exposed": "discounted_exposure",
+    "ndkl": "ndkl",
 }
 
 
@@ -44,6 +46,7 @@ def test_every_metric_against_a_loop(policy: str) -> None:
     pools = world.pools(1, T)
     for b in range(2):
         picked, received, gained, worst = np.zeros(G), np.zeros(G), np.zeros(G), -np.inf
+        exposed = np.zeros(G)
         for n in range(T):
             found = {name: float(played.metrics[name][b, n]) for name in played.metrics}
             groups, ranks, values = (
@@ -69,6 +72,16 @@ def test_every_metric_against_a_loop(policy: str) -> None:
             expected["gap"] = np.ptp(picked[some] / received[some])
             expected["reward_gap"] = np.ptp(gained[had] / picked[had])
             worst = max(worst, (0.3 * picked.sum() - picked).max())
+            pool, above, weights = np.bincount(groups[here], minlength=G) / len(here), 0.0, 0.0
+            for place, pick in enumerate(picks, 1):
+                weight = 1 / np.log2(1 + place)
+                exposed[groups[pick]] += weight
+                first = np.bincount(groups[picks[:place]], minlength=G) / place
+                own = first > 0
+                above += weight * float(np.sum(first[own] * np.log(first[own] / pool[own])))
+                weights += weight
+            expected["ndkl"] = above / weights
+            expected["exposed"] = np.ptp(exposed[some] / received[some])
             expected["welfare"] = (gained / np.maximum(picked, 1))[some].mean()
             for name, value in expected.items():
                 assert found[name] == pytest.approx(value, abs=1e-9), name

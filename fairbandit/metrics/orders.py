@@ -1,0 +1,72 @@
+"""Metrics of the order within shortlists, in which early places are seen more."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairbandit.metrics.base import Judged, Metric
+from fairbandit.metrics.groups import GroupMetric, spread_of
+from fairbandit.registry import register
+
+
+def discounts(picks: int, like: Tensor) -> Tensor:
+    """Returns the exposure of each place of a shortlist, 1/log₂(1 + j) for j = 1 … m, (m,)."""
+    places = torch.arange(2, picks + 2, dtype=torch.float64, device=like.device)
+    return 1 / places.log2()
+
+
+def members_of_picks(judged: Judged, groups: int) -> Tensor:
+    """Returns the picks of each place by group, in order of preference, (B, N, m, G) of 0 and 1."""
+    picked = judged.gather_picks(judged.pools.groups)
+    picked = picked if picked.ndim == 3 else picked[..., None]
+    codes = torch.arange(groups, device=picked.device)
+    return (picked[..., None] == codes).to(torch.float64)
+
+
+@register("metric", "discounted_exposure")
+class DiscountedExposure(GroupMetric):
+    """The greatest minus the least mean exposure of the groups' candidates.
+
+    max_g E_g/C_g − min_g E_g/C_g, where E_g sums 1/log₂(1 + j) over the picks of group g in rounds
+    1 … t, of which j is the place in the shortlist, and C_g counts its candidates; groups without
+    candidates so far are left out. For one pick it is the `parity_gap`.
+    """
+
+    reference = "Singh, Joachims, Fairness of Exposure in Rankings, KDD 2018, sec. 4.1"
+
+    def _picked(self, judged: Judged, member: Tensor) -> Tensor:
+        shown = members_of_picks(judged, member.shape[3])
+        return (shown * discounts(shown.shape[2], shown)[:, None]).sum(2)
+
+    def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
+        return spread_of(picked / received, received > 0)
+
+
+@register("metric", "ndkl")
+class NormalizedDivergence(Metric):
+    """How far the groups' shares in the first places of a shortlist are from those in the pool.
+
+    (1/Z) Σ_i D(p_i ‖ q)/log₂(1 + i), where p_i are the shares of the groups among the first i of m
+    picks, q those among the candidates of the pool, D(p ‖ q) = Σ_g p_g ln(p_g/q_g), and
+    Z = Σ_i 1/log₂(1 + i). It is 0 if all first places are shared like the pool. Even a fair order
+    has a positive value, since few places cannot be shared exactly; compare it with `uniform`.
+    """
+
+    reference = (
+        "Geyik, Ambler, Kenthapadi, Fairness-Aware Ranking in Search & Recommendation Systems, "
+        "KDD 2019, def. 2.4"
+    )
+    reduce = "mean"
+
+    def _values(self, judged: Judged) -> Tensor:
+        shown = members_of_picks(judged, self.problem.groups)
+        filled = shown.sum(3)
+        first = shown.cumsum(2) / filled.cumsum(2).clamp(min=1)[..., None]
+        codes = torch.arange(self.problem.groups, device=shown.device)
+        pool = (judged.pools.groups[..., None] == codes).to(torch.float64).sum(2)
+        pool = pool / pool.sum(2, keepdim=True)
+        ratio = first / pool.clamp(min=1e-300)[:, :, None]  # groups that the pool lacks have 0/q
+        divergence = torch.special.xlogy(first, ratio).sum(3)
+        weights = discounts(shown.shape[2], shown) * filled
+        return (weights * divergence).sum(2) / weights.sum(2)
