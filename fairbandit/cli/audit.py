@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from fairbandit.audit import audit as audited
+from fairbandit.audit.planning import plan
 from fairbandit.audit.report import report, report_log
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.run.folder import finished_below
-from fairbandit.run.table import console, named
+from fairbandit.run.table import console, make_table, named
 
 _HELP = """\
 Reports and tests the selection rates of groups. The tests are valid at any sample size, and
@@ -30,12 +32,15 @@ is level."""
 _EXAMPLES = """\
 examples:
   fairbandit audit hiring.csv group=[sex,race] score=grade epsilon=0.05 --out report
-  fairbandit audit outputs/one outputs/other level=0.01"""
+  fairbandit audit outputs/one outputs/other level=0.01
+  fairbandit audit --plan epsilon=0.05"""
 
 
 def audit(words: Sequence[str]) -> None:
     """Prints an audit of a log or of runs, and writes its files."""
     parser = tool_parser("audit", _HELP, _EXAMPLES)
+    about = "how many decisions are needed to see a gap: epsilon=… [share= level= seed=]"
+    parser.add_argument("--plan", action="store_true", help=about)
     parser.add_argument("words", nargs="+", metavar="PATH|KEY=VALUE", help="a log, or run folders")
     out = "where the files go (default: the first folder of runs, or audit)"
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=out)
@@ -43,6 +48,9 @@ def audit(words: Sequence[str]) -> None:
     settings = [word for word in given.words if "=" in word and not Path(word).exists()]
     paths = [Path(word) for word in given.words if word not in settings]
     options = read_parameters(settings, "audit")
+    if given.plan:
+        _plan(paths, options)
+        return
     if paths and all(path.is_dir() and any(finished_below(path)) for path in paths):
         if unknown := ", ".join(options.keys() - {"level"}):
             raise FairbanditError(f"unknown key {unknown}; for runs, the only key is level")
@@ -61,3 +69,16 @@ def audit(words: Sequence[str]) -> None:
             screen.print(text, end="\n\n", width=min(screen.width, 100))
     for path in written:
         screen.print(named("written", short(path.absolute())), soft_wrap=True)
+
+
+def _plan(paths: Sequence[Path], options: dict[str, Any]) -> None:
+    """Prints how many decisions are needed to see a gap."""
+    valid = ["epsilon", *(key for key in plan.__kwdefaults__ or ())]
+    if paths or not {"epsilon"} <= options.keys() <= {*valid}:
+        raise FairbanditError(f"audit --plan takes {', '.join(valid)} alone, epsilon at least")
+    table = plan(**options)
+    rows = [
+        (f"{row.power:g}", f"{row.decisions:,}", f"{row.checked:.1%}") for row in table.itertuples()
+    ]
+    heads = ["power", "decisions", "seen in fresh simulated logs"]
+    console().print(make_table(heads, rows, right=heads))

@@ -52,8 +52,9 @@ Searches for the values of some keys that optimise a metric. Optuna chooses the 
 trial from earlier trials. Repeating the command continues the study up to its number of trials.
 
 words:
-  search={KEY: SPACE, ...}   the keys that vary. SPACE is a list of choices or {low: 0.1, high: 10},
-                             optionally with log: true or step: 0.1; integers give integers
+  search={KEY: SPACE, ...}   the keys that vary. SPACE is a list of choices, which may be lists, or
+                             {low: 0.1, high: 10}, optionally with log: true or step: 0.1;
+                             integers give integers
   objective=METRIC           a metric that the run records, or a list of them [fair_regret]
   trials=N                   the total number of trials [50]
   prune=false                plays every trial to its end, even if it is worse than the median
@@ -152,9 +153,23 @@ def _search(given: Any) -> dict[str, Any]:
 
 def _distribution(space: Any) -> Any:
     if isinstance(space, list):
-        return CategoricalDistribution(space)
+        return CategoricalDistribution([_stored(choice) for choice in space])
     whole = all(type(value) is int for key, value in space.items() if key != "log")
     return (IntDistribution if whole else FloatDistribution)(**space)
+
+
+def _stored(choice: Any) -> Any:
+    """Returns a choice as Optuna stores it, which takes no lists or mappings: as JSON."""
+    return json.dumps(choice) if isinstance(choice, (list, dict)) else choice
+
+
+def _meant(values: Mapping[str, Any], spaces: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of a trial, with the choices that stand for stored texts."""
+    meant = dict(values)
+    for key, value in values.items():
+        if isinstance(value, str):
+            meant[key] = next((one for one in spaces[key] if _stored(one) == value), value)
+    return meant
 
 
 def _objectives(given: Any, recorded: Mapping[str, Any]) -> dict[str, bool]:
@@ -219,7 +234,7 @@ class _Study:
         An error before the first complete trial is raised, since every trial may have it.
         """
         trial = self._ask()
-        words = _overrides(trial.params)
+        words = _overrides(_meant(trial.params, self.asked["search"]))
         folder = within(within(self.folder, "trials"), folder_name(words))
         watch = partial(self._watch, trial) if len(self.objectives) == 1 else None
         try:
@@ -281,7 +296,14 @@ class _Study:
         words = [word for word in self.words if not word.startswith("seed=")]
         seed = f"seed={self.asked['config']['seed'] + 1}"
         for trial in best:
-            again = shlex.join(["fairbandit", *words, *_overrides(trial.params), seed])
+            again = shlex.join(
+                [
+                    "fairbandit",
+                    *words,
+                    *_overrides(_meant(trial.params, self.asked["search"])),
+                    seed,
+                ]
+            )
             line = named(f"trial {trial.number} with fresh replicas", again)
             console().print(line, soft_wrap=True)
 

@@ -52,6 +52,18 @@ def test_a_study_goes_on_where_it_ended_and_its_best_trial_plays_again(command, 
     assert summaries.read(tmp_path / "again")["metrics"]["fair_regret"]["mean"] == best.value
 
 
+def test_choices_may_be_lists(command, tmp_path):
+    """The regret of a small θ is less, since rewards differ less."""
+    space = "search={environment.theta: [[9.0, 5.0], [0.2, 0.1]]}"
+    words = [*PLAIN, "environment=synthetic", space, "objective=standard_regret", "trials=6"]
+    code, out, err = command(*words)
+    assert (code, err) == (0, "")
+    (again,) = re.findall(r"with fresh replicas  (fairbandit .*)", out)
+    assert "environment.theta=[0.2, 0.1]" in shlex.split(again)
+    assert command(*shlex.split(again)[1:], "hydra.run.dir=again")[0] == 0
+    assert summaries.read(tmp_path / "again")["config"]["environment"]["theta"] == [0.2, 0.1]
+
+
 def test_an_interrupted_trial_is_played_on(command, tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRBANDIT_CHECKPOINT_SECONDS", "0")
     words = [*WORDS, "rounds=600", "trials=3"]
