@@ -68,8 +68,7 @@ def remark(text: str) -> None:
 @contextmanager
 def noted() -> Iterator[list[str]]:
     """Yields a list that collects the remarks of the block."""
-    notes = list[str]()
-    token = _noted.set(notes)
+    token = _noted.set(notes := list[str]())
     try:
         yield notes
     finally:
@@ -126,14 +125,15 @@ class Source:
         """Raises an error that names the first invalid cell of a column, if any."""
         if not valid.all():
             at = int(valid.argmin())
-            cell = repr(str(self.frame[column].iloc[at]))
             row = self.frame.index[at]
             name, row = row if isinstance(row, tuple) else (self.name, row)
-            in_memory = self.unit == "row" and not name.lower().endswith(_FILES)
-            number = f"{row} (from 0)" if in_memory else f"{row + 1}"
+            got = (
+                "a missing cell" if self.gaps(column)[at] else repr(str(self.frame[column].iat[at]))
+            )
+            of_file = self.unit != "row" or name.lower().endswith(_FILES)
+            number = row + 1 if of_file else f"{row} (from 0)"
             raise FairbanditError(
-                f"{name}, column {column!r}, {self.unit} {number}: expected {expected}; "
-                f"got {'a missing cell' if self.gaps(column)[at] else cell}"
+                f"{name}, column {column!r}, {self.unit} {number}: expected {expected}; got {got}"
             )
 
     def gaps(self, column: str) -> NDArray[np.bool_]:
@@ -203,16 +203,15 @@ def read_table(
         asked = [name for name in names if every or name in columns]
         batches = read_batches(Path(path), asked, separator)
         source = Source(str(path), names, _frame(pa.concat_tables(batches)))
-    csv_file = source.name.lower().endswith(".csv")
-    source.need(columns, f"with separator={separator!r} " if csv_file else "")
+    is_csv = source.name.lower().endswith(".csv")
+    source.need(columns, f"with {separator=} " if is_csv else "")
     return _with_gaps(replace(source, decimal=decimal), missing_values)
 
 
 def read_header(path: Path, separator: str) -> list[str]:
     """Returns the names of a file's columns; an index of pandas has none."""
     if path.suffix.lower() not in _FILES or not path.exists():
-        compressed = "; unpack the compressed table" if path.suffix.lower() == ".gz" else ""
-        raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet{compressed}")
+        raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet, unpacked")
     mark = "\t" if separator == "tab" else separator
     if len(mark) != 1 or mark in '"\r\n':
         raise FairbanditError(f"separator must be one character, or tab; got {separator!r}")
@@ -341,10 +340,7 @@ def table_of(data: Any) -> pa.Table:
 
 
 def keep(data: Any) -> tuple[str, Source]:
-    """Returns a path by which `read_table` finds a table in memory while its `Source` lives.
-
-    The path has a hash of the table. See `Table.from_data` for `data`.
-    """
+    """Returns a path, a hash, by which `read_table` finds a table while its `Source` lives."""
     from pandas.util import hash_pandas_object
 
     table = table_of(data)
