@@ -2,13 +2,18 @@
 
 import gc
 import os
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # which NumPy reads when it is imported
 
 import pytest
 import torch
+from hypothesis import settings
 
 torch.set_num_threads(1)
+
+settings.register_profile("tests", deadline=None)  # no test depends on how busy a machine is
+settings.load_profile("tests")
 
 
 def pytest_collection_finish() -> None:
@@ -17,6 +22,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+SAVED = {Path(__file__).with_name(name) for name in ("figures", "results")}
+"""Folders whose tests read the same saved runs."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the long tests, so that no process is left alone with one at the end."""
+    """Keeps the tests that read the same saved runs in one process, which plays them once.
+
+    Begins with the long tests, so that no process is left alone with one at the end.
+    """
+    for item in items:
+        if item.path.parent in SAVED:
+            item.add_marker(pytest.mark.xdist_group("saved"))
     items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -1,5 +1,7 @@
 """Rewards that come late in simulation: the engine decides as an agent that is given them late."""
 
+from itertools import cycle, product
+
 import pytest
 import torch
 
@@ -41,15 +43,18 @@ def given_late(agent, pools, law: str, picks: int = 1) -> list[list[int]]:
     return found
 
 
-@pytest.mark.parametrize("law", ["fixed", "geometric"])
-@pytest.mark.parametrize("name", presets())
-def test_the_engine_decides_as_an_agent_given_rewards_late(name, law):
-    for world in (worlds.Coarse(), support.environment()):
-        made = engine(world, preset(name), delay=DELAY, delay_law=law)
-        theirs = picks_of(made)[0].tolist()
-        pools = worlds.pools_of(world, ROUNDS, SEED)
-        mine = given_late(worlds.agent_for(world, preset(name), SEED), pools, law)
-        assert [place for (place,) in mine] == theirs
+MET = cycle(product((worlds.Coarse, support.environment), ("fixed", "geometric")))
+
+
+@pytest.mark.parametrize(("name", "met"), [*zip(presets(), MET, strict=False)])
+def test_the_engine_decides_as_an_agent_given_rewards_late(name, met):
+    make, law = met
+    world = make()
+    made = engine(world, preset(name), delay=DELAY, delay_law=law)
+    theirs = picks_of(made)[0].tolist()
+    pools = worlds.pools_of(world, ROUNDS, SEED)
+    mine = given_late(worlds.agent_for(world, preset(name), SEED), pools, law)
+    assert [place for (place,) in mine] == theirs
 
 
 @pytest.mark.parametrize("name", ["fair_greedy", "minimum_pull"])

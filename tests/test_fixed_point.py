@@ -41,7 +41,7 @@ def test_none_at_once(name: str) -> None:
         play(made(), support.environment(), 3, **{name: 0})
 
 
-@pytest.mark.parametrize(("rounds", "late"), [(3, 0), (60, 0), (1000, 0), (1000, 2), (1000, 5)])
+@pytest.mark.parametrize(("rounds", "late"), [(3, 0), (60, 0), (1000, 0), (500, 5)])
 def test_every_guess_wrong(rounds: int, late: int) -> None:
     """Even then, few rounds are decided more than once, be rewards in time or late."""
     policy = late_by(late, estimator={"name": "ridge", "noise": 0.0})
@@ -53,18 +53,7 @@ def test_every_guess_wrong(rounds: int, late: int) -> None:
     assert one_by_one.decisions == rounds
 
 
-@pytest.mark.parametrize("name", support.PRESETS)
-def test_presets(name: str) -> None:
-    """In blocks and together, as round by round and alone."""
-    for world, rounds in ((Scattered(), 300), (support.environment(), 520)):
-        found, _ = play(support.policy(name), world, rounds, seed=3)
-        how = {"seed": 3, "at_once": 1}
-        assert torch.equal(found, play(support.policy(name), world, rounds, **how)[0])
-        alone, _ = play(support.policy(name), world, rounds, **how, replicas=[2])
-        assert torch.equal(found[2:], alone)
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(
     split=st.sampled_from(["full", "halves"]),
     estimator=st.sampled_from(
@@ -124,8 +113,10 @@ def late_by(rounds: int, **parts: Any) -> Policy:
     return support.replaced(made(**parts), split=Late(rounds))
 
 
-@pytest.mark.parametrize("late", [2, 3, 8, 20])
-@pytest.mark.parametrize("estimator", ["ridge", "optimistic_ridge"])
+@pytest.mark.parametrize(
+    ("late", "estimator"),
+    [(2, "optimistic_ridge"), (3, "ridge"), (8, "ridge"), (20, "optimistic_ridge")],
+)
 def test_rewards_that_come_late(late: int, estimator: str) -> None:
     """Rounds that need no guess are decided together, and where they are few, blocks are larger."""
     policy, rounds = late_by(late, estimator=estimator), 1000

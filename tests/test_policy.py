@@ -111,7 +111,7 @@ def test_a_part_that_differentiates() -> None:
     assert torch.equal(found, support.actions(policy, world, 80, 2, at_once=1))
 
 
-@pytest.mark.parametrize("name", ["fair_greedy", "oful", "minimum_pull", "rank_interval_chain"])
+@pytest.mark.parametrize("name", ["fair_greedy", "oful", "minimum_pull"])
 def test_nothing_waits_for_the_garbage_collector(name: str) -> None:
     """What a block leaves is freed at once: tensors in cycles fill the memory, and it is slow."""
     engine = Engine(

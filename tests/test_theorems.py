@@ -4,6 +4,8 @@ Each statistical test states the probability that a correct implementation fails
 choice of seed; the seeds are fixed, so a test either passes always or never.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -30,11 +32,14 @@ def parity_p(policy: Policy, rounds: int, replicas: int) -> NDArray[np.float64]:
     return np.asarray(chisquare(counts, axis=1).pvalue)
 
 
-@pytest.mark.parametrize("noise", [1e-8, 1.0])
-def test_fair_greedy_has_parity_in_every_round(noise: float) -> None:
+@pytest.mark.parametrize(
+    ("noise", "replicas"),
+    [(1.0, 4_000), *(pytest.param(noise, 20_000, marks=pytest.mark.all) for noise in (1e-8, 1.0))],
+)
+def test_fair_greedy_has_parity_in_every_round(noise: float, replicas: int) -> None:
     """Lemma DGP: P(a_t = a) = 1/K. A correct engine fails with probability 1e-3 (Bonferroni)."""
     policy = support.policy("fair_greedy", noise=noise)
-    assert parity_p(policy, 20, 20_000).min() > 1e-3 / 20
+    assert parity_p(policy, 20, replicas).min() > 1e-3 / 20
 
 
 def test_greedy_has_no_parity() -> None:
@@ -45,7 +50,7 @@ def test_greedy_has_no_parity() -> None:
 @pytest.mark.parametrize("name", ["greedy", "gmf"])
 def test_the_first_pick_has_parity(name: str) -> None:
     """Greedy's, as nothing was learned; GMF's, by proposition gmdm. Each fails once in 1e3."""
-    assert parity_p(support.policy(name), 1, 20_000).min() > 1e-3
+    assert parity_p(support.policy(name), 1, 6_000).min() > 1e-3
 
 
 class RareLoss(Environment):
@@ -94,39 +99,29 @@ def test_the_fair_optimum_pays_as_often_as_promised(rounds: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def paper() -> dict[str, tuple[Tensor, Tensor]]:
-    """Cumulative regrets (fair, standard) of the eight policies at the paper's size, (B, T)."""
+def paper() -> dict[str, Tensor]:
+    """Mean cumulative fair regret of four policies at the paper's size, (T,)."""
     curves = {}
-    for name in support.PRESETS:
-        engine = Engine(
-            support.policy(name), support.environment(), rounds=5000, seed=0, replicas=range(10)
-        )
-        played = list(engine.play())
-        curves[name] = (
-            torch.cat([piece.fair_regret for piece in played], 1).cumsum(1),
-            torch.cat([piece.standard_regret for piece in played], 1).cumsum(1),
-        )
+    for name in ("fair_greedy_oracle_rewards", "fair_greedy", "oful", "uniform"):
+        pieces = support.played(support.policy(name), support.environment(), 5000, 10)
+        curves[name] = torch.cat([piece.fair_regret for piece in pieces], 1).cumsum(1).mean(0)
     return curves
 
 
 @pytest.mark.xdist_group("paper")
-def test_order_of_the_simulation(paper: dict[str, tuple[Tensor, Tensor]]) -> None:
-    fair = {name: float(curve[:, -1].mean()) for name, (curve, _) in paper.items()}
-    standard = {name: float(curve[:, -1].mean()) for name, (_, curve) in paper.items()}
-    assert fair["gmf"] == 0
-    assert 0 <= fair["fair_greedy_oracle_rewards"] < fair["fair_greedy"] < fair["oful"]
-    assert fair["oful"] < fair["uniform"]
-    assert standard["optimal"] == 0
-    assert all(value > 0 for name, value in standard.items() if name != "optimal")
+def test_order_of_the_simulation(paper: dict[str, Tensor]) -> None:
+    """Each has at least a tenth more fair regret than the one before."""
+    ends = [float(curve[-1]) for curve in paper.values()]
+    assert all(1.1 * one < other for one, other in pairwise(ends)), ends
 
 
 @pytest.mark.xdist_group("paper")
 @pytest.mark.parametrize(("name", "low", "high"), [("fair_greedy", 0, 0.4), ("uniform", 0.9, 1.1)])
 def test_growth_of_fair_regret(
-    paper: dict[str, tuple[Tensor, Tensor]], name: str, low: float, high: float
+    paper: dict[str, Tensor], name: str, low: float, high: float
 ) -> None:
     """The exponent fitted to the mean over rounds 500 … 5000."""
-    mean = paper[name][0].mean(0).numpy()
+    mean = paper[name].numpy()
     t = np.arange(500, 5001)
     exponent = np.polyfit(np.log(t), np.log(mean[499:]), 1)[0]
     assert low < exponent < high

@@ -1,46 +1,15 @@
-"""An agent decides as the simulation does, and as Fair-Greedy is written where it cannot."""
+"""An agent decides as Fair-Greedy is written, also where a simulation cannot."""
 
 import numpy as np
 import pytest
 
 from fairbandit import Agent, FairbanditError
-from fairbandit.building import build_policy
-from fairbandit.conformance import Scattered
-from fairbandit.plugins import load_plugins
 from fairbandit.streams import CHUNK_ROUNDS
 from tests import support
 from tests.agent import worlds
 
-load_plugins()
 
-ROUNDS = 70
-
-
-CONFIGS = {
-    **support.PRESETS,
-    **support.NOTIONS,
-    **worlds.every_part("halves"),
-    **worlds.every_part("full"),
-}
-
-WORLDS = {
-    "simulation": support.environment(),
-    "ties": worlds.Coarse(),
-    "empty places": Scattered(rare_after=30),
-}
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("world", WORLDS)
-def test_every_policy_decides_as_in_the_simulation(name, world):
-    """Places that are empty in the simulation are not there online, and draw nothing there."""
-    config, met = CONFIGS[name], WORLDS[world]
-    theirs = support.actions(build_policy(config), met, ROUNDS, replicas=2, seed=4)[0].tolist()
-    pools = worlds.pools_of(met, ROUNDS, 4)
-    assert worlds.play(worlds.agent_for(met, config, 4), pools) == theirs
-
-
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("refresh", [None, 1.3, 3.0])
 def test_sizes_labels_newcomers_and_delays_as_written(seed, refresh):
     given = worlds.stories(seed, 90)

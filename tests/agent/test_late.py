@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairbandit import Agent, FairbanditError
 from tests.agent import worlds
 
-FEW = settings(max_examples=8, deadline=None)
+FEW = settings(max_examples=8)
 
 
 @settings(FEW, max_examples=25)

@@ -172,7 +172,7 @@ def test_interrupted_anywhere(log: Path) -> None:
                 one = ready(log.with_name(f"count{number}-{time}"))
                 counted.count = 0
                 broken_calls(one)[number]()
-        for trial in range(40):
+        for trial in range(12):
             path = log.with_name(f"{number}-{trial}.jsonl")
             agent = ready(path)
             before = sum(1 for _ in own_lines(path))
@@ -187,7 +187,7 @@ def test_interrupted_anywhere(log: Path) -> None:
             replay(path)
             del agent
             assert worlds.held(begun(path)) == held
-    assert whole > 5
+    assert whole > 1
 
 
 def test_a_full_disk_changes_nothing(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

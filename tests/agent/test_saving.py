@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [*((name, "a file") for name in CONFIGS), *zip(CONFIGS, cycle(["a pickle", "a copy"]))],
+)
 def test_every_agent_goes_on(name, way, tmp_path):
     """Late rewards of earlier rounds, labels of every kind, groups that appear afterwards."""
     pieces = worlds.spans(worlds.stories(9, 80, delay=12), 16, 32, 48, 64)

@@ -21,7 +21,7 @@ SIZES = [[1e4], [1.0, 1e6], [1e9], [1.0, 1e9], [1e50], [SMALLEST, 1e-50, 1.0, 1e
 SKLEARN = {"split": "full", "rank": "empirical_cdf", "refresh": 1.5}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     name=st.sampled_from(["greedy", "fair_greedy", "oful", "lin_ts", "minimum_pull"]),
     seed=st.integers(0, 2**32 - 1),
@@ -57,9 +57,7 @@ def test_no_size_stops_an_agent(
     assert not refused or max(sizes) > 1e6
 
 
-@pytest.mark.parametrize("late", [0, 4])
-@pytest.mark.parametrize("at", [0, 30])
-@pytest.mark.parametrize("size", [1e7, 1e9, 1e50])
+@pytest.mark.parametrize(("size", "at", "late"), [(1e7, 0, 4), (1e9, 30, 0), (1e50, 30, 4)])
 @pytest.mark.parametrize(
     "config",
     [

@@ -78,14 +78,17 @@ def agent_for(world: Environment, config: Any, seed: int, **options: Any) -> Age
     )
 
 
-def play(agent: Agent, pools: Pools, first: int = 1, last: int | None = None) -> list[int]:
-    """Decides some rounds of the pools without their empty places, each reward in time."""
+def play(agent: Agent, pools: Pools, picks: int = 1) -> list[list[int]]:
+    """Decides each pool without its empty places, all rewards in time; −1 stands for no pick."""
     picked = []
-    for t in range(first - 1, pools.groups.shape[1] if last is None else last):
-        here = (pools.groups[0, t] >= 0).nonzero()[:, 0]
-        decision = agent.act(pools.contexts[0, t, here], pools.groups[0, t, here])
-        picked.append(int(here[decision.candidate]))
-        agent.update(pools.rewards[0, t, picked[-1]], decision.ticket)
+    for x, groups, rewards in zip(
+        pools.contexts[0], pools.groups[0], pools.rewards[0], strict=True
+    ):
+        here = (groups >= 0).nonzero()[:, 0]
+        decision = agent.act(x[here], groups[here], picks=picks)
+        places = here[list(decision.picks)]
+        agent.update(rewards[places].tolist(), decision.ticket)
+        picked.append(places.tolist() + [-1] * (picks - len(places)))
     return picked
 
 

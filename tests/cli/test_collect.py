@@ -91,7 +91,7 @@ def test_one_row_a_run_and_one_column_a_differing_key(command, save):
 def test_values_of_every_type(values, expected):
     texts = [json.dumps(v) if isinstance(v, list) else v for v in values]
     rows: list[Any] = [
-        SimpleNamespace(settings={"x": text}, results=lambda: {"y": 1.0}) for text in texts
+        SimpleNamespace(settings={"x": text}, results=lambda groups: {"y": 1.0}) for text in texts
     ]
     assert tidy(rows).column("x").to_pylist() == expected
 

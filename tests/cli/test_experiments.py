@@ -5,10 +5,15 @@ import pytest
 from tests.docs.experiments import EXPERIMENTS, FIGURES, OF_PAGES, check
 
 ELSEWHERE = set[str]().union(*OF_PAGES.values())
-"""Those that tests/docs/test_pages.py runs."""
+"""Those that tests/docs/test_pages.py runs, by `make test-all`."""
+
+FEW = ["simulation", "census_ethnicity"]
 
 
-@pytest.mark.parametrize("name", sorted(EXPERIMENTS - ELSEWHERE))
+@pytest.mark.parametrize(
+    "name",
+    [*FEW, *(pytest.param(one, marks=pytest.mark.all) for one in EXPERIMENTS - {*FEW, *ELSEWHERE})],
+)
 def test_every_experiment_runs(command, tmp_path, name):
     words = ["environment.root=sample"] if name.startswith("census") else []
     code, out, err = command(

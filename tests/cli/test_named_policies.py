@@ -44,7 +44,7 @@ SHORT = ("rounds=12", "replicas=2", "hydra.sweep.dir=sweep")
 @pytest.mark.parametrize(
     "words",
     [
-        ("--config-dir", "conf", "+experiment=notions"),
+        pytest.param(("--config-dir", "conf", "+experiment=notions"), marks=pytest.mark.all),
         ("-m", "policy=uniform,smooth,oful", "hydra.searchpath=[file://conf]"),
     ],
 )

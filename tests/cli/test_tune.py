@@ -145,7 +145,7 @@ def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp
     [
         ([], "search must map keys to lists of choices"),
         (["search={policy.split: {low: 3, high: 2}}"], "`low <= high` must hold"),
-        (["search={policy.split: [[1], [2]]}"], "which is of type list"),
+        (["search={policy.split: [[1], [2]]}"], "policy.split: Cannot merge"),
         (["search={policy.estimator.nope: [1]}"], "policy.estimator has no key 'nope'"),
         ([SEARCH, "objective=nope"], "the run records standard_regret, fair_regret"),
         ([SEARCH, "trials=0"], "trials must be 1, 2, …, got 0"),

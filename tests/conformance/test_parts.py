@@ -2,11 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from fairbandit import conformance, registry
+from fairbandit.conformance import contract, purity
+from fairbandit.conformance.world import SETTINGS
 from fairbandit.plugins import load_plugins
 
 load_plugins()
@@ -38,7 +40,32 @@ CASES = [
     for check in conformance.checks(kind)
 ]
 
+SLOW = {"sklearn"}
+"""Parts that tests of their own play in blocks, alone and online."""
 
+NUMBERED = [
+    pytest.param(number, *case.values, id=case.id)
+    for number, case in enumerate(CASES)
+    if cast("dict[str, Any]", case.values[2])["name"] not in SLOW
+]
+
+
+@pytest.mark.parametrize(("number", "check", "kind", "spec"), NUMBERED)
+def test_part_in_one_setting(
+    number: int,
+    check: conformance.Check,
+    kind: str,
+    spec: conformance.Spec,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Splits and numbers of picks take turns."""
+    at = number % len(SETTINGS)
+    for module in (contract, purity):
+        monkeypatch.setattr(module, "SETTINGS", SETTINGS[at : at + 1])
+    check(kind, spec)
+
+
+@pytest.mark.all
 @pytest.mark.parametrize(("check", "kind", "spec"), CASES)
 def test_part(check: conformance.Check, kind: str, spec: conformance.Spec) -> None:
     check(kind, spec)

@@ -35,7 +35,7 @@ def refused() -> Iterator[None]:
             raise
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(seed=st.integers(0, 2**32 - 1), b=st.integers(1, 3), small=st.booleans())
 def test_four_ways_count_alike_in_random_windows(seed: int, b: int, small: bool) -> None:
     """Sorting is refused where windows with entries have none in common, and only there."""

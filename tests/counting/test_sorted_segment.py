@@ -11,7 +11,7 @@ from fairbandit.counting.sorted_segment import SortedSegment
 from tests.counting.test_against_dense import Weights, ways
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([0.0, 1e-9, 0.01, 1.0]),

@@ -174,8 +174,21 @@ def carried_out(page: Page, folder: Path, capsys) -> Iterator[tuple[Block, str]]
         yield block, printed
 
 
+LONG = {
+    *("data", "evaluation", "figures", "order", "paper"),
+    *("policies", "problems", "sweeps", "tuning"),
+}
+"""Pages of many runs, whose commands have tests of their own."""
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.place)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.place, marks=[pytest.mark.all] * (page.name in LONG))
+        for page in PAGES
+    ],
+)
 def test_every_block_in_order(page, folder, short_runs, capsys, monkeypatch):
     wandb = MagicMock()  # the real one is no dependency, and speaks to a server
     monkeypatch.setitem(sys.modules, "wandb", wandb)

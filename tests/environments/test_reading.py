@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit.environments import Table, reading
@@ -66,7 +66,6 @@ def test_numbers_of_every_spelling():
             of("1", cell).numbers("b")
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-1e100, 1e100), min_size=1))
 def test_every_float_is_read_as_python_writes_it(values):
     assert of(*map(repr, values)).numbers("b").tolist() == values

@@ -78,18 +78,6 @@ def test_without_forgetting_it_is_optimistic_ridge(split: str, exploration: floa
     assert torch.equal(*found)
 
 
-@pytest.mark.parametrize("refresh", [None, 1.3])
-@pytest.mark.parametrize("exploration", [0.0, 0.3])
-def test_blocks_and_rounds_decide_alike(exploration: float, refresh: float | None) -> None:
-    estimator = {"name": "forgetting_ridge", "discount": 0.95, "exploration": exploration}
-    parts = {"estimator": estimator, "split": "full", "rank": "recent_cdf"}
-    policy: Any = build({**parts, "refresh": refresh})
-    world = support.census("census_gender")
-    blocks = support.actions(policy, world, 200, 3, picks=2)
-    assert torch.equal(blocks, support.actions(policy, world, 200, 3, picks=2, at_once=1))
-    assert torch.equal(blocks[1:2], support.actions(policy, world, 200, [1], picks=2))
-
-
 def test_with_exploration_there_are_bounds_around_the_scores() -> None:
     estimator = {"name": "forgetting_ridge", "discount": 0.9, "exploration": 0.5}
     parts = {"split": "full", "rank": "identity"}

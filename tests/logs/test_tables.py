@@ -365,7 +365,7 @@ def test_errors_name_the_row(change, column, expected):
     frame = table(10)[1].reset_index(drop=True)
     row = change(frame)
     with pytest.raises(FairbanditError) as raised:
-        read_log(frame.astype({column: str}) if frame[column].dtype == object else frame)
+        read_log(frame.astype({column: "string"}) if frame[column].dtype == object else frame)
     assert f"column {column!r}, row " in str(raised.value)
     assert expected in str(raised.value)
     if "in each decision" not in str(raised.value):

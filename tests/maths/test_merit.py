@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit.maths.merit import MeritForm, MeritFunction
@@ -24,7 +24,6 @@ def relative(logarithms: torch.Tensor) -> torch.Tensor:
     return (logarithms - logarithms.max()).exp()
 
 
-@settings(deadline=None)
 @given(
     form=st.sampled_from(MeritForm),
     exponent=st.floats(0.1, 4),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit.errors import FairbanditError
@@ -76,7 +76,6 @@ def test_company_changes_no_digit(seed: int, terms: int) -> None:
         assert torch.equal(cdf(groups[part], values[part]), together[part])
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from([(), (3,), (2, 4, 3)]))
 def test_several_groups_at_once(seed: int, groups: int, shape: tuple[int, ...]) -> None:
     """As one by one, constants and negative weights too; an empty place harms no other."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
@@ -89,6 +90,7 @@ def compared(rounds: int) -> list[tuple[str, str, float, float]]:
     return sorted(corrected)
 
 
+@pytest.mark.all
 def test_no_other_policy_is_better_on_a_metric_than_its_own() -> None:
     """If none is, this fails with probability 0.05 at most; the seed is fixed."""
     rows = compared(ROUNDS)

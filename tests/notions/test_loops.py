@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -243,9 +244,12 @@ CASES: dict[str, tuple[Callable[[], Policy], Chances]] = {
 }
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("kind", support.KINDS)
-@pytest.mark.parametrize("name", CASES)
+KINDS = cycle(support.KINDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "seed"), [(name, next(KINDS), seed) for name in CASES for seed in (0, 1)]
+)
 def test_it_equals_its_loop(name: str, kind: str, seed: int) -> None:
     make, chances = CASES[name]
     equals_its_loop(make(), chances, support.world_of(kind), seed)

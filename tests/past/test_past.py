@@ -15,7 +15,7 @@ from fairbandit.streams import Streams
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.sampled_from("aaafx"), st.integers(0, 5)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS)
 def test_rows_are_values(steps: list[tuple[int, str, int]]) -> None:
     """Any rows may be appended to, forgotten from, or be in the midst of an append that fails."""

@@ -46,8 +46,18 @@ def test_every_part_is_checked_and_every_test_is_run(guide):
         assert f"python -m pytest {file}" in commands or not file.startswith("test_")
 
 
+LONG = {"estimator", "rank", "selector"}
+"""Guides that check several parts."""
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
+@pytest.mark.parametrize(
+    "guide",
+    [
+        pytest.param(guide, id=guide.name, marks=[pytest.mark.all] * (guide.name in LONG))
+        for guide in GUIDES
+    ],
+)
 def test_every_command_in_order(guide, in_folder, command, capsys):
     folder, said = in_folder(guide), ""
     for program, *words in guide.commands:

@@ -37,8 +37,9 @@ def stopped(config, tmp_path):
     return config, tmp_path
 
 
-@pytest.mark.parametrize("policy", ["halves ridge empirical_cdf", "full ridge identity"])
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("policy", "whole"), [("halves ridge empirical_cdf", False), ("full ridge identity", True)]
+)
 def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypatch, policy, whole):
     if not whole:  # two batches, and several files in each
         monkeypatch.setattr("fairbandit.run.execute.BUDGET", 3_000_000)

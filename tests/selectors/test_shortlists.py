@@ -102,7 +102,7 @@ def test_whole_chains_are_taken_while_they_fit() -> None:
             np.testing.assert_allclose(found, pi, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     weights=st.lists(st.floats(0.01, 100), min_size=2, max_size=8),
     picks=st.integers(1, 8),

@@ -5,10 +5,11 @@ import pytest
 
 from tests import support
 from tests.studies.comparison import play
+from tests.studies.comparison import tune as tuning
 from tests.studies.comparison.__main__ import PAGE, compared, with_results
 from tests.studies.comparison.learners import LEARNERS, PRODUCTS, SWITCH, Range
 from tests.studies.comparison.report import Row, interval, page
-from tests.studies.comparison.tune import SETTINGS, saved, tried
+from tests.studies.comparison.tune import FINALISTS, SETTINGS, saved, tried
 
 OURS = [name for name, learner in LEARNERS.items() if learner.config]
 OTHERS = [name for name, learner in LEARNERS.items() if not learner.config]
@@ -39,10 +40,6 @@ def test_the_settings_that_are_tried_cover_their_ranges() -> None:
     assert sum(one[PRODUCTS] for one in found) == SETTINGS // 2
 
 
-def test_the_seeds_of_tuning_are_not_those_of_the_comparison() -> None:
-    assert not set(play.TUNING_SEEDS) & set(play.SEEDS)
-
-
 def test_every_learner_was_tuned_in_every_world() -> None:
     kept = saved()
     assert list(kept) == list(play.WORLDS)
@@ -50,7 +47,25 @@ def test_every_learner_was_tuned_in_every_world() -> None:
         for name, learner in LEARNERS.items():
             chosen = entry["learners"][name]
             assert chosen["settings"] in tried(play.WORLDS[world].space(learner))
-            assert chosen["regret"] <= chosen["regret_of_defaults"]
+
+
+def test_the_settings_of_the_least_mean_regret_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Setting n costs n with the first seed and 100 − n with others: the last finalist is best."""
+    name = OURS[0]
+    spread = [{"number": float(n)} for n in range(SETTINGS)]
+    monkeypatch.setattr(tuning, "LEARNERS", {name: LEARNERS[name]})
+    monkeypatch.setattr(tuning, "tried", lambda space: spread)
+
+    def picks(learner, settings, environment, usual, drawn, seed):
+        return settings["number"] if seed == 7 else 100 - settings["number"]
+
+    monkeypatch.setattr(play, "picks", picks)
+    monkeypatch.setattr(play, "regrets", lambda drawn, cost: {LEARNERS[name].by: np.array(cost)})
+    found = tuning.tune(play.WORLDS["simulation"], 10, [7, 8, 9])["learners"][name]
+    last = FINALISTS - 1.0
+    assert found["settings"] == {"number": last}
+    assert found["regret"] == round((last + 2 * (100 - last)) / 3, 4)
+    assert found["regret_of_defaults"] == round(200 / 3, 4)
 
 
 def test_the_report_says_who_wins() -> None:
