@@ -16,13 +16,14 @@ from fairbandit.figures.draw import (
     check_known,
     draw,
 )
-from fairbandit.figures.layout import Options
+from fairbandit.figures.layout import INTERVALS, Options
+from fairbandit.figures.style import STYLES
 from fairbandit.files import within
 
 _HELP = """\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
 different environments have separate figures, and runs that differ only in their seeds are pooled.
-Bands and error bars show one standard deviation to either side, over all replicas.
+Bands and error bars reach from the 10 % to the 90 % quantile over all replicas.
 
 figures:
 """ + "\n".join(f"  {name:<15}{plan.help}" for name, plan in FIGURES.items())
@@ -53,15 +54,18 @@ def figures(words: Sequence[str]) -> None:
     text = "columns in the figure metrics, which is then the only figure unless --only is given"
     add("--metric", type=_split_names, metavar="NAMES", help=text)
     add("--by", metavar="KEY", help="a panel for each value of this setting")
-    text = "bands and bars are 95 %% intervals of the mean, not the standard deviation"
-    add("--interval", action="store_true", help=text)
-    add("--size", type=_size, metavar="WxH", help="of each figure in inches, as in 6.75x2.5")
+    text = "bands and bars: quantiles (10 to 90 %%, the default), std, or mean (its 95 %% interval)"
+    add("--interval", choices=INTERVALS, default="quantiles", help=text)
+    text = "width of each figure in inches, alone or with its height: 3.25, 6.75x2.5"
+    add("--size", type=_size, metavar="WxH", help=text)
+    text = "sizes of text and figure: for a page, for a column of it, or for slides"
+    add("--style", choices=STYLES, default="page", help=text)
     given = parser.parse_args(words)
     alone = given.folders[0] if len(given.folders) == 1 else None
     out = given.out or within(Path() if alone is None else alone, SUBFOLDER)
     only = given.only or (["metrics"] if given.metric else None)
     choice: Choice | None = None if only is None else dict.fromkeys(only)
-    options = Options(given.by, given.interval, given.size, given.metric or ())
+    options = Options(given.by, given.interval, given.size, given.style, given.metric or ())
     drawn = draw(given.folders, out, choice, given.policies, dict(given.where or ()), options)
     print_files(drawn)
 
@@ -96,6 +100,8 @@ def _condition(text: str) -> tuple[str, list[str]]:
     return key, [values] if values.startswith("[") else _split_names(values)  # a list is one value
 
 
-def _size(text: str) -> tuple[float, float]:
-    width, height = map(float, text.split("x"))
-    return width, height
+def _size(text: str) -> tuple[float, float | None]:
+    width, *height = map(float, text.split("x"))
+    if len(height) > 1:
+        raise ValueError("expected W or WxH")
+    return width, height[0] if height else None

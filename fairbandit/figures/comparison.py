@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Facet, Options, whole
-from fairbandit.figures.style import SMALL, WIDTH, applied, wrapped
+from fairbandit.figures.style import applied, scale, setting, wrapped
 from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.pooling import paired_difference
@@ -21,11 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROW = 0.27  # height of a row in inches
-_LABELS = 1.45  # width of the names of runs in inches
-_COLUMN, _NARROWEST = 0.75, 0.48  # preferred and minimal width of a column in inches
-_HEAD, _SPREAD = 6.0, 5.5  # font sizes in points of metrics' names and of the text below a mean
-_LETTERS_PER_INCH = 22  # in a metric's name above its column
+# sizes in inches for texts of the style `page`
+_ROW = 0.27  # height of a row
+_LABELS = 1.45  # width of the names of runs
+_COLUMN, _NARROWEST = 0.75, 0.48  # preferred and minimal width of a column
 _BEST, _WORST = 0.56, 0.03  # the range of the colour map YlGnBu where black text is readable
 _PLAIN = "#f2f2f2"  # the colour of cells without a rank
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
@@ -47,32 +45,52 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
             "ground truth; play runs with metrics={COLUMN: NAME} for metrics that do not need it"
         )
     facet = whole(scene, options)
-    with applied():
+    with applied(options.style):
         from matplotlib.figure import Figure
 
-        margin = _LABELS + 0.5
-        width = max(min(WIDTH, margin + _COLUMN * len(known)), margin + _NARROWEST * len(known))
-        size = options.size or (width, _ROW * len(scene.runs) + 1.75)
-        figure = Figure(size, layout="constrained")
-        axes = figure.subplots()
-        _fill(axes, facet, known)
-        letters = int(_LETTERS_PER_INCH * (size[0] - margin) / len(known))
-        heads = [
-            f"{textwrap.fill(titled(c), letters)}\n{'↓' if ends[c][0]['lower_is_better'] else '↑'}"
-            for c in known
-        ]
-        axes.set_xticks(range(len(known)), heads, fontsize=_HEAD)
+        unit, small = scale(), setting("xtick.labelsize")
+        width, height = options.size or (setting("figure.figsize")[0], None)
+        labels = min(_LABELS * unit, 0.3 * width)
+        margin = labels + 0.5 * unit
+        if options.size is None:
+            width = min(width, margin + _COLUMN * unit * len(known))
+        lines = -(-len(known) // max(1, int((width - margin) / (_NARROWEST * unit) + 1e-9)))
+        each = -(-len(known) // lines)  # columns beside each other; others follow below
+        names = [facet.looks[run.label].name + " *" * run.knows_truth for run in _listed(facet)]
+        names = [wrapped(name, labels) for name in names]
+        row = max(_ROW, 0.13 * (1 + max(name.count("\n") for name in names))) * unit
+        text = wrapped(_explanation(facet, known), 0.98 * width, small)
+        foot = 0.15 * unit * (2 + text.count("\n"))
+        figure = Figure((width, height or lines * (row * len(names) + unit) + foot))
+        figure.set_layout_engine("constrained")
+        for axes, at in zip(
+            figure.subplots(lines, squeeze=False)[:, 0], range(0, len(known), each), strict=True
+        ):
+            some = known[at : at + each]
+            _fill(axes, facet, some)
+            axes.set_xlim(-0.5, each - 0.5)
+            axes.set_yticks(range(len(names)), names)
+            heads = [
+                f"{wrapped(titled(c), (width - margin) / each - 0.02, 6 * unit)}\n"
+                f"{'↓' if ends[c][0]['lower_is_better'] else '↑'}"
+                for c in some
+            ]
+            axes.set_xticks(range(len(some)), heads, fontsize=6 * unit)
         figure.suptitle(facet.shared)
-        text = wrapped(_explanation(facet, known), size[0])
-        figure.supxlabel(text, fontsize=SMALL, x=0.01, ha="left")
+        figure.supxlabel(text, fontsize=small, x=0.01, ha="left")
     return figure
 
 
+def _listed(facet: Facet) -> list[PooledRuns]:
+    """Returns the runs in their order; those that know the truth come last."""
+    return sorted(facet.runs, key=lambda run: run.knows_truth)
+
+
 def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
-    """Draws the rows; runs that know the truth come last and have a star."""
+    """Draws the cells of some columns."""
     import matplotlib
 
-    runs = sorted(facet.runs, key=lambda run: run.knows_truth)
+    runs = _listed(facet)
     shades = np.full((len(runs), len(columns)), np.nan)
     for at, column in enumerate(columns):
         ranks, ties = rank(runs, column)
@@ -80,11 +98,15 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
             shades[:, at] = _BEST + (_WORST - _BEST) * ranks
         for row, run in enumerate(runs):
             end = run.metrics.get(column, {"mean": None, "std": None, "low": None})
-            mean, below = _cell(end, interval=facet.options.interval)
+            mean, below = _cell(end, interval=facet.options.interval == "mean")
             weight = "bold" if ties[row] else "normal"
-            style: dict[str, Any] = {"ha": "center", "fontsize": SMALL, "fontweight": weight}
+            style: dict[str, Any] = {
+                "ha": "center",
+                "fontsize": setting("xtick.labelsize"),
+                "fontweight": weight,
+            }
             axes.text(at, row, mean, va="baseline" if below else "center_baseline", **style)
-            axes.text(at, row + 0.08, below, ha="center", va="top", fontsize=_SPREAD)
+            axes.text(at, row + 0.08, below, ha="center", va="top", fontsize=5.5 * scale())
     colours = matplotlib.colormaps["YlGnBu"].with_extremes(bad=_PLAIN)
     axes.imshow(shades, aspect="auto", cmap=colours, vmin=0, vmax=1)
     axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
@@ -92,8 +114,6 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
     axes.grid(which="minor", color="white", linewidth=0.8)
     axes.spines[:].set_visible(False)
     axes.tick_params(which="both", length=0, labeltop=True, labelbottom=False)
-    names = [facet.looks[run.label].name + " *" * run.knows_truth for run in runs]
-    axes.set_yticks(range(len(runs)), [wrapped(name, _LABELS) for name in names])
 
 
 def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
@@ -133,12 +153,12 @@ def _explanation(facet: Facet, known: Sequence[str]) -> str:
         " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
         for counts in zip(*((run.rounds, run.replicas) for run in facet.runs), strict=True)
     )
-    spread = " ± half its 95 % interval" if facet.options.interval else " ± 1 std"
+    spread = " ± half its 95 % interval" if facet.options.interval == "mean" else " ± 1 std"
     parts = [
         f"Mean{spread} at T = {rounds} over {replicas} replicas",
         "↓ lower is better, ↑ higher is better",
         "the darker a cell, the better its rank among runs of equal T",
-        "a column in which all tie is grey",
+        "a column is grey where no difference to the best is clear",
         "bold: the best, and all within the 95 % interval of the paired difference to it",
     ]
     if any(run.knows_truth for run in facet.runs):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fairbandit.building import policy_label
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.style import WIDTH, Look, applied, looks, wrapped
+from fairbandit.figures.style import Look, applied, inches, looks, scale, setting, wrapped
 from fairbandit.maths.moments import Floats, interval
 from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.naming import full_key, joined, union
@@ -26,10 +26,18 @@ if TYPE_CHECKING:
 MOST_RUNS, MOST_FACETS = 24, 9
 """The largest numbers of runs in a panel and of facets in a figure."""
 
-_HEIGHT, _ALONE = 1.6, 2.0  # height of a panel, and of a single panel; all sizes are in inches
-_AMPLE = 2.0  # upper bound on the height of a panel's texts
-_HANDLE = 0.5  # width of a line sample in a legend, with the gaps around it
-_LETTER = 0.052  # average width of a letter in a legend
+INTERVALS = {
+    "quantiles": "mean, 10 to 90 %",
+    "std": "mean ± 1 std",
+    "mean": "mean, 95 % interval",
+}
+"""What bands and bars may be, and how axes call it."""
+
+# sizes in inches for texts of the style `page`
+_PANEL = 1.9  # least width of a panel with its texts
+_LEAST = 0.5  # least side of a panel without its texts
+_AMPLE = 4.0  # upper bound on the height of a panel's texts
+_HANDLE = 0.55  # width of a line sample in a legend, with the gaps around it
 
 
 @dataclass(frozen=True)
@@ -38,15 +46,18 @@ class Options:
 
     Attributes:
         by: a setting, named by its key or the end of it; each of its values gets a facet.
-        interval: whether bands and bars are 95 % intervals of the mean, rather than one standard
-            deviation to either side of it.
-        size: the width and the height of a figure in inches; None takes the default.
+        interval: what bands and bars are, one of `INTERVALS`: the 10 % and 90 % quantiles over the
+            replicas, the mean ± one standard deviation, or the 95 % interval of the mean.
+        size: the width of a figure in inches and its height, None for the height that it needs;
+            None takes the width of the style.
+        style: one of `STYLES`.
         metrics: the columns in the figure `metrics`; empty takes all columns beside both regrets.
     """
 
     by: str | None = None
-    interval: bool = False
-    size: tuple[float, float] | None = None
+    interval: str = "quantiles"
+    size: tuple[float, float | None] | None = None
+    style: str = "page"
     metrics: Sequence[str] = ()
 
 
@@ -73,24 +84,35 @@ class Facet:
     @property
     def spread(self) -> str:
         """The meaning of bands and bars, for the label of an axis; empty without replicas."""
-        if all(run.replicas == 1 for run in self.scene.runs):
-            return ""
-        return "\n(mean, 95 % interval)" if self.options.interval else "\n(mean ± 1 std)"
+        alone = all(run.replicas == 1 for run in self.scene.runs)
+        return "" if alone else f"\n({INTERVALS[self.options.interval]})"
 
-    def ends(self, count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
-        """Returns the lower and the upper ends of bands or bars; NaN where unknown."""
-        if self.options.interval:
-            return interval(count, mean, std)
-        return np.subtract(mean, std), np.add(mean, std)
+    def band(self, run: PooledRuns, metric: str) -> tuple[Floats, Floats]:
+        """Returns the lower and the upper end of the band of a curve; NaN where unknown."""
+        curve = run.curves[metric]
+        if self.options.interval == "quantiles":
+            return quantiles(run.trajectories(metric))
+        if self.options.interval == "mean":
+            return interval(curve.count, curve.mean, curve.std)
+        return curve.mean - curve.std, curve.mean + curve.std
 
-    def summarised(self, ends: Sequence[Mapping[str, Any]]) -> tuple[Floats, Floats]:
-        """Returns means, (n,), and the lengths of the bars below and above them, (2, n).
+    def bars(self, run: PooledRuns, columns: Sequence[str]) -> tuple[Floats, Floats]:
+        """Returns means, (n,), and the lengths of the bars below and above them, (2, n)."""
+        ends = [run.spreads[column] for column in columns]
+        mean, std = np.array([[end["mean"], end["std"]] for end in ends], np.float64).T
+        low, high = mean - std, mean + std
+        if self.options.interval == "quantiles":
+            low, high = np.array([quantiles(run.finals(column)) for column in columns]).T
+        elif self.options.interval == "mean":
+            low, high = np.array([[end["low"], end["high"]] for end in ends], np.float64).T
+        return mean, np.stack([mean - np.fmin(low, mean), np.fmax(high, mean) - mean])
 
-        Each of `ends` has `n`, `mean` and `std`, None where unknown.
-        """
-        count, mean, std = np.array([[e["n"], e["mean"], e["std"]] for e in ends], np.float64).T
-        low, high = self.ends(count, mean, std)
-        return mean, np.stack([mean - low, high - mean])
+
+def quantiles(values: Floats) -> tuple[Floats, Floats]:
+    """Returns the 10 % and the 90 % quantile over replicas, the first dimension, without NaN."""
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of NaN alone
+        low, high = np.nanquantile(values, [0.1, 0.9], axis=0)
+    return low, high
 
 
 def whole(scene: Scene, options: Options, by: str = "") -> Facet:
@@ -149,26 +171,63 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
         blocks = [[(panel, facet) for panel in each] for facet in facets]
     if once and len(facets) > 1:
         blocks.append([(panel, whole(scene, options)) for panel in once])
-    with applied():
-        from matplotlib.figure import Figure
+    with applied(options.style):
+        width, height = setting("figure.figsize")
+        if len(blocks[0]) == 1:
+            width = min(width, scale() * 3.375)
+        width, fixed = options.size or (width, None)
+        most = max(1, min(3, int(width / (_PANEL * scale()))))
+        if fixed is None:
+            return _arranged(blocks, facets, (width, None), height, most)
+        # the number of panels in a row that leaves the most room to each panel
+        made = [_arranged(blocks, facets, (width, fixed), height, n) for n in (1, 2, 3)]
+        rooms = [_room(figure) for figure in made]
+        if max(rooms) < _LEAST * made[0].dpi:
+            raise FairbanditError(
+                f"the figure does not fit in {width:g} by {fixed:g} inches; give a larger size"
+            )
+        return made[rooms.index(max(rooms))]
 
-        size = (WIDTH, _HEIGHT) if len(blocks[0]) > 1 else (WIDTH / 2, _ALONE)
-        figure = Figure(options.size or size, layout="constrained")
-        drawn = _draw_blocks(figure, blocks)
-        panels = [[axes for axes, shown in drawn if shown is facet] for facet in facets]
-        for row, facet in zip(panels, facets, strict=True):
-            row[0].set_title(facet.title, loc="left")
-        legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
-        if options.size is None:
-            _fit(figure, size[1])
-        return figure
+
+def _arranged(
+    blocks: Sequence[Sequence[tuple[Panel, Facet]]],
+    facets: Sequence[Facet],
+    size: tuple[float, float | None],
+    height: float,
+    most: int,
+) -> Figure:
+    """Draws blocks of panels, at most `most` in a row, in a figure of a size."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((size[0], size[1] or height), layout="constrained")
+    drawn = _draw_blocks(figure, blocks, most)
+    panels = [[axes for axes, shown in drawn if shown is facet] for facet in facets]
+    for row, facet in zip(panels, facets, strict=True):
+        room = figure.get_figwidth() / _across(len(row), most)
+        row[0].set_title(wrapped(facet.title, 0.8 * room), loc="left")
+    legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
+    if size[1] is None:
+        _fit(figure, height)
+    return figure
+
+
+def _room(figure: Figure) -> float:
+    """Returns the shortest side of a panel; 0 or less if texts leave no room to it."""
+    with warnings.catch_warnings(action="ignore"):
+        figure.draw_without_rendering()
+    return float(min(min(axes.bbox.width, axes.bbox.height) for axes in figure.axes))
+
+
+def _across(panels: int, most: int) -> int:
+    """Returns the number of panels in a row; four make a square."""
+    return min(most, 2 if panels == 4 else panels)
 
 
 def _draw_blocks(
-    figure: Figure, blocks: Sequence[Sequence[tuple[Panel, Facet]]]
+    figure: Figure, blocks: Sequence[Sequence[tuple[Panel, Facet]]], most: int
 ) -> list[tuple[Axes, Facet]]:
-    """Draws blocks of panels below each other, with two or three panels in a row."""
-    across = [2 if len(block) == 4 else min(3, len(block)) for block in blocks]
+    """Draws blocks of panels below each other, with at most `most` panels in a row."""
+    across = [_across(len(block), most) for block in blocks]
     lines = [math.ceil(len(block) / n) for block, n in zip(blocks, across, strict=True)]
     grid = figure.add_gridspec(sum(lines), math.lcm(*across))
     first: dict[Panel, Axes] = {}
@@ -190,16 +249,16 @@ def _draw_blocks(
 
 def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
     """Adds the legend of some panels at an edge of the figure."""
-    width, named = figure.get_figwidth(), dict[str, Any]()
+    width, sample, named = figure.get_figwidth(), _HANDLE * scale(), dict[str, Any]()
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         # error bars would hide the small markers of a legend
         lines = (handle[0] if isinstance(handle, tuple) else handle for handle in handles)
-        named |= zip((wrapped(label, width - _HANDLE) for label in labels), lines, strict=True)
+        named |= zip((wrapped(label, width - sample) for label in labels), lines, strict=True)
     if not named:
         return
-    longest = max(len(line) for label in named for line in label.splitlines())
-    columns = max(1, int(width / (_HANDLE + _LETTER * longest)))
+    longest = max(inches(line, setting("font.size")) for name in named for line in name.split("\n"))
+    columns = max(1, int(width / (sample + longest)))
     columns = math.ceil(len(named) / math.ceil(len(named) / columns))  # balances the columns
     style: Any = {"loc": f"outside {edge} center", "title": wrapped(title, width) or None}
     figure.legend([*named.values()], [*named], ncols=columns, **style)
@@ -208,7 +267,7 @@ def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -
 def _fit(figure: Figure, height: float) -> None:
     """Sets the height of the figure so that its panels, without texts, have the given height."""
     grid: Any = figure.axes[0].get_gridspec()
-    figure.set_figheight(grid.nrows * (height + _AMPLE))
+    figure.set_figheight(grid.nrows * (height + _AMPLE * scale()))
     figure.draw_without_rendering()
     lacking = height - figure.axes[0].bbox.height / figure.dpi
     figure.set_figheight(figure.get_figheight() + grid.nrows * lacking)

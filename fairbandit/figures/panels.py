@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Facet, legend
-from fairbandit.figures.style import SMALL, Look, group_line, group_name
+from fairbandit.figures.style import Look, group_line, group_name, inches, scale, setting, wrapped
 from fairbandit.maths.moments import Floats
 from fairbandit.metrics import REGRETS
 from fairbandit.results import PooledRuns
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CLUSTER = 0.84  # width of the runs' marks at a group; the distance between groups is 1
-_HORIZONTAL = 32  # maximal total length of the groups' names without slanting
 _MARK = 0.16  # distance between two markers of a curve, as a share of the panel's diagonal
 
 
@@ -44,7 +42,7 @@ def rewards(axes: Axes, facet: Facet, which: str) -> None:
 
 
 def curves(axes: Axes, facet: Facet, column: str) -> None:
-    """Draws the mean of a metric over the rounds, with a band of one std or its interval.
+    """Draws the mean of a metric over the rounds, with a band.
 
     The axis begins at 0 if all means are at least 0.
     """
@@ -55,10 +53,11 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
             continue
         marks = (_MARK * place / (len(facet.runs) + 1), _MARK)
         axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.style)
-        band = facet.ends(curve.count, curve.mean, curve.std)
+        band = facet.band(run, column)
         axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
     axes.set_xlabel("round")
-    axes.set_ylabel(titled(column) + facet.spread)
+    axes.set_ylabel(wrapped(titled(column), 1.5 * scale()) + facet.spread)
+    _thousands(axes)
     axes.margins(x=0)
     axes.autoscale()
     axes.set_xlim(left=0)
@@ -79,10 +78,11 @@ def selected_share(axes: Axes, facet: Facet) -> None:
     for m in sorted({run.settings.get("picks", 1) for run in facet.runs}):
         equal, text = 100 * min(m / facet.scene.candidates, 1), f"{m}/K"
         axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label=text)
-        axes.text(1.0, equal, f" {text}", transform=right, va="center", fontsize=SMALL)
+        size = setting("xtick.labelsize")
+        axes.text(1.0, equal, f" {text}", transform=right, va="center", fontsize=size)
     axes.set_ylabel("selected candidates [%]" + facet.spread)
     axes.autoscale()
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, min(100, axes.get_ylim()[1]))
     _name_groups(axes, facet)
 
 
@@ -94,7 +94,7 @@ def selected_count(axes: Axes, facet: Facet) -> None:
     axes.set_yscale("symlog", linthresh=1, subs=range(2, 10))
     axes.yaxis.set_major_formatter("{x:,.12g}")
     for at, look, (mean, bars) in _by_group(facet, "selected"):
-        style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.8, "label": look.name}
+        style: dict[str, Any] = {"elinewidth": 0.8 * scale(), "label": look.name}
         axes.errorbar(at, mean, yerr=bars, fmt=look.marker, color=look.colour, **style)
     axes.set_ylabel("selected candidates" + facet.spread)
     axes.autoscale()
@@ -108,31 +108,46 @@ def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple
     """Yields the places of a run's marks at the groups, its look, and its means and bars."""
     groups: Floats = np.arange(len(facet.scene.groups), dtype=np.float64)
     for order, run in enumerate(facet.runs, 1):
-        ends = facet.summarised([run.spreads[f"{quantity}_{group}"] for group in run.groups])
+        ends = facet.bars(run, [f"{quantity}_{group}" for group in run.groups])
         at = groups + _CLUSTER * ((order - 0.5) / len(facet.runs) - 0.5)
         yield at, facet.looks[run.label], ends
 
 
 def _name_groups(axes: Axes, facet: Facet) -> None:
-    groups = map(group_name, facet.scene.groups)
-    names = [textwrap.shorten(name, 24, placeholder="…") for name in groups]
+    """Names the groups below an axis: in lines if they find room, or else upwards."""
+    names, size = [*map(group_name, facet.scene.groups)], setting("xtick.labelsize")
+    figure: Any = axes.figure
+    part: Any = axes.get_subplotspec()
+    share = len(part.colspan) / part.get_gridspec().ncols
+    room = (figure.get_figwidth() * share - 0.8 * scale()) / len(names)
+    lines = [wrapped(name, room, size) for name in names]
+    words = (inches(word, size) for name in names for word in name.split())
+    upwards = max(words) > room or any(name.count("\n") > 2 for name in lines)
+    if upwards:
+        lines = [wrapped(name, 1.2 * scale(), size) for name in names]
+        lines = [name.split("\n")[0] + "…" * ("\n" in name) for name in lines]
     axes.set_xlim(-0.5, len(names) - 0.5)
-    axes.set_xticks(range(len(names)), names)
-    if sum(map(len, names)) > _HORIZONTAL:
-        for label in axes.get_xticklabels():
-            label.set(rotation=40, rotation_mode="anchor", ha="right", va="top")
+    axes.set_xticks(range(len(names)), lines, rotation=90 if upwards else 0)
+
+
+def _thousands(axes: Axes) -> None:
+    axes.xaxis.set_major_formatter("{x:,.12g}")
+    axes.yaxis.set_major_formatter("{x:,.12g}")
 
 
 def price(axes: Axes, facet: Facet) -> None:
     """Draws fair against standard regret at the last round, one point for each run."""
     for run in facet.runs:
         look = facet.looks[run.label]
-        style = {"fmt": look.marker, "color": look.colour, "markersize": 5, "linewidth": 0.8}
+        size = 1.5 * setting("lines.markersize")
+        style = {"fmt": look.marker, "color": look.colour, "markersize": size, "linewidth": 0.8}
         _points(axes, facet, [run], label=look.name, **style)
     horizons = {run.rounds for run in facet.scene.runs}
     at = f"at T = {horizons.pop():,}" if len(horizons) == 1 else "at T"
     axes.set_xlabel(f"standard regret {at}")
     axes.set_ylabel(f"fair regret {at}{facet.spread}")
+    axes.margins(0.08)
+    _thousands(axes)
 
 
 def frontier(axes: Axes, facet: Facet) -> None:
@@ -153,17 +168,21 @@ def frontier(axes: Axes, facet: Facet) -> None:
     style = {"fmt": "o-", "color": "black", "markersize": 3.5, "linewidth": 1.0}
     bars = {"ecolor": "0.7", "elinewidth": 0.8}
     x, y = _points(axes, facet, weighted, label="trade-off, by α", **style, **bars)
-    offset: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
-    for run, right, up in zip(weighted, x, y, strict=True):
-        axes.annotate(f"{float(run.settings['policy.rank.alpha']):g}", (right, up), **offset)
+    offset: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points"}
+    offset["fontsize"] = setting("xtick.labelsize")
+    every = [[run.metrics[column]["mean"] for run in facet.runs] for column in REGRETS]
+    last, least = np.full(2, np.inf), 0.1 * np.ptp(np.array(every, np.float64), axis=1)
+    for run, *place in zip(weighted, x, y, strict=True):
+        if (np.abs(np.array(place) - last) >= least).any():  # else it would cover the last one
+            axes.annotate(f"{float(run.settings['policy.rank.alpha']):g}", tuple(place), **offset)
+            last = np.array(place)
     price(axes, replace(facet, runs=[run for run in facet.runs if run not in weighted]))
 
 
 def _points(
     axes: Axes, facet: Facet, runs: Sequence[PooledRuns], **style: Any
 ) -> tuple[Floats, Floats]:
-    (x, across), (y, along) = (
-        facet.summarised([run.metrics[column] for run in runs]) for column in REGRETS
-    )
+    means, bars = zip(*(facet.bars(run, REGRETS) for run in runs), strict=True)
+    (x, y), (across, along) = np.transpose(means), np.transpose(bars, (2, 1, 0))
     axes.errorbar(x, y, xerr=across, yerr=along, **style)
     return x, y

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import textwrap
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,37 @@ from msgspec.structs import asdict
 
 from fairbandit import building
 
-SMALL = 6.5
-"""The font size of text within axes, in points."""
+STYLES = ("page", "column", "slides")
+"""The styles, each a file of matplotlib's settings beside this module."""
 
 WIDTH = 6.75
-"""The width of the text on a page in inches; a column is half as wide."""
+"""The width of the text on a page in inches."""
 
-_LETTERS = 18  # minimal number of small letters per inch
+_CJK = ("Noto Sans CJK JP", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "Yu Gothic")
 
 
-def applied() -> AbstractContextManager[None]:
-    """Applies the style while a figure is drawn or saved, in place of the user's own settings."""
+def applied(style: str = "page") -> AbstractContextManager[None]:
+    """Applies a style while a figure is drawn or saved, in place of the user's own settings."""
     import matplotlib
+    from matplotlib import font_manager
 
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # logs each step of embedding a font
-    return matplotlib.rc_context(fname=Path(__file__).with_name("page.mplstyle"))
+    installed = font_manager.get_font_names()
+    fonts: Any = {"font.family": ["DejaVu Sans", *(name for name in _CJK if name in installed)]}
+    return matplotlib.rc_context(fonts, Path(__file__).with_name(f"{style}.mplstyle"))
+
+
+def setting(name: str) -> Any:
+    """Returns a setting of the style that is applied."""
+    import matplotlib
+
+    settings: Any = matplotlib.rcParams
+    return settings[name]
+
+
+def scale() -> float:
+    """Returns the size of texts in the style that is applied, relative to `page`."""
+    return float(setting("font.size")) / 7
 
 
 class Look(building.Look, frozen=True, kw_only=True):
@@ -97,6 +114,27 @@ def group_name(name: str) -> str:
     return f"group {name}" if name.isdigit() else name.replace("_", " ")
 
 
-def wrapped(text: str, inches: float) -> str:
-    """Breaks a text into lines of about the given width."""
-    return textwrap.fill(text, max(1, int(_LETTERS * inches)), break_on_hyphens=False)
+@cache
+def inches(text: str, points: float) -> float:
+    """Returns the width of a line of text, with a margin for the rounding of letters to pixels."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=points)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return 1.06 * float(width) / 72
+
+
+def wrapped(text: str, width: float, points: float | None = None) -> str:
+    """Breaks a text into lines of at most a width in inches; only long words are parted."""
+    size = points or float(setting("font.size"))
+    lines = [""]
+    # Chinese and Japanese texts may break between any two characters
+    for word in re.findall(r"[\u2e80-\uffff]|[^\s\u2e80-\uffff]+\s*", text):
+        while inches(word.rstrip(), size) > width and len(word) > 1:
+            most = max(1, int(len(word) * width / inches(word, size)))
+            lines, word = [*lines, word[:most]], word[most:]
+        if inches(lines[-1] + word.rstrip(), size) > width:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(line.rstrip() for line in lines if line)

@@ -20,7 +20,8 @@ from fairbandit.results import by_group, naming
 from fairbandit.results.naming import OWN, Setting, chosen, differing, joined, union
 from fairbandit.results.runs import FOLDER, SavedRun, read_runs
 from fairbandit.run.curves import Curve
-from fairbandit.run.reading import read_picks
+from fairbandit.run.reading import read_picks, read_selected, read_trajectories
+from fairbandit.run.settings import BY_GROUP
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,6 +151,30 @@ class PooledRuns:
         spreads = [self.spreads[f"{quantity}_{group}"] for group in self.groups]
         mean, std = np.array([[s["mean"], s["std"]] for s in spreads], dtype=np.float64).T
         return mean, std
+
+    def trajectories(self, metric: str) -> Floats:
+        """Returns a metric in each replica, at the rounds of its curve, (B, R)."""
+        rounds = self.curves[metric].rounds
+        read = [read_trajectories(r.folder, r.summary, metric, rounds) for r in self.runs]
+        return np.concatenate(read)
+
+    def finals(self, column: str) -> Floats:
+        """Returns one of `spreads` in each replica, (B,).
+
+        In the rates of more than `MAX_GROUPS` groups, received candidates are their mean.
+        """
+        if column in self.curves:
+            return self.curves[column].final
+        statistic, group = next(
+            (name, column.removeprefix(f"{name}_"))
+            for name in BY_GROUP
+            if column.startswith(f"{name}_")
+        )
+        if f"{statistic}/{group}" in self.curves:
+            return self.curves[f"{statistic}/{group}"].final
+        selected = [read_selected(run.folder, run.summary) for run in self.runs]
+        own = np.concatenate(selected)[:, self.groups.index(group)]
+        return own if statistic == "selected" else own / self.spreads[f"received_{group}"]["mean"]
 
     def picks(self) -> NDArray[np.int64]:
         """Returns the number of replicas that picked each group in each round, (T, G)."""

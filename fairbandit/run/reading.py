@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files import open_regular
+from fairbandit.maths.moments import Floats
+from fairbandit.metrics.reduction import RunningReduction
 from fairbandit.run import curves
 from fairbandit.run.curves import Curve
 from fairbandit.run.folder import CURVES, REWARDS, ROUNDS
@@ -126,4 +129,27 @@ def read_picks(folder: Path, summary: Mapping[str, Any]) -> NDArray[np.int64]:
         np.add.at(counts, (rounds - 1, groups), 1)  # the last column is for no pick, −1
     if counts.sum(1).min() < summary["replicas"]:
         raise FairbanditError(f"{folder}: the round log lacks picks of some rounds")
+    return counts[:, :-1]
+
+
+def read_trajectories(
+    folder: Path, summary: Mapping[str, Any], column: str, rounds: NDArray[np.int64]
+) -> Floats:
+    """Returns a metric over rounds 1 … t in each replica, for some rounds t, (B, R)."""
+    values = torch.full((summary["replicas"], summary["rounds"]), torch.nan, dtype=torch.float64)
+    slots = ["slot"] if summary["config"]["picks"] > 1 else []
+    for table in logs(folder, summary, ["replica", "round", column, *slots]):
+        replica, t, value, *slot = (torch.from_numpy(c.to_numpy().copy()) for c in table.columns)
+        first = slot[0] == 0 if slot else slice(None)  # only slot 0 has metrics
+        values[replica[first], t[first] - 1] = value[first]
+    running = RunningReduction(summary["metrics"][column]["reduce"], len(values)).add(values)
+    return running[:, rounds - 1].numpy()
+
+
+def read_selected(folder: Path, summary: Mapping[str, Any]) -> Floats:
+    """Returns how many candidates of each group each replica picked, (B, G)."""
+    counts = np.zeros((summary["replicas"], len(summary["groups"]) + 1))
+    for table in logs(folder, summary, ["replica", "group"]):
+        replicas, groups = (column.to_numpy() for column in table.columns)
+        np.add.at(counts, (replicas, groups), 1)  # the last column is for no pick, −1
     return counts[:, :-1]

@@ -86,7 +86,7 @@ def test_cells_and_what_is_written_below():
     below = figure.get_supxlabel().replace("\n", " ")
     assert below.startswith("Mean ± 1 std at T = 500 over 4 replicas; ↓ lower is better, ↑ higher")
     assert below.endswith("* knows the truth, and is not ranked; not known here: no.")
-    with_interval = compose("notions", made, Options(interval=True))
+    with_interval = compose("notions", made, Options(interval="mean"))
     assert cells(with_interval.axes[0])[0][0][0] == "9.0 ±2.1"
 
 

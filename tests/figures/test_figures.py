@@ -4,17 +4,21 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
+from matplotlib.text import Text
 
 from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
 from fairbandit.figures.draw import _slugs, compose, general
-from fairbandit.figures.layout import Options
+from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.maths.moments import interval
-from fairbandit.results import Scene
+from fairbandit.results import PooledRuns, Scene
 from tests.figures.synthetic import SIX, around, crossed, saved, scene_of
 
 NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
@@ -24,16 +28,18 @@ def lines(axes: Any) -> dict[str, Any]:
     return {line.get_label(): line for line in axes.get_lines()}
 
 
-def check_regret(axes: Any, drawn: Scene, kind: str, spread: str = "mean ± 1 std") -> None:
+def check_regret(axes: Any, drawn: Scene, kind: str, spread: str = "mean, 10 to 90 %") -> None:
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("round", f"{kind} regret\n({spread})")
     assert list(lines(axes)) == NAMES
     found = zip(drawn.runs, lines(axes).values(), axes.collections, strict=True)
     for run, line, band in found:
         curve = run.curves[f"{kind}_regret"]
         np.testing.assert_array_equal(line.get_data(), (curve.rounds, curve.mean))
-        ends = curve.mean - curve.std, curve.mean + curve.std
-        if spread != "mean ± 1 std":
+        ends: Any = curve.mean - curve.std, curve.mean + curve.std
+        if spread == "mean, 95 % interval":
             ends = interval(curve.count, curve.mean, curve.std)
+        elif spread == "mean, 10 to 90 %":
+            ends = np.quantile(curve.final, [0.1, 0.9])[:, None]
         edges = band.get_paths()[0].vertices
         at_end = edges[edges[:, 0] == curve.rounds[-1], 1]
         assert (at_end.min(), at_end.max()) == pytest.approx([end[-1] for end in ends])
@@ -48,19 +54,32 @@ def check_rewards(axes: Any, drawn: Scene, which: str, label: str) -> None:
         np.testing.assert_array_equal(line.get_data(), (rewards["value"], rewards[which]))
 
 
+def rows(run: PooledRuns) -> pd.DataFrame:
+    """The round log of a single run."""
+    files = (run.runs[0].folder / "rounds").iterdir()
+    return pd.concat(pq.read_table(file, partitioning=None).to_pandas() for file in files)
+
+
 def check_groups(axes: Any, drawn: Scene, quantity: str, scale: float) -> None:
     """Bars or points with error bars, by group."""
     found = [one for one in axes.containers if one.get_label() in NAMES]
     assert [one.get_label() for one in found] == NAMES
     for run, one in zip(drawn.runs, found, strict=True):
-        mean, std = run.by_group(quantity)
+        mean, _ = run.by_group(quantity)
         bars = getattr(one, "patches", None)
         heights = [bar.get_height() for bar in bars] if bars else one[0].get_ydata()
         np.testing.assert_allclose(heights, scale * mean)
         (errors,) = getattr(one, "errorbar", one)[2]
         ends = np.array([segment[:, 1] for segment in errors.get_segments()])
-        np.testing.assert_allclose(ends, scale * np.stack([mean - std, mean + std], 1), atol=1e-9)
-    names = [text.get_text() for text in axes.get_xticklabels()]
+        if quantity == "selected":  # by the rows of the round log
+            log = rows(run)
+            counts = pd.crosstab(log["replica"], log["group"]).reindex(columns=range(len(mean)))
+            expected = counts.fillna(0).quantile([0.1, 0.9]).to_numpy().T
+        else:
+            rates = [run.curves[f"{quantity}/{group}"].final for group in run.groups]
+            expected = np.quantile(rates, [0.1, 0.9], axis=1).T
+        np.testing.assert_allclose(ends, scale * expected, atol=1e-9)
+    names = [text.get_text().replace("\n", " ") for text in axes.get_xticklabels()]
     assert names == [group_name(group) for group in drawn.groups]
 
 
@@ -78,7 +97,7 @@ def test_the_papers_figures(scene, mixed_scene):
     named = [[text.get_text() for text in legend.get_texts()] for legend in figure.legends]
     assert named == [groups, NAMES]
     share, *_ = compose("selection", mixed_scene).axes
-    assert share.get_ylabel() == "selected candidates [%]\n(mean ± 1 std)"
+    assert share.get_ylabel() == "selected candidates [%]\n(mean, 10 to 90 %)"
     check_groups(share, mixed_scene, "selection_rate", 100)
     assert list(lines(share)["1/K"].get_ydata()) == pytest.approx([20, 20])  # pools of five
     _, count, *_ = compose("counts", mixed_scene).axes
@@ -86,26 +105,38 @@ def test_the_papers_figures(scene, mixed_scene):
     check_groups(count, mixed_scene, "selected", 1)
 
 
-def test_bands_of_intervals_and_a_size(scene):
-    options = Options(interval=True, size=(5.0, 3.0))
-    figure = compose("overview", scene, options)
-    check_regret(figure.axes[1], scene, "standard", "mean, 95 % interval")
+@pytest.mark.parametrize(("kind", "spread"), INTERVALS.items())
+def test_bands_of_every_kind_and_a_size(scene, kind, spread):
+    figure = compose("overview", scene, Options(interval=kind, size=(5.0, 3.0)))
+    check_regret(figure.axes[1], scene, "standard", spread)
     assert tuple(figure.get_size_inches()) == (5, 3)
 
 
-@pytest.mark.parametrize("interval", [False, True])
-def test_price(scene, interval):
-    (axes,) = compose("price", scene, Options(interval=interval)).axes
-    spread = "mean, 95 % interval" if interval else "mean ± 1 std"
+def test_quantiles_are_those_of_the_rounds_before(scene):
+    """Of cumulated rows of the round log, at every round of the curve."""
+    for run in scene.runs:
+        wide = (
+            rows(run).pivot(index="replica", columns="round", values="fair_regret").cumsum(axis=1)
+        )
+        rounds = run.curves["fair_regret"].rounds
+        np.testing.assert_allclose(run.trajectories("fair_regret"), wide[rounds], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", INTERVALS)
+def test_price(scene, kind):
+    (axes,) = compose("price", scene, Options(interval=kind)).axes
     assert axes.get_xlabel() == "standard regret at T = 400"
-    assert axes.get_ylabel() == f"fair regret at T = 400\n({spread})"
+    assert axes.get_ylabel() == f"fair regret at T = 400\n({INTERVALS[kind]})"
     for run, (marker, _, bars) in zip(scene.runs, axes.containers, strict=True):
-        for at, kind in enumerate(("standard", "fair")):
-            end = run.metrics[f"{kind}_regret"]
+        for at, name in enumerate(("standard_regret", "fair_regret")):
+            end = run.metrics[name]
             assert marker.get_xydata()[0, at] == end["mean"]
-            ends = end["mean"] - end["std"], end["mean"] + end["std"]
-            ends = (end["low"], end["high"]) if interval else ends
-            assert bars[at].get_segments()[0][:, at] == pytest.approx(ends)
+            ends = {
+                "std": (end["mean"] - end["std"], end["mean"] + end["std"]),
+                "mean": (end["low"], end["high"]),
+                "quantiles": np.quantile(run.curves[name].final, [0.1, 0.9]),
+            }
+            assert bars[at].get_segments()[0][:, at] == pytest.approx(ends[kind])
 
 
 def test_frontier():
@@ -128,13 +159,13 @@ def test_a_group_that_is_never_selected_has_its_point_at_0():
     made = crossed(["greedy", "oful"])
     selected = made.runs[0].runs[0].summary["selected"]
     selected["b"] = {"mean": 0.0, "std": 0.0, "n": 3}
-    axes = compose("counts", made).axes[1]
+    axes = compose("counts", made, Options(interval="std")).axes[1]
     assert axes.containers[0][0].get_ydata()[1] == 0 > axes.get_ylim()[0]
 
 
 def test_facets_share_their_axes_and_a_legend():
     made = crossed(["oful", "greedy"], regularization=SIX)
-    figure = compose("selection", made, Options("policy"))
+    figure = compose("selection", made, Options("policy", "std"))
     shares, *_ = rows = np.reshape(np.array(figure.axes), (2, 3)).T
     assert [axes.get_title(loc="left") for axes in shares] == ["OFUL", "Greedy"]
     assert [len(legend.get_texts()) for legend in figure.legends] == [6]
@@ -142,6 +173,48 @@ def test_facets_share_their_axes_and_a_legend():
         assert same[0].get_ylim() == same[1].get_ylim()
     highest = max(run.metrics["fair_regret"]["mean"] for run in made.runs)
     assert rows[2][0].get_ylim()[1] > highest
+
+
+def texts(figure: Any) -> list[tuple[str, Any]]:
+    """All texts that a figure shows, with their boxes."""
+    canvas: Any = FigureCanvasAgg(figure)
+    ticks = set[int]()
+    figure.draw_without_rendering()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        hidden = {*axis.get_major_ticks(), *axis.get_minor_ticks()} - {*axis._update_ticks()}
+        ticks |= {id(label) for tick in hidden for label in (tick.label1, tick.label2)}
+    shown = [text for text in figure.findobj(Text) if text.get_visible() and id(text) not in ticks]
+    boxes = [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in shown]
+    return [(text, box) for text, box in boxes if text.strip() and box.width > 1]
+
+
+WORDS = {
+    "short": ("gap", ("a", "b", "c")),
+    "long": ("a policy of many words", ("American Indian or Alaska Native", "LatinoNative", "x")),
+    "cjk": ("公平な選択", ("男性", "女性労働者全体", "その他")),
+}
+
+
+@pytest.mark.parametrize(
+    ("style", "width", "number", "words"),
+    [
+        *(("page", 3.25, 2, "long"), ("page", 3.25, 16, "cjk"), ("column", 3.25, 7, "short")),
+        *(("page", 5.0, 16, "long"), ("page", 7.0, 16, "short"), ("slides", 7.0, 7, "cjk")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
+def test_no_two_texts_overlap_and_none_is_cut_off(style, width, number, words):
+    name, groups = WORDS[words]
+    made = crossed([f"{name} {place}" for place in range(number)], groups)
+    options = Options(interval="std", size=(width, None), style=style)
+    for figure_name in ("overview", "selection", "counts", "price", "notions"):
+        figure: Any = compose(figure_name, made, options)
+        found, inside = texts(figure), figure.bbox.padded(3)
+        for text, box in found:
+            assert inside.x0 <= box.x0 <= box.x1 <= inside.x1, (figure_name, text)
+            assert inside.y0 <= box.y0 <= box.y1 <= inside.y1, (figure_name, text)
+        for (text, box), (other, beside) in combinations(found, 2):
+            assert not box.padded(-1).overlaps(beside.padded(-1)), (figure_name, text, other)
 
 
 LONG = "a_policy_with_a_name_of_almost_as_many_letters_as_can_be"
@@ -167,7 +240,7 @@ SCENES = {
 def test_nothing_is_covered_cut_off_or_crushed(made, name):
     drawn = SCENES[made]()
     by = "regularization" if made == "eighteen" else None
-    figure: Any = compose(name, drawn, Options(by, metrics=["fair_regret"]))
+    figure: Any = compose(name, drawn, Options(by, "std", metrics=["fair_regret"]))
     figure.draw_without_rendering()
     extents = [axes.get_tightbbox() for axes in figure.axes]
     extents += [legend.get_window_extent() for legend in figure.legends]
@@ -202,12 +275,12 @@ def test_files_of_each_environment_have_names_of_their_own(simulated, mixed, tmp
 
 def test_options_of_the_command(simulated, tmp_path, capsys):
     words = [str(simulated), "--only", "overview", "--out", str(tmp_path), "--size", "5x8"]
-    figures([*words, "--by", "policy", "--interval"])
+    figures([*words, "--by", "policy", "--interval", "mean"])
     assert imread(tmp_path / "overview.png").shape[:2] == (1600, 1000)
     assert "overview.pdf" in capsys.readouterr().out
-    with pytest.raises(FairbanditError, match="overview does not fit in 2 by 2 inches"):
+    with pytest.raises(FairbanditError, match="does not fit in 2 by 2 inches"):
         figures([*words[:-1], "2x2", "--by", "policy"])
-    for size in ("5", "5x", "axb", "5x2.5x1"):
+    for size in ("5x", "axb", "5x2.5x1"):
         with pytest.raises(FairbanditError, match="--size"):
             figures([*words[:-1], size])
 
