@@ -198,8 +198,7 @@ def _frame(draw: random.Random, folder: Path) -> Log:
 def _obp(draw: random.Random, folder: Path) -> Log:
     """The dictionary of obp, with one entry changed."""
     log = random_log(20, k=3)
-    pi = target(log)
-    pi = np.where(log.groups >= 0, pi, 0.0) if draw.random() < 0.2 else np.full((20, 3), 1 / 3)
+    pi = log.padded(target(log), 0.0) if draw.random() < 0.2 else np.full((20, 3), 1 / 3)
     action = log.picks[:, 0]
     given: dict[str, Any] = {
         "n_rounds": 20,

@@ -205,7 +205,7 @@ def _units_of_rewards(draw: random.Random, frame: Frame, kind: str, folder: Path
     """The numbers are those of the log in its own units, so that they scale with it."""
     factor = draw.choice([100.0, 0.01, 1000.0])
     found = judged(kind, frame.assign(reward=frame["reward"] * factor))
-    of_reward = found["measure"] == "reward"
+    of_reward = found["measure"].str.fullmatch("reward|reward:.*|reward_gap")
     for end in ("value", "low", "high"):
         found[end] = found[end].where(~of_reward, found[end] / factor)
     return found
