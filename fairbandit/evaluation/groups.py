@@ -64,6 +64,8 @@ class GroupSums(NamedTuple):
         if self.counts[1] < 2:
             return "fewer than two logged picks with a reward"
         (_, weight, _, share), n = self.picked.mean.tolist(), self.picked.n
+        if not (weight > 0 and share > 0):
+            return "the policy would make none of its logged picks"
         gradient = np.array([0.0, 1.0, 0.0, -1.0])
         off = 3.9 * math.sqrt(max(float(gradient @ self.picked.scatter @ gradient), 0.0)) / n
         if math.isnan(self.unsupported) and share - weight > off + MOST_ROUNDED * share:
