@@ -65,7 +65,8 @@ def _kept() -> "tempfile.TemporaryDirectory[str]":
 def _evaluated(log: Log) -> pd.DataFrame:
     with patch.object(direct.direct_values, "__defaults__", (3,)):
         table = evaluate(log, ["fair_greedy", "uniform"], adaptive=False)
-    found = table[(table["policy"] == "uniform") & (table["estimator"] == "ips")]["value"]
+    rows = table.set_index(["policy", "measure", "estimator"])["value"]
+    found = rows[rows.index == ("uniform", "reward", "ips")]
     if len(found) and log.picks.shape[1] == 1:
         seen = ~np.isnan(log.rewards[:, 0])
         size = (log.groups >= 0).sum(1)[seen]
