@@ -12,14 +12,19 @@ from fnmatch import filter as filter_names
 from pathlib import Path
 from urllib.parse import quote
 
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.hparams import summary_v2 as hparams
+
+from fairbandit.building import policy_label
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
-from fairbandit.results import SavedRun, read_runs
+from fairbandit.results import PooledRuns, SavedRun, read_runs
+from fairbandit.results.naming import union
 from fairbandit.results.pooling import scenes_of
 from fairbandit.run.folder import EVENTS, LOCK, finished_below, walk
-from fairbandit.run.tensorboard import EventWriter, config_text, scalars
+from fairbandit.run.tensorboard import EventWriter, config_text, scalars, titled
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""
@@ -110,12 +115,13 @@ def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
 
 
 def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]:
-    """Writes the curves and the config of each setting below `pooled`.
+    """Writes the curves, the config and the row of HParams of each setting below `pooled`.
 
     Returns:
         For each environment, in order, the names of the curves of its settings.
     """
     scenes = scenes_of(runs)
+    columns = columns_of([pooled for scene in scenes for pooled in scene.runs])
     names: dict[str, list[str]] = {}
     for scene in scenes:
         environment = _free(logdir / POOLED, scene.name)
@@ -127,8 +133,34 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
             config = pooled.runs[0].summary["config"]
             with closing(EventWriter(folder)) as events:
                 events.write(config_text({k: v for k, v in config.items() if k != "seed"}))
+                events.write(columns)
+                row = folder.relative_to(logdir / POOLED).as_posix()
+                events.write(hparams.hparams_pb(settings_of(pooled), trial_id=row))
                 events.add(scalars(pooled.curves, 1, pooled.rounds))
     return names
+
+
+def settings_of(pooled: PooledRuns) -> dict[str, float | str]:
+    """Returns the environment, the policy and the settings that vary, for a row of HParams."""
+    found: dict[str, float | str] = {
+        "environment": str(pooled.settings["environment"]),
+        "policy": policy_label(pooled.policy),
+    }
+    for setting in pooled.varied:
+        value = pooled.settings[setting.key]
+        found[setting.name] = value if isinstance(value, (int, float)) else setting.text
+    return found
+
+
+def columns_of(runs: Sequence[PooledRuns]) -> Summary:
+    """Returns the columns of HParams: the settings of all runs, and the means of all metrics."""
+    return hparams.hparams_config_pb(
+        [hparams.HParam(name) for name in union(map(settings_of, runs))],
+        [
+            hparams.Metric(f"{metric}/mean", display_name=titled(metric))
+            for metric in union(run.metrics for run in runs)
+        ],
+    )
 
 
 def page(names: Sequence[str]) -> str:

@@ -31,7 +31,8 @@ def read(package: str, inside: str) -> Any:
 
     if not (path := package_file(package, inside)).is_file():
         raise FairbanditError(
-            f"expected the file {path}; docs/environments.md says how to install the package {package}"
+            f"expected the file {path}; docs/environments.md says how to install the package "
+            f"{package}"
         )
     return pd.read_csv(path)
 

@@ -196,7 +196,8 @@ class _Run:
         """Begins an event file, with the run's config and the layout of its charts."""
         events = EventWriter(self.folder)
         events.write(config_text(summaries.finite(self.config)))
-        events.write(layout(tuple(self.metrics), self.statistics.groups_drawn))
+        environment = str(self.config["environment"]["name"])
+        events.write(layout(tuple(self.metrics), environment, self.statistics.groups_drawn))
         return events
 
     def _play(

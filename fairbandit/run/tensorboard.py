@@ -82,14 +82,18 @@ def titled(tag: str) -> str:
     return tag.replace("_", " ").replace("/", ", ")
 
 
-def layout(metrics: Sequence[str], groups: Sequence[str] = ()) -> Summary:
-    """Returns the layout of metrics and selection rates on TensorBoard's page Custom Scalars."""
+def layout(metrics: Sequence[str], environment: str, groups: Sequence[str]) -> Summary:
+    """Returns the layout of metrics and selection rates on TensorBoard's page Custom Scalars.
+
+    TensorBoard joins the layouts of all runs. The rates are below the name of their environment,
+    since the groups of others are empty there.
+    """
     others = [column for column in metrics if column not in REGRETS]
     rates = [f"{RATE}/{group}" for group in groups]
     categories = {
         "regret": {titled(column): _margin(column) for column in REGRETS},
         "metrics": {titled(column): _margin(column) for column in others},
-        "selection rates": {titled(tag): _line(tag) for tag in rates},
+        f"selection rates, {environment}": {titled(tag): _line(tag) for tag in rates},
     }
     return custom_scalars({title: charts for title, charts in categories.items() if charts})
 

@@ -11,6 +11,12 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.metadata import (
+    EXPERIMENT_TAG,
+    SESSION_START_INFO_TAG,
+    parse_experiment_plugin_data,
+    parse_session_start_info_plugin_data,
+)
 
 from fairbandit.building import policy_label
 from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
@@ -89,6 +95,36 @@ def test_bands_are_those_of_all_replicas(played, tmp_path):
         last = written.Scalars(f"{column}/upper")[-1]
         assert last.step == 5
         assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)
+
+
+def test_hparams_have_a_row_for_each_setting_and_its_final_means(played, tmp_path):
+    names = write_pooled(read_runs([played]), tmp_path)
+    shown = {}
+    for name in (name for rows in names.values() for name in rows):
+        written = EventAccumulator(str(tmp_path / name)).Reload()
+        proto = written.SummaryMetadata(SESSION_START_INFO_TAG).plugin_data.content
+        values = parse_session_start_info_plugin_data(proto).hparams
+        shown[name] = {
+            key: getattr(value, str(value.WhichOneof("kind"))) for key, value in values.items()
+        }
+        columns = parse_experiment_plugin_data(
+            written.SummaryMetadata(EXPERIMENT_TAG).plugin_data.content
+        )
+        tags = [metric.name.tag for metric in columns.metric_infos]
+        assert tags == ["standard_regret/mean", "fair_regret/mean"]
+        assert {*tags} <= {*written.Tags()["scalars"]}
+        named = [info.name for info in columns.hparam_infos]
+        assert named == ["environment", "policy", "environment.noise", "estimator.noise"]
+    assert sorted(shown.values(), key=str) == [
+        {"environment": "simulation", "policy": "Greedy", "environment.noise": 0.5},
+        *(
+            {
+                **{"environment": "simulation", "policy": "Greedy"},
+                **{"environment.noise": 2.0, "estimator.noise": noise},
+            }
+            for noise in (0.0, 1e-8)
+        ),
+    ]
 
 
 def test_the_server_shows_settings_and_runs(addresses, sweep):
