@@ -61,7 +61,8 @@ def run_app(words: Sequence[str]) -> None:
 def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
     """Passes words to Hydra, and turns an error that Hydra would print into one message."""
     argv, full_error = sys.argv, os.environ.get(FULL_ERROR, "")
-    sys.argv, os.environ[FULL_ERROR] = ["fairbandit", *map(quoted, words)], "1"
+    ordered = sorted(words, key=lambda word: word not in ("-m", "--multirun"))  # first for argparse
+    sys.argv, os.environ[FULL_ERROR] = ["fairbandit", *map(quoted, ordered)], "1"
     try:
         yield
     except Exception as error:

@@ -104,6 +104,11 @@ def test_a_config_folder_and_a_search_path_of_ones_own(command, tmp_path):
         assert "seed: 7" in out
 
 
+def test_the_flag_of_a_sweep_may_stand_anywhere(command, tmp_path):
+    command("policy=uniform", "-m", "seed=0,1", *SMALL, f"hydra.sweep.dir={tmp_path}/sweep")
+    assert len(list((tmp_path / "sweep").glob("*/summary.json"))) == 2
+
+
 def test_hydra_shows_its_errors_in_full_when_asked(command, monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     with pytest.raises(Exception, match="Could not find 'policy/nope'"):
