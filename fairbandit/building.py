@@ -18,7 +18,7 @@ import fairbandit.environments
 import fairbandit.metrics  # noqa: F401 - both register classes; `policy` imports the other folders
 from fairbandit import registry
 from fairbandit.environments.base import Environment
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.maths.checks import shown
 from fairbandit.policy import Policy
 
@@ -52,6 +52,9 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     """
     if _describes_policy(config):
         return build_policy(config)
+    name, known = config.get("name"), registry.names("environment")
+    if name not in known and (guess := did_you_mean(name, presets())):
+        raise FairbanditError(f"unknown policy or environment {name!r}{guess}")
     environment: Environment = registry.create("environment", config)
     return environment
 
@@ -66,7 +69,8 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
     config = {"name": given} if isinstance(given, str) else given
     if not isinstance(config, Mapping) or not _describes_policy(config):
         raise FairbanditError(
-            f"expected a policy, got {shown(given)}; a policy is one of {', '.join(presets())}, "
+            f"expected a policy, got {shown(given)}{did_you_mean(given, presets())}; "
+            f"a policy is one of {', '.join(presets())}, "
             f"or a mapping with {', '.join(registry.PART_KINDS)}"
         )
     if config.get("name") in presets() and not config.keys() >= set(registry.PART_KINDS):

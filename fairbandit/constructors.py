@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean
 
 
 def check_signature(cls: Any) -> None:
@@ -52,6 +52,7 @@ def name_enums(cls: Any) -> None:
                 if value not in members:
                     raise FairbanditError(
                         f"{where}: expected one of {', '.join(members)}; got {value!r}"
+                        f"{did_you_mean(value, members)}"
                     )
                 values[key] = members[value]
         init(self, **values)

@@ -1,5 +1,9 @@
 """The error for input that the user can correct, and its form on the command line."""
 
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 PREFIX = "fairbandit: error: "
 """The command line prints this before the message of every error."""
 
@@ -9,6 +13,40 @@ FULL_ERROR = "HYDRA_FULL_ERROR"
 
 class FairbanditError(ValueError):
     """Invalid input: the message names the expected input, the given input and valid choices."""
+
+
+def did_you_mean(given: object, choices: Iterable[object]) -> str:
+    """Returns a guess for the message of an unknown name: a choice of similar spelling, or "".
+
+    Upper and lower case are alike, and names with dots or slashes are compared by their last part.
+
+    >>> did_you_mean("Rouns", ["rounds", "seed"]), did_you_mean("rank", ["policy/rank"])
+    (" (did you mean 'rounds'?)", " (did you mean 'policy/rank'?)")
+    """
+    ends = {_end(str(choice)): str(choice) for choice in choices}
+    near = get_close_matches(_end(str(given)), ends, n=1, cutoff=0.7)
+    return f" (did you mean {ends[near[0]]!r}?)" if near and ends[near[0]] != given else ""
+
+
+def unknown(what: str, given: object, choices: Iterable[object]) -> FairbanditError:
+    """Returns the error for an unknown name, which lists the choices.
+
+    >>> unknown("figure", "prise", ["price", "overview"]).args[0]
+    "unknown figure 'prise' (did you mean 'price'?); expected one of price, overview"
+    """
+    valid = [*map(str, choices)]
+    guess = did_you_mean(given, valid)
+    return FairbanditError(f"unknown {what} {given!r}{guess}; expected one of {', '.join(valid)}")
+
+
+def type_of(value: object) -> str:
+    """Returns the type of a value for a message, with the name of a column of pandas."""
+    name = getattr(value, "name", None)
+    return f"a {type(value).__name__}" + (f" named {name!r}" if isinstance(name, str) else "")
+
+
+def _end(name: str) -> str:
+    return re.split("[./]", name)[-1].lower()
 
 
 _CONTROLS = {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}

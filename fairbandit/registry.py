@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.constructors import check_signature, name_enums, parameters_of, place_of, typed_node
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean, type_of, unknown
 from fairbandit.plugins import VARIABLE, place_of_file
 
 PART_KINDS = ("split", "estimator", "rank", "selector")
@@ -118,9 +118,9 @@ def lookup(kind: str, name: str) -> type[Any]:
         return _registry[kind][name]
     except KeyError:
         raise FairbanditError(
-            f"unknown {kind} {name!r}; the registered ones are {', '.join(names(kind))}; "
-            f"fairbandit.load_plugins(), which the command line calls, registers plugins from "
-            f"plugins/, from the folders named in {VARIABLE} and from installed packages"
+            f"{unknown(kind, name, names(kind))}; fairbandit.load_plugins(), which the command "
+            f"line calls, registers plugins from plugins/, from the folders named in {VARIABLE} "
+            "and from installed packages"
         ) from None
 
 
@@ -166,8 +166,13 @@ def checked(kind: str, spec: str | Mapping[str, Any]) -> Checked:
     takes = [str(key) for key in typed if key != "name"]
     if unknown := sorted(values.keys() - {"name", *takes}, key=str):
         raise FairbanditError(
-            f"{where} has no parameter {unknown[0]!r}; it takes {', '.join(takes) or 'none'}"
+            f"{where} has no parameter {unknown[0]!r}{did_you_mean(unknown[0], takes)}; "
+            f"it takes {', '.join(takes) or 'none'}"
         )
+    for key, value in values.items():
+        if hasattr(value, "__array__"):
+            got = f"got {type_of(value)}: a column is given by its name"
+            raise FairbanditError(f"{where}, {key}: expected plain data; {got}")
     if "${" in repr(values):
         raise FairbanditError(
             f"{where}: expected plain data; got {values}, with an interpolation, which only config "

@@ -55,7 +55,10 @@ def test_defaults_and_values(part: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"shared": 1}, r"has no parameter 'shared'; it takes share, count, shade, sizes, extra"),
+        (
+            {"shared": 1},
+            r"'shared' \(did you mean 'share'\?\); it takes share, count, shade, sizes, extra",
+        ),
         ({"share": "much"}, r"share: Value 'much' of type 'str' could not be converted to Float"),
         ({"shade": "grey"}, r"expected one of \[light, dark\]"),
         ({"sizes": ["x"]}, "could not be converted to Integer"),

@@ -14,7 +14,7 @@ from fairbandit.audit.report import report, report_log
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, unknown
 from fairbandit.run.folder import finished_below
 from fairbandit.run.table import console, make_table, named
 
@@ -52,8 +52,8 @@ def audit(words: Sequence[str]) -> None:
         _plan(paths, options)
         return
     if paths and all(path.is_dir() and any(finished_below(path)) for path in paths):
-        if unknown := ", ".join(options.keys() - {"level"}):
-            raise FairbanditError(f"unknown key {unknown}; for runs, the only key is level")
+        for wrong in options.keys() - {"level"}:
+            raise unknown("key for runs", wrong, ["level"])
         page, written = report(paths, given.out, **options)
     elif len(paths) == 1:
         log, options = given_log(paths[0], options, audited)

@@ -16,7 +16,7 @@ from rich.text import Text
 from fairbandit import conformance, registry
 from fairbandit.building import preset, presets
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, unknown
 from fairbandit.run.table import console
 
 _HELP = """\
@@ -33,6 +33,7 @@ _EXAMPLES = """\
 examples:
   fairbandit check rank=my_rank estimator=my_estimator
   fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter
+  fairbandit check policy/rank=my_rank policy.rank.bandwidth=0.2     the same, as for a run
   fairbandit check policy=oful policy.refresh=1.2       a named policy
 
 Your own tests can import the checks of a kind: see fairbandit.conformance."""
@@ -59,6 +60,8 @@ def check(words: Sequence[str]) -> None:
 
 def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
     named = [f"{kind}.name" for kind in conformance.KINDS]
+    if not any(word.startswith("policy=") for word in words):  # the spelling of a run
+        words = [re.sub(r"^policy[/.]", "", word) for word in words]
     dotted = [re.sub(r"^(\w+)=", r"\1.name=", word) for word in words]
     parts = read_parameters(dotted, "check")
     given = [word.partition("=")[0] for word in dotted]
@@ -93,9 +96,7 @@ def _place(kind: str, name: str) -> str:
     """Returns the file of a named policy, or the file and the line of a class."""
     if kind == "policy":
         if name not in presets():
-            raise FairbanditError(
-                f"unknown policy {name!r}; expected one of {', '.join(presets())}"
-            )
+            raise unknown("policy", name, presets())
         return str(presets()[name])
     cls = registry.lookup(kind, name)
     place = inspect.getsourcefile(cls) or cls.__module__

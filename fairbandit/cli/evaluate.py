@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +56,12 @@ def evaluate(words: Sequence[str]) -> None:
     log, options = given_log(given.log, settings, evaluated, agents)
     table, out = evaluated(log, targets, **options), console()
     for row in table.attrs["diagnostics"]:
+        if not row["ess"]:  # a notice tells why
+            continue
+        support = "unknown" if isnan(row["unsupported"]) else f"{row['unsupported']:.2g}"
         out.print(
             f"{row['policy']}: {row['ess']:,.0f} effective decisions, largest weight "
-            f"{row['largest_weight']:.3g}, share without support {row['unsupported']:.2g}"
+            f"{row['largest_weight']:.3g}, share without support {support}"
         )
     formats = {"value": "{:.4f}", "low": "{:.4f}", "high": "{:.4f}", "n": "{:,}", "ess": "{:,.0f}"}
     shown = table[[":" not in measure for measure in table["measure"]]]

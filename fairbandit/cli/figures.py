@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import tool_parser
+from fairbandit.cli.parsers import split_names, tool_parser
 from fairbandit.figures.draw import (
     FIGURES,
     SUBFOLDER,
@@ -46,13 +46,13 @@ def figures(words: Sequence[str]) -> None:
     text = f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several"
     add("--out", type=Path, metavar="DIR", help=text)
     text = f"figures to draw, separated by commas: {', '.join(FIGURES)}"
-    add("--only", type=_split_names, metavar="NAMES", help=text)
+    add("--only", type=split_names, metavar="NAMES", help=text)
     text = "only runs of these policies, separated by commas"
-    add("--policies", type=_split_names, metavar="NAMES", help=text)
+    add("--policies", type=split_names, metavar="NAMES", help=text)
     text = "only runs with one of these values, separated by commas; every --where must hold"
     add("--where", type=_condition, action="append", metavar="KEY=VALUES", help=text)
     text = "columns in the figure metrics, which is then the only figure unless --only is given"
-    add("--metric", type=_split_names, metavar="NAMES", help=text)
+    add("--metric", type=split_names, metavar="NAMES", help=text)
     add("--by", metavar="KEY", help="a panel for each value of this setting")
     text = "bands and bars: quantiles (10 to 90 %%, the default), std, or mean (its 95 %% interval)"
     add("--interval", choices=INTERVALS, default="quantiles", help=text)
@@ -91,13 +91,9 @@ def print_files(drawn: Sequence[Drawn]) -> None:
             print(short(file))
 
 
-def _split_names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
 def _condition(text: str) -> tuple[str, list[str]]:
     key, _, values = text.partition("=")
-    return key, [values] if values.startswith("[") else _split_names(values)  # a list is one value
+    return key, [values] if values.startswith("[") else split_names(values)  # a list is one value
 
 
 def _size(text: str) -> tuple[float, float | None]:

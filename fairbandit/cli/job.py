@@ -28,6 +28,8 @@ from fairbandit.run.execute import execute
 from fairbandit.run.folder import ERROR, writing
 from fairbandit.run.table import console, named, run_table, spread
 
+_errors = dict[str, str]()  # the first job of a sweep with each message, in this process
+
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
 
@@ -39,6 +41,7 @@ def run_app(words: Sequence[str]) -> None:
             composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
     """
     publish()
+    _errors.clear()
     application = hydra.main(
         version_base="1.3", config_path=str(conf_folder()), config_name="config"
     )(run_job)
@@ -103,7 +106,9 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     except Exception as error:
         known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
-        print(printable(f"{PREFIX}{job}{message}"), file=sys.stderr, flush=True)
+        first = _errors.setdefault(message, job)
+        text = message if first == job else f"as {first.removesuffix(': ')}"
+        print(printable(f"{PREFIX}{job}{text}"), file=sys.stderr, flush=True)
         with writing(folder), written_aside(folder / ERROR) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None

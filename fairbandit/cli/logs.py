@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.agent import Agent
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import unknown
 from fairbandit.logs import Log, is_table, read_log
 
 
@@ -24,9 +24,8 @@ def given_log(
     """
     reading: Any = read_log.__kwdefaults__
     options: Any = function.__kwdefaults__ or {}
-    if unknown := sorted(settings.keys() - reading.keys() - options.keys()):
-        valid = ", ".join(sorted({*reading, *options}))
-        raise FairbanditError(f"unknown key {', '.join(unknown)}; the keys are {valid}")
+    for wrong in sorted(settings.keys() - reading.keys() - options.keys()):
+        raise unknown("key", wrong, sorted({*reading, *options}))
     columns = {key: settings[key] for key in settings if key in reading}
     columns |= {key: str(name) for key, name in columns.items() if isinstance(name, int)}
     if "like" in columns:

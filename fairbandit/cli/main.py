@@ -11,7 +11,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 
-from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
+from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable, unknown
 from fairbandit.plugins import load_plugins
 from fairbandit.registry import line_of
 from fairbandit.version import VERSION
@@ -96,10 +96,8 @@ def _run(given: Sequence[str]) -> None:
     if others and names_tool(others[0]):
         name, *words = others
         if name not in TOOLS:
-            raise FairbanditError(
-                f"unknown tool {name!r}; the tools are {', '.join(TOOLS)}, and a run is described "
-                "by key=value pairs (see fairbandit --help)"
-            )
+            by = "a run is described by key=value pairs (see fairbandit --help)"
+            raise FairbanditError(f"{unknown('tool', name, TOOLS)}, and {by}")
         getattr(import_module(f"fairbandit.cli.{name}"), name)(words)
     elif {"-h", "--help"} & set(others):
         from fairbandit.cli.help import help_text

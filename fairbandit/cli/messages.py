@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hydra.errors import HydraException
+from hydra.errors import HydraException, MissingConfigException
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from fairbandit.registry import line_of
+from fairbandit.errors import did_you_mean
+from fairbandit.registry import PART_KINDS, line_of
 
 
 def one_message(error: BaseException) -> str:
@@ -16,11 +17,18 @@ def one_message(error: BaseException) -> str:
     if isinstance(cause, ConfigAttributeError | ConfigKeyError) and cause.parent_node is not None:
         where = (cause.full_key or "").rpartition(".")[0] or "the config"
         keys = [str(key) for key in cause.parent_node if key not in ("name", "hydra")]
-        takes = f"{where} has no key {str(cause.key)!r}; it takes {', '.join(keys) or 'none'}"
+        parts = [f"policy/{kind}" for kind in PART_KINDS if "policy" in keys]
+        guess = did_you_mean(cause.key, [*keys, *parts])
+        takes = (
+            f"{where} has no key {str(cause.key)!r}{guess}; it takes {', '.join(keys) or 'none'}"
+        )
         adds = where.partition(".")[0] == "metrics"  # no other mapping takes further keys
         return f"{takes} (+{cause.full_key}=... adds a key)" if adds else takes
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: {str(cause).splitlines()[0]}"
+    if isinstance(error, MissingConfigException) and error.options:  # which the message lists
+        found, others = str(error).split("\n", 1)
+        return f"{found}{did_you_mean(error.missing_cfg_file, error.options)}\n{others}".strip()
     return str(error).strip() or type(error).__name__
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 from fairbandit.errors import FairbanditError
 
 _SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
+_BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no quotes
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,6 +43,11 @@ def tool_parser(
     return parser
 
 
+def split_names(text: str) -> list[str]:
+    """Returns the names in a text, which are separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
 def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     """Reads KEY=VALUE words with dotted keys, like Hydra's overrides of a run.
 
@@ -57,15 +64,19 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
 
 
 def quoted(word: str) -> str:
-    """Returns an override with its value in quotes if the value has characters beyond ASCII.
+    """Returns an override with its value in quotes if Hydra's grammar needs them.
 
-    Hydra's grammar accepts such letters only in quotes. A value with special characters of the
-    grammar, such as a list, is unchanged: the user must quote its items.
+    It accepts letters beyond ASCII, and signs such as a semicolon, only in quotes. A value with
+    special characters of the grammar, such as a list, is unchanged unless it is a single comma or
+    equals sign: the user must quote its items.
 
     >>> quoted("environment.group=性別"), quoted("environment.columns=[性別]")
     ("environment.group='性別'", 'environment.columns=[性別]')
+    >>> quoted("environment.separator=;"), quoted("environment.decimal=,")
+    ("environment.separator=';'", "environment.decimal=','")
     """
     key, equals, value = word.partition("=")
-    if value.isascii() or word.startswith("-") or not _SIGNS.isdisjoint(value):
+    special = not _SIGNS.isdisjoint(value) and value not in (",", "=")
+    if _BARE.fullmatch(value) or word.startswith("-") or special:
         return word
     return f"{key}{equals}'{value}'"

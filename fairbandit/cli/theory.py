@@ -16,7 +16,7 @@ from fairbandit import registry
 from fairbandit import theory as paper
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.environments import Environment
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, unknown
 from fairbandit.run.table import console, make_table
 from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
 from fairbandit.theory.constants import KAPPAS
@@ -95,11 +95,9 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
     dotted = [re.sub("^environment=", "environment.name=", word) for word in words]
     given = read_parameters(dotted, "theory")
     described = {"name": "simulation", **given.pop("environment", {})}
-    if unknown := sorted(set(given) - {"rounds", "delta", "regularization", "alpha"}):
-        raise FairbanditError(
-            f"fairbandit theory: unknown {', '.join(unknown)}; expected environment=NAME, "
-            "environment.KEY=VALUE, rounds=…, delta=…, regularization=…, alpha=…"
-        )
+    keys = ("rounds", "delta", "regularization", "alpha")
+    for wrong in given.keys() - {*keys}:
+        raise unknown("key", wrong, ["environment", "environment.KEY", *keys])
     try:
         return described, {key: float(value) for key, value in given.items()}
     except (TypeError, ValueError) as error:

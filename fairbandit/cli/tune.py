@@ -141,6 +141,11 @@ def _overrides(values: Mapping[str, Any]) -> list[str]:
 
 
 def _search(given: Any) -> dict[str, Any]:
+    if given is None:
+        raise FairbanditError(
+            "tune needs the keys that it varies, as in 'search={policy.estimator.exploration: "
+            "{low: 0.001, high: 1, log: true}}'"
+        )
     try:
         with warnings.catch_warnings(action="error"):  # Optuna warns of invalid choices and steps
             return {key: _distribution(space) for key, space in given.items()}

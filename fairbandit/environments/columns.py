@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.environments.reading import Source, listed, remark
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean, type_of
 from fairbandit.maths.checks import shown
 
 CATEGORY = "category"
@@ -117,7 +117,8 @@ def resolve_columns(
     """
     excluded = exclude or ()
     if unknown := [name for name in excluded if name not in source.columns]:
-        raise FairbanditError(f"exclude: {source.name} has no column {unknown[0]!r}")
+        guess = did_you_mean(unknown[0], source.columns)
+        raise FairbanditError(f"exclude: {source.name} has no column {unknown[0]!r}{guess}")
     if chosen is not None:
         codes = {name: _codes(source, name) for name, spec in chosen.items() if spec == CATEGORY}
         specs = {**chosen, **codes}
@@ -146,7 +147,8 @@ def group_columns(given: Any) -> tuple[str, ...]:
     texts = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
     if texts and len(set(names)) == len(names) > 0:
         return tuple(names)
-    raise FairbanditError(f"group: expected a column, or a list of columns; got {shown(given)}")
+    got = f"{shown(given)}, {type_of(given)}"
+    raise FairbanditError(f"group: expected the name of a column, or a list of names; got {got}")
 
 
 def check_groups(where: str, sizes: Mapping[str, int]) -> None:

@@ -30,7 +30,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.files import open_regular
 from fairbandit.labels import JOINED, NUMBER, normal
 
@@ -115,7 +115,8 @@ class Source:
 
     def need(self, columns: Iterable[str], where: str = "") -> None:
         """Raises an error that names the columns which the table lacks, if any."""
-        if lacking := [repr(name) for name in dict.fromkeys(columns) if name not in self.frame]:
+        if absent := [name for name in dict.fromkeys(columns) if name not in self.frame]:
+            lacking = [f"{name!r}{did_you_mean(name, self.columns)}" for name in absent]
             raise FairbanditError(
                 f"{self.name} has no column {listed(lacking)} of numbers or texts; {where}it has "
                 f"{listed([*map(repr, self.columns)])}"
@@ -198,6 +199,10 @@ def read_table(
         separator, decimal, missing_values: see `Table`.
     """
     source = _in_memory.get(str(path))
+    if source is None and str(path).startswith(MEMORY):
+        raise FairbanditError(
+            "this table in memory is gone; keep the environment that was made of it"
+        )
     if source is None:
         names = read_header(Path(path), separator)
         asked = [name for name in names if every or name in columns]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ _LESS = ("fair_regret", "reward_gap", "rank_gap")
 
 def chosen(
     table: pd.DataFrame, choose: str | None, limits: str | Sequence[str] | None
-) -> str | None:
+) -> tuple[str | None, str]:
     """Returns the policy whose interval has the best near end, among those within limits.
 
     Args:
@@ -32,7 +32,8 @@ def chosen(
             interval is; without an estimate, it is not.
 
     Returns:
-        The name of the policy, or None where all policies leave the limits.
+        The name of the policy, or None where all policies leave the limits; and a note that names
+        the policies within the limits whose intervals overlap its own, or "".
 
     Raises:
         FairbanditError: a limit cannot be read, or a measure does not exist.
@@ -51,9 +52,17 @@ def chosen(
         raise FairbanditError(f"choose={choose!r}: not all policies have an estimate of it")
     rows = rows.loc[[*within]]
     if rows.empty:
-        return None
+        return None, ""
     less = choose.partition(":")[0] in _LESS
-    return str(rows["high"].idxmin() if less else rows["low"].idxmax())
+    best = str(rows["high"].idxmin() if less else rows["low"].idxmax())
+    own = rows.loc[best]
+    overlap = (rows["low"] <= own["high"]) & (rows["high"] >= own["low"])
+    if not (tied := [name for name in rows.index[overlap] if name != best]):
+        return best, ""
+    return best, (
+        f"choose={choose}: {best} ties with {', '.join(tied)}: their intervals overlap, so that "
+        "these estimates do not show which is better"
+    )
 
 
 def _read_limit(limit: Any) -> tuple[str, str, float]:
@@ -78,8 +87,7 @@ def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     """
     rows = table[table["measure"] == measure]
     if rows.empty:
-        valid = ", ".join(dict.fromkeys(table["measure"]))
-        raise FairbanditError(f"no policy has the measure {measure!r}; the measures are {valid}")
+        raise unknown("measure", measure, dict.fromkeys(table["measure"]))
     return _of_most(rows).set_index("policy")
 
 

@@ -84,7 +84,8 @@ def evaluate(
             agents with `train=0`, they hold at all times of a growing log at once.
         reward_range: the least and the greatest possible reward, for `anytime`.
         choose: a measure; `attrs["chosen"]` names the policy whose interval has the best near end:
-            the smallest upper end of a regret or gap, else the largest lower end.
+            the smallest upper end of a regret or gap, else the largest lower end. A note says
+            which policies tie with it.
         limits: what `choose` may choose, such as "selection_ratio>=0.8", or a list: policies whose
             own intervals lie within all limits. If there is none, `attrs["chosen"]` is None.
 
@@ -143,7 +144,8 @@ def evaluate(
     best = values[:, 3, 0].sum(1)
     table.attrs["notes"] += _notes(judged, best, forward, max(map(unspanned, parts)))
     if choose is not None or limits is not None:
-        table.attrs["chosen"] = chosen(table, choose, limits)
+        table.attrs["chosen"], tied = chosen(table, choose, limits)
+        table.attrs["notes"] += [tied] if tied else []
     return table
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, unknown
 from fairbandit.figures import panels
 from fairbandit.figures.comparison import compose_comparison
 from fairbandit.figures.layout import Options, lay_out
@@ -122,7 +122,7 @@ def check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Raises an error that lists what is known if one of the names is unknown."""
     for name in names:
         if name not in known:
-            raise FairbanditError(f"unknown {kind} {name!r}; the {kind}s are {', '.join(known)}")
+            raise unknown(kind, name, known)
 
 
 def draw(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbandit.building import policy_label
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.labels import normal
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
     if len(matches) > 1:
         matches = [key for key in differing(settings) if key in matches] or matches
     if not matches:
-        raise FairbanditError(f"no run has a setting {end!r}; the settings are {', '.join(keys)}")
+        raise unknown("setting", end, keys)
     if len(matches) > 1:
         raise FairbanditError(f"{end!r} may be {' or '.join(matches)}; write the whole key")
     return matches[0]
@@ -174,7 +174,8 @@ def chosen(settings: Sequence[Mapping[str, Any]], where: Mapping[str, Sequence[A
         kept = [at for at, text in present.items() if normal(text) in wanted]
         if not kept:
             raise FairbanditError(
-                f"no run has {end}={' or '.join(map(str, values))}; its values are "
+                f"no run has {end}={' or '.join(map(str, values))}"
+                f"{did_you_mean(values[0], present.values())}; its values are "
                 f"{', '.join(dict.fromkeys(present.values()))}"
             )
     return kept

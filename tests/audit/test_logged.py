@@ -250,6 +250,9 @@ def test_the_command_reports_a_log(command, tmp_path):
     assert 400 < table.loc["a", "drift_at"] < 500
     assert np.isnan(table.loc["b", "drift_at"])
     assert f"| {table.loc['a', 'drift_at']:.0f} |" in (folder / "audit.md").read_text()
-    for more, message in [("seed=x", "seed: expected"), ("nope=1", "unknown key nope; the keys")]:
+    for more, message in [
+        ("seed=x", "seed: expected"),
+        ("nope=1", "unknown key 'nope'; expected one of"),
+    ]:
         assert message in command(*words, more)[2]
     assert "one log, or folders" in command("audit", "log.csv", "log.csv")[2]

@@ -1,4 +1,5 @@
 from fairbandit import conformance
+from fairbandit.cli.check import _parts
 
 
 def test_a_good_part(command):
@@ -11,6 +12,11 @@ def test_a_good_part(command):
     labels = [doc.split("\n")[0].rstrip(".") for doc in docs]
     assert lines == [f"  ✓ {label}" for label in labels]
     assert count == f"  {len(labels)} of {len(labels)} checks passed"
+
+
+def test_parts_are_spelled_as_for_a_run_too():
+    assert _parts(["policy/rank=x", "policy.rank.z=2"]) == _parts(["rank=x", "rank.z=2"])
+    assert _parts(["policy=x", "policy.rank.z=2"]) == {"policy": {"name": "x", "rank": {"z": 2}}}
 
 
 def test_a_plugin_with_hyperparameters(command, plugin):

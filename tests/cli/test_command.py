@@ -98,7 +98,8 @@ def test_a_tool_gets_the_words_after_its_name(command, monkeypatch):
     monkeypatch.setattr("fairbandit.cli.collect.collect", got.extend)
     main(["collect", "--help", "x=1"])
     assert got == ["--help", "x=1"]
-    assert "unknown tool 'collekt'; the tools are collect" in command("collekt")[2]
+    message = "unknown tool 'collekt' (did you mean 'collect'?); expected one of collect"
+    assert message in command("collekt")[2]
     assert not any(map(names_tool, ("a=1", "-m", "--help", "+x=1", "~policy")))
 
 
@@ -140,12 +141,15 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
         (["dashboard", "."], "no run below ."),
         (["dashboard", ".", "--port", "many"], "invalid int value: 'many'"),
         (["collect", "."], "no finished run below .: a run leaves a summary.json"),
-        (["table", "x.csv", "group=g", "grop=1"], "'table' has no parameter 'grop'; it takes path"),
+        (
+            ["table", "x.csv", "group=g", "grop=1"],
+            "'table' has no parameter 'grop' (did you mean 'group'?); it",
+        ),
         (["check"], "fairbandit check: the following arguments are required: KIND=NAME"),
         (["check", "policies=greedy"], "expected KIND=NAME, at most one of each kind"),
         (["check", "policy=no_such"], "unknown policy 'no_such'; expected one of epsilon_greedy"),
         (["check", "rank=identity", "rank=identity"], "at most one of each kind"),
-        (["check", "rank=no_such"], "unknown rank 'no_such'; the registered ones are empirical"),
+        (["check", "rank=no_such"], "unknown rank 'no_such'; expected one of empirical"),
         (["check", "rank=identity", "split.x=1"], "and KIND.KEY=VALUE, where KIND is one of"),
         (["check", "rank=recent_cdf", "rank.size=["], "size=[: the value cannot be read as YAML"),
     ],

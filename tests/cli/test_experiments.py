@@ -53,7 +53,7 @@ def test_the_tool_draws_all_figures_or_those_asked_for(command, tmp_path):
     assert "curves/metrics.pdf" in out
     assert len(list((tmp_path / "curves").iterdir())) == 2
     for words, message in [
-        (["--metric", "nope"], "unknown metric 'nope'; the metrics are standard_regret"),
+        (["--metric", "nope"], "unknown metric 'nope'; expected one of standard_regret"),
         (["--where", "estimator=nope"], "no run has estimator=nope; its values are ridge, zero"),
     ]:
         code, _, err = command("figures", "sweep", *words)

@@ -143,7 +143,8 @@ def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "search must map keys to lists of choices"),
+        ([], "tune needs the keys that it varies, as in 'search={"),
+        (["search=3"], "search must map keys to lists of choices"),
         (["search={policy.split: {low: 3, high: 2}}"], "`low <= high` must hold"),
         (["search={policy.split: [[1], [2]]}"], "policy.split: Cannot merge"),
         (["search={policy.estimator.nope: [1]}"], "policy.estimator has no key 'nope'"),

@@ -247,7 +247,9 @@ def test_intersectional_groups_and_raw_rows_of_them(tmp_path):
     assert again == found.encoder
     assert (again(rows) == found.encoder(rows)).all()
     for wrong in ([], ["s", "s"], 3, ["s", 2]):
-        assert "group: expected a column" in refused(tmp_path, "csv", table, group=wrong)
+        assert "group: expected the name of a column" in refused(
+            tmp_path, "csv", table, group=wrong
+        )
 
 
 def test_intervals_are_labels_and_categories():

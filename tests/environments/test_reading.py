@@ -219,7 +219,7 @@ def test_a_table_in_memory_is_gone_with_its_owner():
     path, source = reading.keep({"b": [1, 2]})
     assert read_table(path, ["b"]).numbers("b").tolist() == [1, 2]
     del source
-    with pytest.raises(FairbanditError, match="there is no file memory:"):
+    with pytest.raises(FairbanditError, match="this table in memory is gone"):
         read_table(path, ["b"])
 
 

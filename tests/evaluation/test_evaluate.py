@@ -245,7 +245,7 @@ def test_an_agent_is_not_judged_by_the_log_it_learned_from(tmp_path):
         ({}, {"train": 0}, "leaves nothing to learn from"),
         ({}, {"train": "half"}, "train"),
         ({}, {"folds": 0}, "folds"),
-        ({}, {"choose": "joy"}, "the measures are reward, rank"),
+        ({}, {"choose": "joy"}, "expected one of reward, rank"),
         ({}, {"policies": []}, "expected a policy"),
         ({}, {"policies": "nope"}, "nope"),
         ({}, {"policies": Agent.from_config("uniform", features=7)}, "takes 7 features"),

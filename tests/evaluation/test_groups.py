@@ -190,19 +190,20 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
-    ("limits", "right"),
+    ("limits", "right", "tied"),
     [
-        (None, "a"),
-        ("selection_ratio>=0.7", "a"),
-        (" selection_ratio >= 0.8 ", "b"),
-        (["selection_ratio>=0.8", "reward<=1"], "c"),
-        ("reward:x <=y<=0.2", "b"),  # a, which has no estimate, is not within the limit
-        ("selection_ratio>=2", None),
+        (None, "a", "a ties with b:"),
+        ("selection_ratio>=0.7", "a", "a ties with b:"),
+        (" selection_ratio >= 0.8 ", "b", ""),
+        (["selection_ratio>=0.8", "reward<=1"], "c", ""),
+        ("reward:x <=y<=0.2", "b", ""),  # a, which has no estimate, is not within the limit
+        ("selection_ratio>=2", None, ""),
     ],
 )
-def test_limits_leave_policies_whose_intervals_are_within(limits, right):
+def test_limits_leave_policies_whose_intervals_are_within(limits, right, tied):
     table = pd.DataFrame(ROWS, columns=["policy", "measure", "estimator", "low", "high"])
-    assert chosen(table, "reward", limits) == right
+    best, note = chosen(table, "reward", limits)
+    assert (best, tied in note, bool(note)) == (right, True, bool(tied))
 
 
 @pytest.mark.parametrize(
@@ -210,5 +211,5 @@ def test_limits_leave_policies_whose_intervals_are_within(limits, right):
 )
 def test_limits_that_cannot_be_read(limits):
     table = pd.DataFrame(ROWS, columns=["policy", "measure", "estimator", "low", "high"])
-    with pytest.raises(FairbanditError, match=r"limits: expected|no policy has the measure 'joy'"):
+    with pytest.raises(FairbanditError, match=r"limits: expected|unknown measure 'joy'"):
         chosen(table, "reward", limits)

@@ -48,7 +48,7 @@ def test_too_many_runs_say_in_what_they_differ():
     for by, message in ((None, f"1 of up to {most}"), ("noise", f"{most} of up to 1")):
         with pytest.raises(FairbanditError, match=rf"would have {message}; .* in policy, noise$"):
             titles("greedy", by=by, noise=range(most))
-    with pytest.raises(FairbanditError, match="no run has a setting 'nope'"):
+    with pytest.raises(FairbanditError, match="unknown setting 'nope'"):
         titles("greedy", by="nope")
 
 

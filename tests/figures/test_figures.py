@@ -293,8 +293,8 @@ def test_what_cannot_be_drawn(simulated, scene, tmp_path):
         draw([simulated], tmp_path / "file" / "figures", {"price": None})
     unknown, price = Options(metrics=["nope"]), {"price": None}
     for folder, out, choice, options, message in (
-        (simulated, tmp_path, {"nope": None}, None, "unknown figure 'nope'; the figures are over"),
-        (simulated, tmp_path, price, unknown, "unknown metric 'nope'; the metrics are stan"),
+        (simulated, tmp_path, {"nope": None}, None, "unknown figure 'nope'; expected one of over"),
+        (simulated, tmp_path, price, unknown, "unknown metric 'nope'; expected one of stan"),
         (tmp_path, tmp_path, price, None, "no finished run below"),
     ):
         with pytest.raises(FairbanditError, match=message):

@@ -44,7 +44,7 @@ def test_runs_that_have_the_values(runs, where, numbers):
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ({"lambda": ["1"]}, "no run has a setting 'lambda'; the settings are policy, environment"),
+        ({"lambda": ["1"]}, "unknown setting 'lambda'; expected one of policy, environment"),
         ({"noise": ["1"]}, r"'noise' may be policy\.estimator\.noise or environment\.noise"),
         ({"lam": ["2", "3"]}, r"no run has lam=2 or 3; its values are 0\.1, 1\.0$"),
         ({"lam": ["0.1"], "refresh": ["2"]}, "no run has refresh=2; its values are null"),

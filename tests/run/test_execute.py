@@ -199,7 +199,7 @@ def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monk
         ({"replicates": 1}, "replicates: Key 'replicates' not in 'Settings'"),
         ({"policy": None}, "policy must be a mapping"),
         ({"metrics": ["fair_regret"]}, "metrics must map columns to metrics"),
-        ({"metrics": {"x": "nope"}}, "metrics.x: unknown metric 'nope'; the registered ones are"),
+        ({"metrics": {"x": "nope"}}, "metrics.x: unknown metric 'nope'; expected one of"),
         ({"metrics": {"x": {"name": "fair_regret", "y": 1}}}, "metrics.x: metric 'fair_regret'"),
         ({"metrics": {"rank": "fair_regret"}}, "metrics: 'rank' cannot be a column; expected at"),
         ({"metrics": {"received_0": "fair_regret"}}, "'received_0' cannot be a column"),
