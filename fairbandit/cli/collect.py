@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairbandit.cli.parsers import tool_parser
+from fairbandit.cli.parsers import split_names, tool_parser
 from fairbandit.results import pool, read_runs
+from fairbandit.results.naming import chosen
 from fairbandit.results.runs import KEYS
 from fairbandit.results.table import overview, tidy
 from fairbandit.run.folder import SUMMARY
@@ -29,7 +30,8 @@ examples:
   fairbandit collect outputs --out results.csv
   fairbandit collect outputs --by group
   fairbandit collect one_folder another_folder --each --out runs.parquet
-  fairbandit collect outputs --format latex > table.tex"""
+  fairbandit collect outputs --columns fair_regret,selection_rate_f --sort selection_rate_f
+  fairbandit collect outputs --policies greedy,fair_greedy --format latex > table.tex"""
 
 
 def collect(words: Sequence[str]) -> None:
@@ -39,11 +41,18 @@ def collect(words: Sequence[str]) -> None:
     add("--out", type=Path, metavar="FILE", help=f"{out}replacing the file")
     add("--each", action="store_true", help="a row for every run")
     add("--by", choices=("group",), help="adds the share, reward, rank and regret of its picks")
-    add("--format", choices=("markdown", "latex"), help="how the table is printed")
+    add("--columns", type=split_names, metavar="NAMES", help="the results to print, by commas")
+    add("--policies", type=split_names, metavar="NAMES", help="only runs of these policies")
+    text = "a result, the best first, or a setting by which the printed rows are sorted"
+    add("--sort", default="fair_regret", metavar="NAME", help=f"{text} [fair_regret]")
+    text = "prints labels, and in bold the best and what ties with it, without seconds"
+    add("--format", choices=("markdown", "latex"), help=text)
     given = parser.parse_args(words)
     runs = read_runs(given.folders)
-    rows = pool(runs, each=given.each)
-    groups = given.by == "group"
+    where = {} if given.policies is None else {"policy": given.policies}
+    runs = [runs[at] for at in chosen([run.settings for run in runs], where)]
+    rows, groups = pool(runs, each=given.each), given.by == "group"
+    choice = {"groups": groups, "columns": given.columns, "sort": given.sort}
     counted = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
     if not given.each:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
@@ -52,7 +61,7 @@ def collect(words: Sequence[str]) -> None:
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
     elif given.format is not None:
-        print(overview(rows, groups=groups).exported(given.format), end="")
+        print(overview(rows, **choice, printed=True).exported(given.format), end="")
     else:
-        console().print(overview(rows, groups=groups))
+        console().print(overview(rows, **choice))
         print(counted)

@@ -111,12 +111,16 @@ class Members:
 
 @dataclass(frozen=True)
 class Population:
-    """The members, their groups' labels, the encoder, and the columns with all codes."""
+    """The members, their groups' labels, the encoder, and the columns with all codes.
+
+    `deviation` is that of the reward in D1.
+    """
 
     members: Members
     groups: tuple[str, ...]
     encoder: Encoder
     columns: Mapping[str, Any]
+    deviation: float
 
 
 @lru_cache(1)
@@ -141,7 +145,8 @@ def load_population(request: Request) -> Population:
     options: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
     encoder = Encoder.fitted(features, first, group, request.products, **options)
     members = _members(encoder(second), rewards, *of_second, count=len(kept))
-    return Population(members, kept, encoder, columns)
+    deviation = float(np.nanstd(first.numbers(request.reward)))
+    return Population(members, kept, encoder, columns, deviation)
 
 
 def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Source:

@@ -90,6 +90,7 @@ class Table(Environment):
         resolved_columns: the mapping `columns` with the codes of each category.
         feature_names: the name of each of the d features.
         labels: the labels of the groups, by number, as in a log.
+        unit: the `name` of the reward's column, and its `std` in D1, which rewards are divided by.
         encoder: the encoder of rows; an `Agent` with `features=encoder` takes raw rows.
 
     Raises:
@@ -157,6 +158,7 @@ class Table(Environment):
         population = load_population(Request(**given))
         self.resolved_columns, self.encoder = population.columns, population.encoder
         self.members, self.labels = population.members, population.groups
+        self.unit = {"name": reward, "std": population.deviation}
         self.feature_names, self.group_names = self.encoder.names, self.labels
         self.features = len(self.feature_names)
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES

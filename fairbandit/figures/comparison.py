@@ -10,9 +10,8 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Facet, Options, whole
 from fairbandit.figures.style import applied, scale, setting, wrapped
-from fairbandit.maths.moments import Floats
 from fairbandit.results import PooledRuns, Scene
-from fairbandit.results.pooling import paired_difference
+from fairbandit.results.ranking import rank
 from fairbandit.run.table import spread
 from fairbandit.run.tensorboard import titled
 
@@ -26,7 +25,6 @@ _LABELS = 1.45  # width of the names of runs
 _COLUMN, _NARROWEST = 0.75, 0.48  # preferred and minimal width of a column
 _BEST, _WORST = 0.56, 0.03  # the range of the colour map YlGnBu where black text is readable
 _PLAIN = "#f2f2f2"  # the colour of cells without a rank
-_RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
 
 
 def compose_comparison(scene: Scene, options: Options) -> Figure:
@@ -114,31 +112,6 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
     axes.grid(which="minor", color="white", linewidth=0.8)
     axes.spines[:].set_visible(False)
     axes.tick_params(which="both", length=0, labeltop=True, labelbottom=False)
-
-
-def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
-    """Ranks R runs by a metric, separately for each number of rounds.
-
-    Returns:
-        ranks: (R,), from 0 for the best to 1 for the worst; NaN for runs that know the truth.
-        ties: (R,), whether the interval of the paired difference to the best contains 0.
-    """
-    ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
-    known = {
-        row: end["mean"] if end["lower_is_better"] else -end["mean"]
-        for row, run in enumerate(runs)
-        if not run.knows_truth and (end := run.metrics.get(column, {})).get("mean") is not None
-    }
-    for rounds in {runs[row].rounds for row in known}:
-        rows = sorted((row for row in known if runs[row].rounds == rounds), key=known.__getitem__)
-        values = np.array([known[row] for row in rows])
-        steps = ~np.isclose(values[1:], values[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
-        ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
-        for row in rows:
-            difference = paired_difference(runs[row], runs[rows[0]], column)
-            near = difference is not None and difference["low"] <= 0 <= difference["high"]
-            ties[row] = ranks[row] == 0 or near
-    return ranks, ties
 
 
 def _cell(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:

@@ -14,12 +14,12 @@ MEASURES = {"share": "", "reward": "↑", "rank": "↑", "fair_regret": "↓"}
 """The measures of a group's picks, with the better direction; columns are `MEASURE:GROUP`."""
 
 
-def of_groups(run: SavedRun) -> dict[str, dict[str, Any]]:
-    """Returns the mean and standard deviation over replicas of each measure of each group's picks.
+def of_groups(run: SavedRun) -> dict[str, Floats]:
+    """Returns each measure of each group's picks in each replica, (B,).
 
     These are the group's share in the picks, and the means over its picks of the reward, of the
     true rank, and of the fair regret, which is the mean of the m best true ranks of the pool less
-    the rank of the pick. A replica without picks of a group is left out of its means.
+    the rank of the pick. They are NaN in a replica without picks of the group, but for the share.
 
     Raises:
         FairbanditError: a file is missing or damaged.
@@ -40,13 +40,14 @@ def of_groups(run: SavedRun) -> dict[str, dict[str, Any]]:
         values = [picked / picked.sum(1, keepdims=True), *(of / picked for of in others)]
     found = zip(MEASURES, values, strict=True)
     return {
-        f"{measure}:{label}": _spread(of[:, code])
+        f"{measure}:{label}": of[:, code]
         for measure, of in found
         for code, label in enumerate(run.groups)
     }
 
 
-def _spread(values: Floats) -> dict[str, Any]:
+def spread_of(values: Floats) -> dict[str, Any]:
+    """Returns `mean`, `std` and `n` of the known values; None for too few."""
     count, mean, std = (float(part) for part in moments(values))
     known = {"mean": mean if count else None, "std": std if count > 1 else None}
     return {**known, "n": int(count)}

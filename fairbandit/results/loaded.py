@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, unknown
 from fairbandit.maths.moments import interval
 from fairbandit.results.naming import chosen, union
 from fairbandit.results.pooling import PooledRuns, paired_difference, pool, scenes_of
@@ -93,7 +93,7 @@ class Runs(UserList[SavedRun]):
         """
         import pandas as pd
 
-        column = self._column(metric)
+        column = _known(metric, union(run.summary["metrics"] for run in self))
         rows = [run for scene in scenes_of(self) for run in scene.runs if column in run.metrics]
         curves = (run.curves[column] for run in rows)
         parts = [{"round": c.rounds, "mean": c.mean, "std": c.std, "n": c.count} for c in curves]
@@ -134,7 +134,8 @@ class Runs(UserList[SavedRun]):
             baseline: the label or the policy of the baseline, or values of its settings by their
                 keys or ends of keys, such as `{"policy": "greedy", "noise": 0}`. Exactly one
                 setting of each environment must match.
-            metric: the metric to compare, after the last round.
+            metric: what to compare after the last round: a metric, `cost_per_pick`,
+                `selection_rate_GROUP`, `selected_GROUP`, or a measure by group as in `pooled`.
 
         Returns:
             One row for each other setting with the same environment and number of rounds: `label`;
@@ -148,12 +149,13 @@ class Runs(UserList[SavedRun]):
         """
         import pandas as pd
 
-        column, rows, found = self._column(metric), list[PooledRuns](), list[dict[str, Any]]()
-        for scene in scenes_of(self):
+        rows, found, scenes = list[PooledRuns](), list[dict[str, Any]](), scenes_of(self)
+        column = _known(metric, union(run.columns for scene in scenes for run in scene.runs))
+        for scene in scenes:
             for rounds in dict.fromkeys(run.rounds for run in scene.runs):
                 alike = [run for run in scene.runs if run.rounds == rounds]
                 base = _baseline(baseline, scene.name, alike)
-                others = [run for run in alike if run is not base and column in run.metrics]
+                others = [run for run in alike if run is not base and column in run.columns]
                 for run in others:
                     difference = paired_difference(run, base, column)
                     if difference is None:
@@ -164,11 +166,11 @@ class Runs(UserList[SavedRun]):
             raise FairbanditError(f"there is no run to compare with the baseline {baseline!r}")
         return _labelled(rows, results=False).join(pd.DataFrame(found))
 
-    def _column(self, metric: str) -> str:
-        known = union(run.summary["metrics"] for run in self)
-        if metric not in known:
-            raise FairbanditError(f"unknown metric {metric!r}; the runs have {', '.join(known)}")
-        return metric
+
+def _known(metric: str, columns: Sequence[str]) -> str:
+    if metric not in columns:
+        raise unknown("metric", metric, columns)
+    return metric
 
 
 def _labelled(rows: Sequence[PooledRuns], *, results: bool, groups: bool = False) -> pd.DataFrame:

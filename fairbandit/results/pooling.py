@@ -21,7 +21,7 @@ from fairbandit.results.naming import OWN, Setting, chosen, differing, joined, u
 from fairbandit.results.runs import FOLDER, SavedRun, read_runs
 from fairbandit.run.curves import Curve
 from fairbandit.run.reading import read_picks, read_selected, read_trajectories
-from fairbandit.run.settings import BY_GROUP
+from fairbandit.run.settings import BY_GROUP, COST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +112,14 @@ class PooledRuns:
     @cached_property
     def of_groups(self) -> dict[str, dict[str, Any]]:
         """The same of each group's picks, such as `reward:GROUP`, from the round logs."""
-        return _pooled([by_group.of_groups(run) for run in self.runs])
+        found = [by_group.of_groups(run) for run in self.runs]
+        return _pooled([{k: by_group.spread_of(of) for k, of in own.items()} for own in found])
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of `finals`, those that `spreads` and `of_groups` describe."""
+        measures = [f"{name}:{group}" for name in by_group.MEASURES for group in self.groups]
+        return [*(name for name in self.spreads if not name.startswith("received_")), *measures]
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
@@ -159,10 +166,16 @@ class PooledRuns:
         return np.concatenate(read)
 
     def finals(self, column: str) -> Floats:
-        """Returns one of `spreads` in each replica, (B,).
+        """Returns one of `columns` in each replica, (B,).
 
         In the rates of more than `MAX_GROUPS` groups, received candidates are their mean.
         """
+        if column == COST:
+            ends = [run.curves["standard_regret"].final * (run.cost or 0) for run in self.runs]
+            return np.concatenate(ends)
+        measure, colon, _ = column.partition(":")
+        if colon and measure in by_group.MEASURES:
+            return np.concatenate([by_group.of_groups(run)[column] for run in self.runs])
         if column in self.curves:
             return self.curves[column].final
         statistic, group = next(
@@ -274,7 +287,7 @@ def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
 
 
 def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
-    """Compares a metric after the last round with its value in a baseline, replica by replica.
+    """Compares one of `columns` after the last round with a baseline, replica by replica.
 
     Returns:
         `mean`, `std` and `n` of the differences over the replicas that both settings have, and the
@@ -284,7 +297,7 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
         {
             (saved.summary["seed"], replica): value
             for saved in setting.runs
-            for replica, value in enumerate(saved.curves[column].final.tolist())
+            for replica, value in enumerate(PooledRuns((saved,)).finals(column).tolist())
         }
         for setting in (run, base)
     )

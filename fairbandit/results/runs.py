@@ -16,7 +16,8 @@ from fairbandit.run import summary as summaries
 from fairbandit.run.curves import Curve
 from fairbandit.run.folder import SUMMARY, finished_below
 from fairbandit.run.reading import read_curves, read_rewards
-from fairbandit.run.settings import BY_GROUP, dotted
+from fairbandit.run.settings import BY_GROUP, COST, dotted
+from fairbandit.run.table import run_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +46,11 @@ class SavedRun:
     summary: dict[str, Any]
     place: str = ""
 
+    def __repr__(self) -> str:
+        """Ten lines: the policy, the environment, the metrics and the first groups' rates."""
+        rows = [*run_table(self.summary).rows[:9], ("folder", str(self.folder))]
+        return "\n".join(f"{name:<26}  {value}" for name, value in rows)
+
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The resolved config and the versions by dotted keys, `KEYS` first; lists as JSON."""
@@ -68,8 +74,19 @@ class SavedRun:
         for statistic in BY_GROUP:
             by_group = self.summary[statistic].items()
             spreads |= {f"{statistic}_{group}": spread for group, spread in by_group}
+        if self.cost is not None:
+            regret = spreads["standard_regret"]
+            known = {part: regret[part] for part in ("mean", "std") if regret[part] is not None}
+            own = {part: value * self.cost for part, value in known.items()}
+            spreads[COST] = {**regret, **own}
         count = {True: self.summary["replicas"], False: 0}  # unless only some values are known
         return {name: {"n": count[s["mean"] is not None], **s} for name, s in spreads.items()}
+
+    @property
+    def cost(self) -> float | None:
+        """What the standard regret is multiplied by to give `cost_per_pick`; None without unit."""
+        unit, selected = self.summary.get("unit"), self.summary["selected"].values()
+        return unit and unit["std"] / max(sum(picks["mean"] for picks in selected), 1)
 
     @cached_property
     def curves(self) -> dict[str, Curve]:

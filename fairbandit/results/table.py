@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
+from fairbandit.building import policy_label
+from fairbandit.errors import unknown
+from fairbandit.files import natural_order
 from fairbandit.results.by_group import MEASURES
-from fairbandit.results.naming import differing, shown, union
+from fairbandit.results.naming import differing, full_key, shown, union
 from fairbandit.results.pooling import PooledRuns
+from fairbandit.results.ranking import rank
 from fairbandit.results.runs import FOLDER, KEYS
+from fairbandit.run.settings import COST
 from fairbandit.run.table import Sheet, meanings, metric_header, spread
+
+MOST_GROUPS = 4
+"""The largest number of groups whose selection rates the overview shows unless asked."""
 
 
 def tidy(rows: Sequence[PooledRuns], *, groups: bool = False) -> pa.Table:
@@ -29,17 +38,38 @@ def tidy(rows: Sequence[PooledRuns], *, groups: bool = False) -> pa.Table:
     return pa.table(columns)
 
 
-def overview(rows: Sequence[PooledRuns], *, groups: bool = False) -> Sheet:
+def overview(
+    rows: Sequence[PooledRuns],
+    *,
+    groups: bool = False,
+    columns: Sequence[str] | None = None,
+    sort: str = "fair_regret",
+    printed: bool = False,
+) -> Sheet:
     """Returns a table with one row for each setting; single runs also show their folders.
-
-    With `groups`, each setting has a row for each group, with the means over the group's picks.
 
     A star marks policies that know the truth. Metrics are mean ± standard deviation over all
     replicas. Values that all rows share, except policies and results, are written above the table.
+
+    Args:
+        rows: the settings.
+        groups: gives each setting a row for each group, with the means over the group's picks.
+        columns: the results to show, columns of `PooledRuns.spreads`; None shows the metrics, the
+            cost of a pick, the selection rates of up to `MOST_GROUPS` groups, and the seconds.
+        sort: a result, of which the best comes first, or a setting.
+        printed: makes a table for print: labels in place of names, no seconds, and the best in
+            bold, as in the figure `notions`.
+
+    Raises:
+        FairbanditError: a column or a setting does not exist.
     """
+    rows = _sorted(rows, sort)
     varied = [{one.name: one.text for one in row.varied} for row in rows]
     named = {
-        "policy": [f"{row.policy}{' *' * row.knows_truth}" for row in rows],
+        "policy": [
+            f"{policy_label(row.policy) if printed else row.policy}{' *' * row.knows_truth}"
+            for row in rows
+        ],
         "environment": [str(row.runs[0].summary["environment"]) for row in rows],
         **{name: [own.get(name, "") for own in varied] for name in union(varied)},
         "rounds": [f"{row.rounds:,}" for row in rows],
@@ -49,12 +79,15 @@ def overview(rows: Sequence[PooledRuns], *, groups: bool = False) -> Sheet:
         named["runs"] = [f"{len(row.runs):,}" for row in rows]
     same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
     above = ", ".join(f"{name} {named.pop(name)[0]}" for name in same)
-    results = {}
-    for column in union(row.metrics for row in rows):
-        known = [row.metrics.get(column) for row in rows]
-        header = metric_header(column, next(filter(None, known)))
-        results[header] = [spread(metric) if metric else "–" for metric in known]
-    results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
+    results, chosen = {}, _default(rows) if columns is None else columns
+    for column in chosen:
+        known = [row.spreads.get(column) for row in rows]
+        if not any(known):
+            raise unknown("column", column, union(row.spreads for row in rows))
+        header = _header(column, rows, next(filter(None, known)))
+        results[header] = [spread(own) if own else "–" for own in known]
+    if not (printed or columns):
+        results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
     if any(row.each for row in rows):
         results[FOLDER] = [row.runs[0].place for row in rows]
     if groups:
@@ -69,7 +102,51 @@ def overview(rows: Sequence[PooledRuns], *, groups: bool = False) -> Sheet:
         }
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
-    return Sheet([*named, *results], cells, len(named), above, below)
+    bold = _best(rows, chosen, len(named)) if printed and not groups else ()
+    return Sheet([*named, *results], cells, len(named), above, below, bold)
+
+
+def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:
+    """Sorts the rows of each environment by a result, best first, or by a setting."""
+    scenes = union([row.environment] for row in rows)
+    ends = [row.spreads.get(sort) for row in rows]
+    key = "" if any(ends) or not rows else full_key([row.settings for row in rows], sort)
+
+    def place(at: int) -> tuple[Any, ...]:
+        row, end = rows[at], ends[at] or {"mean": None}
+        if key:
+            return scenes.index(row.environment), natural_order(shown(row.settings.get(key)), True)
+        mean = math.inf if end["mean"] is None else end["mean"]
+        lower = end.get("lower_is_better", False) or end["mean"] is None
+        return scenes.index(row.environment), mean if lower else -mean
+
+    return [rows[at] for at in sorted(range(len(rows)), key=place)]
+
+
+def _default(rows: Sequence[PooledRuns]) -> list[str]:
+    groups, spreads = union(row.groups for row in rows), union(row.spreads for row in rows)
+    rates = [f"selection_rate_{group}" for group in groups if len(groups) <= MOST_GROUPS]
+    return [*union(row.metrics for row in rows), *({COST} & {*spreads}), *rates]
+
+
+def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) -> str:
+    if "lower_is_better" not in spread:
+        return column.replace("_", " ")
+    units = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
+    unit = f" ({' or '.join(units)})" if column == COST else ""
+    return metric_header(column + unit, spread)
+
+
+def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
+    """Returns the row and the column of each cell that ties with the best of its environment."""
+    bold, scenes = [], union([row.environment] for row in rows)
+    for scene in scenes:
+        at = [place for place, row in enumerate(rows) if row.environment == scene]
+        for number, column in enumerate(columns, first):
+            if any("lower_is_better" in rows[place].spreads.get(column, ()) for place in at):
+                ties = rank([rows[place] for place in at], column)[1]
+                bold += [(place, number) for place, tie in zip(at, ties, strict=True) if tie]
+    return bold
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -173,6 +173,7 @@ class _Run:
             seconds=time.perf_counter() - self.began,
             files=files,
             identity=self.identity,
+            unit=self.environment.unit if isinstance(self.environment, Table) else None,
         )
         summaries.write(summary, self.folder)
         self.checkpoints.remove()

@@ -18,11 +18,14 @@ from fairbandit.metrics import REGRETS, Metric
 from fairbandit.policy import Policy
 from fairbandit.registry import Checked
 
+COST = "cost_per_pick"
+"""The column of the standard regret of a pick, in the unit of a table's reward."""
+
 TAKEN = frozenset(
     {
         *("policy", "environment", "rounds", "replicas", "seed", "folder"),
         *("replica", "round", "slot", "action", "group", "reward", "expected_reward", "rank"),
-        *("propensity", "seconds", *REGRETS),
+        *("propensity", "seconds", COST, *REGRETS),
     }
 )
 """Columns and curves that every run has."""

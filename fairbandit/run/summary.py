@@ -54,6 +54,7 @@ _SUMMARY: Any = mapping(
     selected=dict[str, _Candidates],
     received=dict[str, _Candidates],
     seconds=Amount,
+    unit=NotRequired[mapping(name=str, std=Amount)],
     config=_Config,
     versions=dict[str, str],
     identity=mapping(config=_Config, version=str, plugins=str | None, data=str | None),
@@ -70,6 +71,7 @@ def summarise(
     seconds: float,
     files: Mapping[str, str],
     identity: Mapping[str, Any],
+    unit: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Makes the summary of a finished run, as plain data.
 
@@ -80,6 +82,7 @@ def summarise(
             that an interrupted run played after its last checkpoint.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
         identity: the identity of the run.
+        unit: the `name` and the `std` of the reward's column, if rewards are standardised.
     """
     names = statistics.group_names
     summary = {
@@ -100,6 +103,7 @@ def summarise(
             key: dict(zip(names, map(_statistic, getattr(statistics, key).unbind(1)), strict=True))
             for key in BY_GROUP
         },
+        **({"unit": unit} if unit else {}),
         SECONDS: max(round(seconds, 6), 1e-6),
         "config": dict(config),
         "versions": {

@@ -49,6 +49,7 @@ ENDINGS = (".parquet", ".csv")
 _FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
 
 MEANING = {
+    "cost per pick": "cost per pick: the standard regret of a pick, in the unit of the reward",
     "±": "mean ± standard deviation over replicas, after the last round",
     "↓": "↓ lower is better",
     "↑": "↑ higher is better",
@@ -112,6 +113,7 @@ class Sheet:
         names: the number of leading columns that name the rows; the others are right-aligned.
         above: a remark on values that all rows share.
         below: a remark that explains the columns.
+        bold: the cells in bold in exported tables, by row and column.
     """
 
     headers: Sequence[str]
@@ -119,6 +121,7 @@ class Sheet:
     names: int = 1
     above: str = ""
     below: str = ""
+    bold: Collection[tuple[int, int]] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yields the table and its remarks to rich."""
@@ -144,6 +147,8 @@ class Sheet:
     def _size(self, at: int, cells: Sequence[str], width: int) -> int:
         header, *others = cells
         size = max(map(cell_len, (*header.split(), *others)), default=0)
+        if len(self.headers) == 1:
+            return min(size, width)
         return min(size, _WIDEST if at < self.names < len(self.headers) else width // 2)
 
     def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
@@ -166,7 +171,10 @@ class Sheet:
         )
         numbers = len(self.headers) - self.names
         if form == "latex":
-            lines = [" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in rows]
+            rows = self._marked(
+                [[cell.translate(_LATEX) for cell in row] for row in rows], r"\textbf{", "}"
+            )
+            lines = [" & ".join(row) + r" \\" for row in rows]
             head = [f"% {text}" for text in texts if text]
             head += [rf"\begin{{tabular}}{{{'l' * self.names}{'r' * numbers}}}", r"\toprule"]
             return "\n".join(
@@ -174,9 +182,16 @@ class Sheet:
             )
         above, below = (_MARKDOWN.sub(r"\\\1", text) for text in texts)
         rows = [[_MARKDOWN.sub(r"\\\1", cell) for cell in row] for row in rows]
+        rows = self._marked(rows, "**", "**")
         rows.insert(1, [":--"] * self.names + ["--:"] * numbers)
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         return "\n\n".join(filter(None, (above, table, below))) + "\n"
+
+    def _marked(self, rows: list[list[str]], left: str, right: str) -> list[list[str]]:
+        """Encloses the bold cells of exported rows, of which the first is the header."""
+        for row, column in self.bold:
+            rows[row + 1][column] = f"{left}{rows[row + 1][column]}{right}"
+        return rows
 
 
 def write(table: pa.Table, path: Path) -> None:

@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,17 +19,18 @@ from fairbandit.run.summary import checksum
 
 
 @pytest.fixture(scope="module")
-def summary(tmp_path_factory):
-    """The summary of a real run."""
+def real(tmp_path_factory):
+    """The folder of a real run."""
     config = {"policy": {"name": "fair_greedy"}, "environment": {"name": "simulation"}}
     folder = tmp_path_factory.mktemp("real")
     execute({**config, "rounds": 8, "replicas": 2}, folder)
-    return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return folder
 
 
 @pytest.fixture
-def save(summary, tmp_path):
+def save(real, tmp_path):
     """Saves a run that differs from the real one in some keys of its config."""
+    summary = json.loads((real / "summary.json").read_text(encoding="utf-8"))
 
     def run(folder, regret=1.5, std=None, groups=None, **changes):
         made = copy.deepcopy(summary)
@@ -46,6 +48,7 @@ def save(summary, tmp_path):
             if key in made:
                 made[key] = value
         (tmp_path / folder).mkdir(parents=True)
+        shutil.copy(real / "curves.parquet", tmp_path / folder)
         whole = made | {"checksum": checksum(made)}
         (tmp_path / folder / "summary.json").write_text(json.dumps(whole), encoding="utf-8")
 
@@ -126,17 +129,20 @@ def test_exports(command, save):
     hostile = "a|b_c & $5 {x} [y]"
     save("runs/a", std=0.5, policy__estimator__noise=hostile)
     save("runs/b", regret=1 / 3, policy__estimator__noise="100 %\nof \\it")
-    markdown = command("collect", "runs", "--format", "markdown")[1].splitlines()
-    assert markdown[2].startswith("| policy | noise | standard regret ↓ | fair regret ↓ |")
-    assert markdown[3] == "| :-- | :-- | --: | --: | --: |"
-    assert markdown[4].startswith(r"| fair\_greedy | a\|b\_c \& \$5 {x} \[y\] |")
-    assert markdown[5].startswith(r"| fair\_greedy | 100 % of \\it |")
-    latex = command("collect", "runs", "--format", "latex")[1].splitlines()
-    rows = [line for line in latex if line.startswith("fair")]
-    assert rows[0].startswith(r"fair\_greedy & a|b\_c \& \$5 \{x\} {[}y] & ")
-    assert r" & 1.50 $\pm$ 0.50 & " in rows[0]
-    assert rows[1].startswith(r"fair\_greedy & 100 \% of \textbackslash{}it & ")
-    assert latex[2:4] == [r"\begin{tabular}{llrrr}", r"\toprule"]
+    words = "collect", "runs", "--columns", "fair_regret,selection_rate_0", "--format"
+    markdown = command(*words, "markdown", "--sort", "noise")[1].splitlines()
+    assert markdown[2:4] == [
+        "| policy | noise | fair regret ↓ | selection rate 0 |",
+        "| :-- | :-- | --: | --: |",
+    ]
+    assert markdown[4].startswith(r"| Fair-Greedy | 100 % of \\it | **0.3333** |")
+    assert markdown[5].startswith(r"| Fair-Greedy | a\|b\_c \& \$5 {x} \[y\] | **1.50 ± 0.50** |")
+    latex = command(*words, "latex", "--policies", "fair_greedy")[1].splitlines()
+    rows = [line for line in latex if line.startswith("Fair")]
+    assert rows[0].startswith(r"Fair-Greedy & 100 \% of \textbackslash{}it & \textbf{0.3333} & ")
+    assert rows[1].startswith(r"Fair-Greedy & a|b\_c \& \$5 \{x\} {[}y] & \textbf{1.50 $\pm$ 0.50}")
+    assert latex[2:4] == [r"\begin{tabular}{llrr}", r"\toprule"]
+    assert "(did you mean 'fair_regret'?)" in command(*words[:3], "fair_regrets")[2]
     command("collect", "runs", "--out", "deep/er/runs.csv")
     with Path("deep/er/runs.csv").open(newline="") as file:
         names = [row["policy.estimator.noise"] for row in csv.DictReader(file)]

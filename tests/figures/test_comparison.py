@@ -9,10 +9,10 @@ from matplotlib.colors import to_rgb
 
 from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.comparison import rank
 from fairbandit.figures.draw import compose
 from fairbandit.figures.layout import Options
 from fairbandit.results import PooledRuns
+from fairbandit.results.ranking import rank
 from fairbandit.run.summary import _knows_truth
 from tests.figures.synthetic import around, saved, scene_of
 

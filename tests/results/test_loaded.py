@@ -7,6 +7,7 @@ import pytest
 
 import fairbandit
 from fairbandit import FairbanditError
+from tests.environments.data import people
 from tests.figures.conftest import sweep
 
 
@@ -81,6 +82,25 @@ def test_comparisons_are_paired(runs):
     assert set(same.policy) == {"uniform", "fair_greedy"}
 
 
+def test_all_that_is_pooled_can_be_compared(runs):
+    rows, pooled = runs.rounds(["round", "group"]), runs.pooled(by="group")
+    assert len(repr(runs[0]).splitlines()) == 10
+    shares = (rows.group == "3").groupby(rows.folder).mean()
+    for metric in ("share:3", "selection_rate_3"):  # equal, with one candidate of each group
+        assert f"{metric}_mean" in pooled
+        found = runs[:2].compare("greedy", metric)["mean"]
+        assert found[0] == pytest.approx(shares["1/0/fair_greedy"] - shares["1/0/greedy"])
+
+
+def test_the_cost_of_a_pick_is_in_the_unit_of_the_reward(mixed):
+    table, deviation = fairbandit.load(mixed).pooled(), np.std(people()["wage"])
+    expected = table.standard_regret_mean * deviation / 400
+    np.testing.assert_allclose(table.cost_per_pick_mean, expected)
+    found = fairbandit.load(mixed).compare("uniform", "cost_per_pick").set_index("policy")
+    costs = table.set_index("policy").cost_per_pick_mean
+    assert found["mean"]["greedy"] == pytest.approx(costs["greedy"] - costs["uniform"])
+
+
 def test_runs_of_other_seeds_have_no_pairs(tmp_path):
     sweep(tmp_path / "a", {"name": "simulation"}, ["greedy"], rounds=20, seed=1)
     sweep(tmp_path / "b", {"name": "simulation"}, ["uniform"], rounds=20, seed=2)
@@ -93,7 +113,10 @@ def test_runs_of_other_seeds_have_no_pairs(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda runs: runs.curves("regret"), "unknown metric 'regret'; the runs have standard_r"),
+        (
+            lambda runs: runs.curves("regret"),
+            "unknown metric 'regret' .*; expected one of standard_r",
+        ),
         (lambda runs: runs.rounds(["x"]), "it lacks the column 'x'"),
         (lambda runs: runs.compare("oful"), "'oful' names no setting of .* choose one of 'Unif"),
         (lambda runs: runs.compare({"rounds": 60}), "several settings of .* 'Greedy'"),
