@@ -224,6 +224,51 @@ def replicas() -> str:
     return drawing(floor + 32, *shapes)
 
 
+def rare_group() -> str:
+    """Three estimates of the distribution of 11 scores, as functions of the score."""
+    scores = [-1.6, -1.2, -0.7, -0.5, -0.1, 0.0, 0.3, 0.7, 0.8, 1.4, 1.5]
+    n, mean = len(scores), sum(scores) / len(scores)
+    deviation = math.sqrt(sum((score - mean) ** 2 for score in scores) / n)
+    width = 4 ** (1 / 3) * deviation * math.sqrt(n / (n - 1)) * n ** (-1 / 3)
+
+    def normal(value: float) -> float:
+        return (1 + math.erf(value / math.sqrt(2))) / 2
+
+    def empirical(score: float) -> float:
+        return sum(own <= score for own in scores) / n
+
+    def smoothed(score: float) -> float:
+        return sum(normal((score - own) / width) for own in scores) / n
+
+    def shrunk(score: float) -> float:  # towards normal scores, with the prior 20
+        return (n * empirical(score) + 20 * normal((score - mean) / deviation)) / (n + 20)
+
+    left, top, height, unit = 40.0, 14.0, 150.0, 70.0
+    middle = left + 3 * unit
+    shapes = [line((left, top), (left, top + height), (WIDTH - 10, top + height))]
+    shapes += [
+        text(left - 6, top + (1 - share) * height + 4, f"{share:g}", anchor="end")
+        for share in (0, 0.5, 1)
+    ]
+    for score in scores:
+        x = middle + score * unit
+        shapes.append(line((x, top + height), (x, top + height + 7), stroke_width=2))
+    names = (
+        ("empirical_cdf", BLUE, empirical),
+        ("shrunk_cdf", ORANGE, shrunk),
+        ("smoothed_cdf", GREEN, smoothed),
+    )
+    for at, (name, colour, estimate) in enumerate(names):
+        xs = [left + step / 2 for step in range(2 * int(WIDTH - 10 - left))]
+        points = [(x, top + (1 - estimate((x - middle) / unit)) * height) for x in xs]
+        shapes.append(line(*points, stroke=colour, stroke_width=2))
+        y = top + 14 + 18 * at
+        shapes.append(text(left + 12, y, name, anchor="start", fill=colour, font_weight="bold"))
+    shapes.append(text(WIDTH - 10, top + height + 24, "score →", anchor="end"))
+    shapes.append(text(left, top + height + 24, "11 past scores of the group", anchor="start"))
+    return drawing(top + height + 34, *shapes)
+
+
 def parts() -> str:
     """The four parts of a policy, and what each of them hands on."""
     shapes = []
@@ -256,6 +301,7 @@ DRAWINGS = {
     "blocks": blocks,
     "replicas": replicas,
     "parts": parts,
+    "rare_group": rare_group,
 }
 """The drawings by the names of their files."""
 

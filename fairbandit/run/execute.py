@@ -16,7 +16,6 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment, Table
-from fairbandit.environments.reading import remark
 from fairbandit.files import within
 from fairbandit.metrics import Played
 from fairbandit.run import curves
@@ -24,6 +23,7 @@ from fairbandit.run import summary as summaries
 from fairbandit.run.checkpoint import Checkpoints
 from fairbandit.run.folder import CURVES, ROUNDS, StorageError, claim, clear, set_aside, writing
 from fairbandit.run.identity import continued, finished, identity
+from fairbandit.run.notices import note_rare_groups, note_settings
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.round_log import RoundLog, write_rewards, write_table
 from fairbandit.run.settings import Job, checked
@@ -117,11 +117,7 @@ class _Run:
         self.environment, self.folder, self.watch = environment, folder, watch
         self.rounds = environment.rounds if job.settings.rounds is None else job.settings.rounds
         self.settings, self.identity = replace(job.settings, rounds=self.rounds), now
-        if isinstance(environment, Table) and environment.features > self.rounds:
-            remark(
-                f"{environment.features:,} features are more than the {self.rounds:,} rounds: ids "
-                "or names may be among them; environment.exclude=[…] leaves columns out"
-            )
+        note_settings(environment, self.rounds, job.settings.picks)
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
         sizes = {"places": environment.places, "features": environment.features}
         self.batches = replica_batches(self.settings.replicas, rounds=self.rounds, **sizes)
@@ -161,6 +157,8 @@ class _Run:
             for index in range(first, len(self.batches)):
                 self._play(index, saved, events, advance)
                 saved = None
+        played = self.rounds, self.settings.picks
+        note_rare_groups(self.policy, self.environment, self.statistics, *played)
         results = self.statistics.curves()
         if len(self.batches) > 1:  # TensorBoard has shown only the curves of the first batch
             clear(self.folder, keep=self.parts)

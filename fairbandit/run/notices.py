@@ -1,0 +1,55 @@
+"""Notices of plausible mistakes in the settings of a run."""
+
+from __future__ import annotations
+
+from fairbandit.environments import Environment, Table
+from fairbandit.environments.reading import listed, remark
+from fairbandit.policy import Policy
+from fairbandit.ranks import EmpiricalCdf
+from fairbandit.run.statistics import RunStatistics
+
+STEPS = 10
+"""The number of steps in the best m/K of all ranks that keeps the excess of picks below 5 %."""
+
+
+def note_settings(environment: Environment, rounds: int, picks: int) -> None:
+    """Notes more features than rounds in a table, and picks that take every candidate."""
+    if isinstance(environment, Table) and environment.features > rounds:
+        remark(
+            f"{environment.features:,} features are more than the {rounds:,} rounds: ids "
+            "or names may be among them; environment.exclude=[…] leaves columns out"
+        )
+    if picks >= environment.places:
+        remark(
+            f"picks={picks} from pools of at most {environment.places} candidates: each policy "
+            "picks everyone"
+        )
+
+
+def note_rare_groups(
+    policy: Policy, environment: Environment, statistics: RunStatistics, rounds: int, picks: int
+) -> None:
+    """Notes groups that `empirical_cdf` ranks in too coarse steps at the last round.
+
+    A candidate of a group with n independent past contexts has the rank i/n with probability
+    1/(n + 1), for i = 0 … n. If the best m of K candidates are picked, the share of the picks of
+    this group exceeds its share of the candidates by a factor of about 1 + (K/2m − 1)/n, which is
+    below 1.05 from n = `STEPS`·K/m on. If all groups have fewer contexts, the run is short, and no
+    group is favoured.
+    """
+    if not isinstance(policy.rank, EmpiricalCdf):
+        return
+    start, stop = policy.schedule.plan(rounds, 1).windows[:, 0].tolist()
+    counts = statistics.received.double().mean(0) * (stop - start) / rounds
+    n = counts.clamp(min=1, max=policy.rank.max_contexts)
+    needed = STEPS * environment.places / picks
+    names = [name for name, few in zip(statistics.group_names, n < needed, strict=True) if few]
+    if 0 < len(names) < len(n):
+        least = float(n.min())
+        remark(
+            f"{policy.rank} ranks candidates of {listed([*map(repr, names)])} among few past "
+            f"contexts, about {least:,.0f} at the last round, so in steps of {1 / least:.2g}. With "
+            f"{picks} of {environment.places} candidates picked, a group with fewer than "
+            f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf or shrunk_cdf has no "
+            "such steps"
+        )

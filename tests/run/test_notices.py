@@ -1,0 +1,41 @@
+"""What a run notes of settings that are plausible mistakes."""
+
+import numpy as np
+import pytest
+
+from fairbandit.environments.reading import noted
+from fairbandit.run.execute import execute
+from fairbandit.run.notices import STEPS
+from tests import support
+from tests.environments.data import arguments, people, write
+
+
+def notes(folder, rank: str, rounds: int, **settings) -> str:
+    """The notices of a run in pools of five, of three groups of which b and c are small."""
+    world = arguments(write(folder / "people.csv", people()), pool="random", candidates=5)
+    policy = {**support.PRESETS["fair_greedy"], "name": "fair_greedy", "rank": rank}
+    config = {"policy": policy, "environment": world, "rounds": rounds, "replicas": 2, **settings}
+    with noted() as found:
+        execute(config, folder / f"{rank}-{rounds}", progress=False)
+    return "\n".join(found)
+
+
+def test_groups_with_few_past_contexts_beside_others_are_noted(tmp_path):
+    found = notes(tmp_path, "empirical_cdf", 60)
+    assert "ranks candidates of 'b', 'c' among few past contexts" in found
+    assert "fewer than 50 is picked too often" in found
+    for rank, rounds in (("smoothed_cdf", 60), ("empirical_cdf", 8)):
+        assert "few past contexts" not in notes(tmp_path, rank, rounds)
+
+
+@pytest.mark.parametrize("places", [4, 10, 100])
+def test_enough_contexts_keep_the_excess_of_picks_below_a_twentieth(places):
+    """A rank of n steps against K − 1 uniform ranks, exactly."""
+    n = STEPS * places
+    excess = places * np.mean((np.arange(n + 1) / n) ** (places - 1)) - 1
+    assert excess == pytest.approx((places / 2 - 1) / n, rel=0.1)
+    assert excess < 0.05
+
+
+def test_picks_that_take_everyone_are_noted(tmp_path):
+    assert "picks=7 from pools of at most 5" in notes(tmp_path, "empirical_cdf", 8, picks=7)
