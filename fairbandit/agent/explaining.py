@@ -199,4 +199,4 @@ def _play(
 
 
 def _text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return checks.numeral(value) if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Checks values, and formats them for messages."""
+"""Checks values, and formats them for messages and tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 from torch import Tensor
+
+_DECIMALS = 4
 
 
 def all_finite(values: Tensor) -> bool:
@@ -27,3 +29,23 @@ def shown(value: Any) -> str:
     except Exception:  # such as for an int with too many digits
         return f"<cannot be shown, at {id(value):#x}>"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def numeral(value: float, std: float | None = None) -> str:
+    """Formats a number to two digits of its standard deviation, or without it to four digits.
+
+    >>> numeral(1234.56, 7.891), numeral(7.891, 7.891), numeral(512.3, 1600.0), numeral(0.25)
+    ('1,234.6', '7.9', '512', '0.25')
+    >>> numeral(-0.0, 0.0), numeral(1e-7), numeral(2.5e9), numeral(math.inf)
+    ('0', '1.00e-07', '2.50e+09', 'inf')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    size = std or abs(value)
+    exact = not std
+    power = math.floor(math.log10(size)) if size else 0
+    if value and not 10.0**-_DECIMALS <= max(abs(value), std or 0.0) < 10.0**7:
+        return f"{value:.2e}"
+    decimals = min(max((3 if exact else 1) - power, 0), _DECIMALS)
+    text = f"{round(value, decimals) + 0.0:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if exact and decimals else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from rich.text import Text
 from fairbandit.errors import FairbanditError, printable
 from fairbandit.files import written_aside
 from fairbandit.labels import NUMBER
+from fairbandit.maths.checks import numeral
 
 _WIDE = 160  # width in characters without a terminal
 _NARROW = 80  # width of a sheet without a terminal
@@ -29,7 +29,6 @@ _WIDEST = 28  # width of a column that names the rows
 _BETWEEN = 2  # space between two columns of a sheet
 
 _ROUNDING = 1e-9
-_DECIMALS = 4
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&@]|:(?=//)|(?<=(?i:www))\.)")
 """The special characters of Markdown, and the characters that turn bare addresses into links."""
@@ -268,24 +267,6 @@ def spread(value: Mapping[str, float | None]) -> str:
     if mean is None:
         return "–"
     if std is None:
-        return written(mean)
+        return numeral(mean)
     deviation = 0.0 if std <= _ROUNDING * max(abs(mean), _ROUNDING) else std
-    return f"{written(mean, deviation)} ± {written(deviation, deviation)}"
-
-
-def written(value: float, std: float | None = None) -> str:
-    """Formats a number to two digits of its standard deviation, or without it to four digits.
-
-    >>> written(1234.56, 7.891), written(7.891, 7.891), written(512.3, 1600.0), written(0.25)
-    ('1,234.6', '7.9', '512', '0.25')
-    >>> written(-0.0, 0.0), written(1e-7), written(2.5e9)
-    ('0', '1.00e-07', '2.50e+09')
-    """
-    size = std or abs(value)
-    exact = not std
-    power = math.floor(math.log10(size)) if size else 0
-    if value and not 10.0**-_DECIMALS <= max(abs(value), std or 0.0) < 10.0**7:
-        return f"{value:.2e}"
-    decimals = min(max((3 if exact else 1) - power, 0), _DECIMALS)
-    text = f"{round(value, decimals) + 0.0:,.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if exact and decimals else text
+    return f"{numeral(mean, deviation)} ± {numeral(deviation, deviation)}"
