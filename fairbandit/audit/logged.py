@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairbandit.agent.inputs import number, whole
-from fairbandit.audit.processes import arrival, disparity, drift
-from fairbandit.audit.rates import compared, selection_rate
+from fairbandit.audit.processes import arrival, differences, disparity, drift
+from fairbandit.audit.rates import compared, in_words, selection_rate
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import checked_level
 from fairbandit.logs import Floats, Ints, Log
@@ -23,9 +23,13 @@ class Audit(NamedTuple):
     """An audit of a log of n decisions.
 
     Attributes:
-        table: one row for each group of each attribute and of each pair of attributes. For each
-            test, a column such as `drift_p` has the anytime-valid p-value min(1, rows/largest
-            wealth), and `drift_at` the first decision after which it is at most the level.
+        table: one row for each group of each attribute and of each pair of attributes. `share` and
+            `picked_share` are its shares of all candidates and of all picks; `gap` is the mean
+            difference of these shares at the decisions with a choice, of which ε bounds the
+            expectation; `ratio_low` to `ratio_high` is the interval of the `impact_ratio`, to
+            the group `reference`; and `words` is the row as a sentence. For each test, a column
+            such as `drift_p` has the anytime-valid p-value min(1, rows/largest wealth), and
+            `drift_at` the first decision after which it is at most the level.
         wealth: the log wealth, (G, n), by test (`drift`, `order` or `parity`) and attribute.
     """
 
@@ -62,19 +66,23 @@ def audit(
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
     if not len(log):
         raise FairbanditError("the log is empty; an audit needs at least one decision")
-    attributes, rows = _attributes(log), []
+    attributes, rows, counts, gaps = _attributes(log), [], [], []
     scores = log.candidates.scores
     for attribute, (groups, labels) in attributes.items():
         for group, label in enumerate(labels):
             here = groups == group
             received, selected = log.sums(here), log.sums(here & log.picked)
+            counts.append((received, selected))
+            difference, choice = differences(log, here)
+            gaps.append(difference[choice].mean() if choice.any() else np.nan)
             rates = selection_rate(received, selected, level)
             rows.append([attribute, label, received.sum(), selected.sum(), *rates])
             if scores is not None:
                 known = scores[here & ~np.isnan(scores)]
                 rows[-1].append((known > np.nanmedian(scores)).mean() if len(known) else np.nan)
     columns = ["attribute", "group", "received", "selected", "rate", "low", "high", "scoring_rate"]
-    table = compared(pd.DataFrame(rows, columns=columns[: len(rows[0])]), ["attribute"])
+    table = pd.DataFrame(rows, columns=columns[: len(rows[0])])
+    table = compared(table, ["attribute"], counts, level).assign(gap=gaps)
     wealths: dict[str, dict[str, Floats]] = {}
     if log.candidates.contexts is not None and log.missing < 1:
         wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
@@ -89,6 +97,7 @@ def audit(
         table[f"{test}_p"] = p[:, -1].clip(max=1)
         first = pd.Series((p <= level).argmax(1) + 1, dtype="Int64")
         table[f"{test}_at"] = first.where(p[:, -1] <= level)
+    table["words"] = [in_words(row, level, epsilon) for row in table.to_dict("records")]
     return Audit(table, wealths)
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairbandit.evaluation.direct import RewardFit
 from fairbandit.logs import Floats, Ints, Log
@@ -160,12 +161,17 @@ def disparity(log: Log, groups: Ints, labels: Sequence[Hashable], epsilon: float
     than are picked. The hypothesis is that E[D | past] ∈ [−ε, ε] at each decision with a choice.
     Bets have the factors 1 + λ(±D − ε), and skip other decisions. For the arguments, see `drift`.
     """
-    size, picks = log.sizes, (log.picks >= 0).sum(1)
     result, bets = np.zeros((len(labels), len(log))), FRACTIONS / (1 + epsilon)
     for group in range(len(labels)):
-        share = log.sums(groups == group) / size
-        difference = log.sums((groups == group) & log.picked) / picks - share
-        bet = (share > 0) & (share < 1) & (picks < size)
+        difference, bet = differences(log, groups == group)
         by_bet = wealth(1 + np.outer(difference[bet], bets) - epsilon * np.abs(bets))
         result[group] = by_bet[bet.cumsum()]
     return result
+
+
+def differences(log: Log, here: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Returns D of a group whose candidates are `here`, (R,), and the decisions with a choice."""
+    size, picks = log.sizes, (log.picks >= 0).sum(1)
+    share = log.sums(here) / size
+    choice = (share > 0) & (share < 1) & (picks < size)
+    return log.sums(here & log.picked) / picks - share, choice

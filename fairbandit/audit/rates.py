@@ -7,8 +7,8 @@ of few replicas its true level is several times the nominal level.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,7 +51,9 @@ def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats,
     return np.where(k > 0, low, 0.0), np.where(k < n, high, 1.0)
 
 
-def selection_rate(received: Ints, selected: Ints, level: float) -> tuple[float, float, float]:
+def selection_rate(
+    received: Ints | Floats, selected: Ints | Floats, level: float
+) -> tuple[float, float, float]:
     """Returns Σ selected/Σ received over n decisions, and its interval with error `level`.
 
     The picks of a pool depend on each other, so the variance of the ratio is estimated by the
@@ -77,15 +79,104 @@ def selection_rate(received: Ints, selected: Ints, level: float) -> tuple[float,
     return rate, float(low.clip(min=0)), float(high.clip(max=1))
 
 
-def compared(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Adds `share`, `small`, and the ratios of rates to the highest rate of groups not small."""
-    table["share"] = table["received"] / table.groupby(by)["received"].transform("sum")
+def ratio_interval(
+    one: tuple[Floats, Floats], other: tuple[Floats, Floats], level: float
+) -> tuple[float, float]:
+    """Returns the interval of the ratio of two rates over the same n units, with error `level`.
+
+    A unit is a decision of a log, or a replica of a run. The logarithm of the ratio of rates
+    Σ selected/Σ received has about the variance of the mean of (selectedᵢ − rate·receivedᵢ)/mean
+    selected of one group less that of the other (the delta method), and Student's quantile. If none
+    of the first group was selected, the interval reaches from 0 to the ratio of the ends of the
+    intervals of both rates. It is unknown if none of the other group was selected.
+
+    Args:
+        one, other: the numbers received and selected of a group in each unit, (n,) each.
+        level: the probability that the interval misses.
+
+    >>> ones, picks = np.ones(4), np.array([1, 0, 1, 0])
+    >>> [round(end, 2) for end in ratio_interval((ones, picks), (2 * ones, 1 - picks), 0.5)]
+    [0.83, 4.84]
+    """
+    from scipy.stats import t
+
+    n, (received, selected), (received_other, selected_other) = len(one[0]), one, other
+    if n < 2 or not selected_other.any():
+        return math.nan, math.nan
+    if not selected.any():
+        high = selection_rate(received, selected, level / 2)[2]
+        return 0.0, high / selection_rate(received_other, selected_other, level / 2)[1]
+    rates = selected.sum() / received.sum(), selected_other.sum() / received_other.sum()
+    influence = (selected - rates[0] * received) / selected.mean()
+    influence = influence - (selected_other - rates[1] * received_other) / selected_other.mean()
+    half = float(t.isf(level / 2, n - 1) * influence.std(ddof=1) / math.sqrt(n))
+    return float(rates[0] / rates[1] * math.exp(-half)), float(rates[0] / rates[1] * math.exp(half))
+
+
+def compared(
+    table: pd.DataFrame, by: list[str], counts: Sequence[tuple[Any, Any]], level: float
+) -> pd.DataFrame:
+    """Adds `share`, `small`, and the ratios of rates to the highest rate of groups not small.
+
+    `picked_share` is the group's share of the picks, `reference` has the highest rate, and
+    `ratio_low` to `ratio_high` is the interval of the ratio to it; see `ratio_interval`.
+
+    Args:
+        table: a row for each group.
+        by: the columns whose values the rows to compare share.
+        counts: the numbers received and selected of each row in n units, (n,) each.
+        level: the probability that an interval misses.
+    """
+    for share, counted in (("share", "received"), ("picked_share", "selected")):
+        table[share] = table[counted] / table.groupby(by)[counted].transform("sum")
     table["small"] = table["share"] < SMALL
     for rate, ratio in (("rate", "impact_ratio"), ("scoring_rate", "scoring_ratio")):
         if rate in table:
             large = table.assign(large=table[rate].where(~table["small"])).groupby(by)["large"]
             table[ratio] = table[rate] / large.transform("max")
+    best = table["group"].where((table["impact_ratio"] == 1) & ~table["small"])
+    table["reference"] = best.groupby([table[name] for name in by]).transform("first")
+    rows = dict(zip(table[[*by, "group"]].itertuples(index=False, name=None), counts, strict=True))
+    others = table[[*by, "reference"]].itertuples(index=False, name=None)
+    ends = [
+        (math.nan, math.nan)
+        if key[-1] == other[-1] or other not in rows
+        else ratio_interval(own, rows[other], level)
+        for (key, own), other in zip(rows.items(), others, strict=True)
+    ]
+    table[["ratio_low", "ratio_high"]] = ends
     return table
+
+
+def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None) -> str:
+    """Returns a row of an audit as a sentence: rates first, then what the test of parity says.
+
+    >>> row = {"attribute": "sex", "group": "f", "share": 0.47, "picked_share": 0.37,
+    ...        "impact_ratio": 0.653, "ratio_low": 0.58, "ratio_high": 0.73, "reference": "m",
+    ...        "gap": -0.1, "parity_at": None}
+    >>> in_words(row, 0.05)[:62]
+    'sex f: picked 0.65 times as often as m (95 %: 0.58 to 0.73), 3'
+    >>> in_words(row, 0.05, 0.02).partition("; ")[2][:65]
+    'the mean gap of a decision, -10.0 points, is beyond ε = 2 points,'
+    """
+    ratio, low, high = (row[name] for name in ("impact_ratio", "ratio_low", "ratio_high"))
+    words = f"{row.get('attribute') or row['run']} {row['group']}: "
+    if row["group"] == row["reference"]:
+        words += "picked most often, "
+    elif not math.isnan(ratio):
+        ends = f" ({100 * (1 - level):g} %: {low:.2f} to {high:.2f})" * (not math.isnan(low))
+        words += f"picked {ratio:.2f} times as often as {row['reference']}{ends}, "
+    shares = (f"{100 * row[name]:.3g} %" for name in ("picked_share", "share"))
+    words += "{} of the picks for {} of the candidates".format(*shares)
+    if epsilon is None or math.isnan(gap := row["gap"]):
+        return f"{words}."
+    allowed, at = f"ε = {100 * epsilon:g} points", row["parity_at"]
+    if isinstance(at, int):
+        return f"{words}; parity up to {allowed} is rejected, first at decision {at:,}."
+    side = "beyond" if abs(gap) > epsilon else "within"
+    chance = ", which the test of parity does not confirm" * (side == "beyond")
+    gap_words = f"the mean gap of a decision, {100 * gap:+.1f} points"
+    return f"{words}; {gap_words}, is {side} {allowed}{chance}."
 
 
 def examine_counts(

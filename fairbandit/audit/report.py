@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from fairbandit.audit.logged import Audit, audit
-from fairbandit.audit.rates import LEVEL, SMALL, compared, examine_counts
-from fairbandit.building import build_policy
+from fairbandit.audit.rates import LEVEL, SMALL, compared, examine_counts, in_words
+from fairbandit.building import build_policy, policy_label
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line
@@ -32,17 +32,22 @@ Page = Sequence[str | Sheet]
 _FORMS = {
     **dict.fromkeys(("round", "received", "selected", "drift_at", "order_at", "parity_at"), ","),
     **dict.fromkeys(("rate", "low", "high", "target"), ".4f"),
+    **dict.fromkeys(("share", "picked_share"), ".1%"),
+    "gap": "+.1%",
     **dict.fromkeys(("impact_ratio", "scoring_rate", "scoring_ratio"), ".3f"),
+    **dict.fromkeys(("ratio_low", "ratio_high"), ".2f"),
     **dict.fromkeys(("drift_p", "order_p", "parity_p"), ".2g"),
     "verdict": "",
 }
 """The number formats of the columns of tables."""
 
 RATES = f"""\
-Rate: selected ÷ received, with its interval from low to high. Impact ratio: the rate ÷ the highest
-rate of groups without *, which marks groups with less than {SMALL:.0%} of the candidates. Scoring
-rate: the share of candidates whose score is above the median of all scores. The report does not
-judge these numbers by a threshold; New York's Local Law 144, which requires them, sets none."""
+Rate: selected ÷ received, with its interval from low to high. Share and picked share: the group's
+share of all candidates and of all picks. Impact ratio: the rate ÷ the highest rate of groups
+without *, which marks groups with less than {SMALL:.0%} of the candidates, with its interval from
+ratio low to ratio high. Scoring rate: the share of candidates whose score is above the median of
+all scores. The report does not judge these numbers by a threshold; New York's Local Law 144, which
+requires them, sets none."""
 
 TESTS = """\
 Each p is the smallest level at which the test has rejected so far, corrected for all {rows} rows.
@@ -71,7 +76,9 @@ PARITY = """\
 **Parity of selection.** Hypothesis: at each decision with a choice, the group's share of the picks
 differs from its share of the candidates by at most ε = {epsilon:g} on average, given all earlier
 decisions. A small p means that at some time the group was picked more often, or less often, than
-that. It does not explain why: groups may differ in the qualities that were demanded."""
+that. A large p is no proof of parity: the log may be short, and ε large. The column "gap" is the
+mean of these differences in the log. The test does not explain why: groups may differ in the
+qualities that were demanded."""
 
 NOT_TESTED = {
     "drift": "Drift was not tested: the test needs contexts and rewards.",
@@ -99,7 +106,9 @@ def report_log(
     audited = audit(log, level=level, **options)
     files = sorted(source.iterdir()) if source and source.is_dir() else [source]
     facts = {
+        "policy": ", ".join(map(policy_label, log.policies)) or "not named in the log",
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
+        **({"made": " to ".join(log.period).replace("+00:00", " UTC")} if log.period else {}),
         "candidates, selected": f"{log.sizes.sum():,}, {(log.picks >= 0).sum():,}",
         "known rewards": f"{1 - log.missing:.1%}",
         f"fairbandit {VERSION}": ", ".join(f"{key}={value}" for key, value in options.items()),
@@ -110,6 +119,7 @@ def report_log(
     page: Page = [
         "# Audit of decisions",
         Sheet(("", ""), [*facts.items()], names=2),
+        Sheet(("in words",), [[words] for words in audited.table["words"]]),
         _sheet(audited.table, "attribute"),
         "![Rates and tests](audit.png)",
         RATES,
@@ -136,21 +146,25 @@ def report(
     """
     import pandas as pd
 
-    tables, tests = list[pd.DataFrame](), list[pd.DataFrame]()
+    tables, tests, counts = list[pd.DataFrame](), list[pd.DataFrame](), list[Any]()
     for scene, run in ((each, run) for each in read_scenes(folders) for run in each.runs):
         test = examine_run(run, level)
         table = test.groupby("group", sort=False)[["received", "selected"]].sum().reset_index()
         rates = [run.spreads[f"selection_rate_{group}"] for group in run.groups]
+        ends = [run.finals(f"selection_rate_{group}") for group in run.groups]
+        counts += [(np.ones(run.replicas), end) for end in ends]
         table[["rate", "low", "high"]] = pd.DataFrame(rates, dtype=float)[["mean", "low", "high"]]
         for frame, frames in ((table, tables), (test, tests)):
             frame.insert(0, "run", run.label)
             frame.insert(1, "environment", scene.name)
             frames.append(frame)
     names, place = ["run", "environment"], out or folders[0]
-    table = compared(pd.concat(tables, ignore_index=True), names)
+    table = compared(pd.concat(tables, ignore_index=True), names, counts, 0.05)
+    table["words"] = [in_words(row, 0.05) for row in table.to_dict("records")]
     far = pd.DataFrame([test.loc[(test["rate"] - test["target"]).abs().idxmax()] for test in tests])
     page: Page = [
         "# Audit of runs",
+        Sheet(("in words",), [[words] for words in table["words"]]),
         _sheet(table, *names),
         RATES,
         "## Demographic parity",
@@ -229,6 +243,11 @@ def draw_log(audited: Audit, level: float) -> Figure:
                 at = np.unique(np.linspace(0, n - 1, 2000).astype(np.int64))
                 for wealth, look in zip(tests[test][attribute], looks, strict=True):
                     panel.plot(at + 1, wealth[at] / math.log(10), **look)
-                panel.axhline(math.log10(len(table) / level), color="black", linewidth=0.6)
+                line = math.log10(len(table) / level)
+                panel.axhline(line, color="black", linewidth=0.6)
+                where = {"transform": panel.get_yaxis_transform(), "va": "bottom", "ha": "right"}
+                panel.text(0.98, line, f"rejected at {level:g}", fontsize="small", **where)
                 panel.set(xlabel="decision", ylabel="log₁₀ wealth", title=f"test of {test}")
+            if panels:
+                panels[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

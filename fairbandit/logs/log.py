@@ -99,6 +99,9 @@ class Log:
         encoder: the encoder of the features, if a table was read.
         reward: the name of the reward, or None.
         notes: the notices of reading, for example on lines that are left out.
+        policies: the names of the policies that decided, if known.
+        period: the times of the first and the last decision, in UTC; None if unknown, and for some
+            of the decisions.
         sizes: the number of candidates of each decision, (n,); known from padded `groups`.
 
     Raises:
@@ -121,6 +124,8 @@ class Log:
     encoder: Encoder | None = None
     reward: str | None = None
     notes: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    period: tuple[str, str] | None = None
     sizes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
@@ -146,7 +151,7 @@ class Log:
         values = {**vars(self.replaced()), "names": np.asarray(self.names)}
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         places = {name: some if name in Candidates._fields else rows for name in arrays}
-        return self.replaced(**{name: arrays[name][at] for name, at in places.items()})
+        return self.replaced(**{name: arrays[name][at] for name, at in places.items()}, period=None)
 
     def replaced(self, **changes: Any) -> Log:
         """Returns the log with other values of some attributes; values of candidates as rows."""

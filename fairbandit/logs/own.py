@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.reading import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, open_regular, written_aside
+from fairbandit.labels import JOINED
 from fairbandit.logs.chain import Line, Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
@@ -105,6 +107,8 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
             if contexts.shape[1:] != (d,):
                 raise ValueError(f"expected contexts of {d} features, got {contexts.shape[1:]}")
             further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
+            further["group"] = JOINED.join(encoder.groups) if encoder else ""
+        further["policies"] = tuple(dict.fromkeys(str(h["config"]["name"]) for h in headers))
         for estimator in [header["config"]["estimator"]["name"] for header in headers]:
             try:
                 part = registry.lookup("estimator", estimator)
@@ -125,7 +129,13 @@ def _pool(path: Path, line: Line, records: Sequence[Mapping[str, Any]]) -> Pool:
         x += record.get("contexts", ())
     contexts = np.array(x, dtype=np.float64) if x else None
     ticket, opening = records[0]["ticket"], records[0]["kind"] == "offer"
-    return Pool(str(path), line.at.line, ticket, labels, picks, chances, contexts, opening)
+    own = ticket, labels, picks, chances, contexts, opening, _utc(records[0].get("time"))
+    return Pool(str(path), line.at.line, *own)
+
+
+def _utc(time: Any) -> str | None:
+    """Returns a time of ISO 8601 in UTC; raises a ValueError for any other text."""
+    return time and datetime.fromisoformat(time).astimezone(UTC).isoformat(" ", "seconds")
 
 
 def _reward(pool: Pool, record: Mapping[str, Any]) -> None:

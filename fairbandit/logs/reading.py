@@ -26,7 +26,7 @@ from fairbandit.environments.reading import (
     table_of,
     texts_of,
 )
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, type_of
 from fairbandit.files import natural_order, sha256
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.log import FLAGS, Log
@@ -139,8 +139,8 @@ def _read(given: Mapping[str, Any]) -> Log:
     groups, like = group_columns(given["group"]), given["like"]
     taken = [name for name in (*columns, time, *groups) if name is not None]
     required = columns.decision, columns.picked, columns.reward
-    if not all(isinstance(name, str) for name in (*required, *taken)):
-        raise FairbanditError(f"columns: expected their names, got {[*required, *taken]}")
+    if wrong := [name for name in (*required, *taken) if not isinstance(name, str)]:
+        raise FairbanditError(f"columns: expected their names; got {type_of(wrong[0])}")
     source = _together(tables)
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
@@ -148,8 +148,11 @@ def _read(given: Mapping[str, Any]) -> Log:
     source.need(taken, unknown if columns.propensity in {*taken} - {*source.frame} else "")
     words = source.frame.replace({columns.picked: WORDS})
     source = replace(source, frame=words, decimal=given["decimal"])
+    expected = "yes or no, true or false, or 1, 2, … for picks and 0 for others"
+    source.require(columns.picked, source.fits(columns.picked), expected)
+    period = None
     if time is not None:
-        source = _by_time(source, time, columns.decision)
+        source, period = _by_time(source, time, columns.decision)
     encoder = like.encoder if isinstance(like, Log) else like
     unused = [name for name in FLAGS if name in {*source.frame} - {*taken}]
     flags = [key for key in unused if source.fits(key).all() and (source.numbers(key) == 1).all()]
@@ -159,7 +162,7 @@ def _read(given: Mapping[str, Any]) -> Log:
         chosen = given["features"], excluded, given["products"]
         encoder = encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
-    return log.replaced(**dict.fromkeys(flags, True))
+    return log.replaced(**dict.fromkeys(flags, True), period=period)
 
 
 def read_pieces(
@@ -250,8 +253,11 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
     return {key: given[key] for key in takes}
 
 
-def _by_time(source: Source, time: str, decision: str) -> Source:
-    """Sorts the rows of a table by a column that is constant within a decision."""
+def _by_time(source: Source, time: str, decision: str) -> tuple[Source, tuple[str, str] | None]:
+    """Sorts the rows of a table by a column that is constant within a decision.
+
+    Returns the first and the last time, too, unless the column holds numbers.
+    """
     import pandas as pd
 
     if source.fits(time).all():
@@ -263,7 +269,10 @@ def _by_time(source: Source, time: str, decision: str) -> Source:
     first = times.groupby(keys, dropna=False).transform("first")
     expected = "one number a decision, or one time of ISO 8601 such as 2024-05-31T08:00:00Z"
     source.require(time, (first == times).to_numpy(), expected)
-    return replace(source, frame=source.frame.iloc[times.argsort(kind="stable")])
+    dates = pd.api.types.is_datetime64_any_dtype(times)
+    ends = [f"{end:%Y-%m-%d %H:%M:%S}+00:00" for end in (times.min(), times.max()) if dates]
+    period = (ends[0], ends[1]) if ends else None
+    return replace(source, frame=source.frame.iloc[times.argsort(kind="stable")]), period
 
 
 def _together(tables: Sequence[Source]) -> Source:

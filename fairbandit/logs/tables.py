@@ -148,6 +148,7 @@ class Pool:
     propensities: Sequence[float]
     contexts: Any = None
     opening: bool = False  # whether the number of its picks is random
+    time: str | None = None  # in UTC and ISO 8601
 
     def __post_init__(self) -> None:
         k = len(self.labels)
@@ -185,9 +186,17 @@ def number(value: Any, name: str) -> float:
 
 
 def log_of_pools(
-    pools: Sequence[Pool], name: str, contexts: Floats | None, unit: str = "line", **further: Any
+    pools: Sequence[Pool],
+    name: str,
+    contexts: Floats | None,
+    unit: str = "line",
+    group: str = "",
+    **further: Any,
 ) -> Log:
-    """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d)."""
+    """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d).
+
+    `group` is the name of the sensitive attribute, if it is known.
+    """
     import pandas as pd
 
     if not pools:
@@ -199,6 +208,10 @@ def log_of_pools(
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
     codes, groups = coded([label for pool in pools for label in pool.labels], {})
     further["names"] = [pool.name for pool in pools]
+    if group:
+        further["group_columns"] = {group: tuple(map(normal, spellings(groups)))}
+    if times := sorted(pool.time for pool in pools if pool.time):
+        further["period"] = times[0], times[-1]
     source = Source(name, list(frame), frame, unit=unit)
     log = _log_of(source, columns, (codes, spellings(groups)), contexts, **further)
     if not (short := np.array([pool.short for pool in pools])).any():

@@ -1,12 +1,14 @@
 """The audit of logs: exact tables, tests that keep their level, and reports."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fairbandit import Agent
 from fairbandit.audit import audit
 from fairbandit.audit.processes import (
     BETS,
@@ -17,7 +19,8 @@ from fairbandit.audit.processes import (
     sequential_ranks,
     wealth,
 )
-from fairbandit.audit.rates import selection_rate
+from fairbandit.audit.rates import ratio_interval, selection_rate
+from fairbandit.audit.report import report_log
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
 
@@ -224,6 +227,61 @@ def test_intervals_by_decision_cover():
         )
         covered += low <= 1 / 6 <= high
     assert 548 < covered < 595
+
+
+def test_intervals_of_ratios_cover():
+    """One of six candidates is picked, and those of one group half as likely: 95 % of 600 cover.
+
+    At most 548 of 600 cover with probability 1e-4, if the coverage is 0.95.
+    """
+    sizes = np.arange(1, 6)
+    chances = sizes / (sizes + 2 * (6 - sizes))
+    truth = chances.sum() / sizes.sum() / ((1 - chances).sum() / (6 - sizes).sum())
+    covered = 0
+    for seed in range(600):
+        draws = np.random.default_rng(seed)
+        received = draws.choice(sizes, size=120)
+        picked = (draws.random(120) < received / (12 - received)).astype(int)
+        low, high = ratio_interval((received, picked), (6 - received, 1 - picked), LEVEL)
+        covered += low <= truth <= high
+    assert 548 < covered < 595
+    none = np.zeros(120, dtype=int)
+    low, high = ratio_interval((received, none), (6 - received, none + 1), LEVEL)
+    assert 0 == low < high < 0.1
+    assert np.isnan(ratio_interval((received, picked), (6 - received, none), LEVEL)).all()
+
+
+def test_rows_say_what_is_compared_with_epsilon():
+    log = replace(made(0, 400, 4), picks=np.where(np.arange(400) % 4 == 0, 0, 1)[:, None])
+    table = audit(log, epsilon=0.1).table.set_index("group")
+    assert table["share"].tolist() == [0.5, 0.5]
+    assert table["picked_share"].tolist() == [0.25, 0.75]
+    assert table["gap"].tolist() == [-0.25, 0.25]
+    assert table["reference"].tolist() == ["b", "b"]
+    row = table.loc["a"]
+    assert row["impact_ratio"] == pytest.approx(1 / 3)
+    assert row["ratio_low"] < row["impact_ratio"] < row["ratio_high"]
+    assert row["words"].startswith("group a: picked 0.33 times as often as b (95 %: 0.")
+    assert (
+        f"; parity up to ε = 10 points is rejected, first at decision {row['parity_at']}."
+        in (row["words"])
+    )
+    words = audit(log[:40], epsilon=0.2).table["words"]
+    assert words[0].endswith("is beyond ε = 20 points, which the test of parity does not confirm.")
+
+
+def test_the_log_of_an_agent_names_the_policy_and_the_times(tmp_path):
+    agent = Agent.from_config("greedy", features=1, groups=["a", "b"], log=tmp_path / "log.jsonl")
+    agent.act([[0.0], [1.0]], ["a", "b"])
+    agent.act([[0.0], [1.0]], ["a", "b"])
+    log = read_log(tmp_path / "log.jsonl")
+    assert log.policies == ("greedy",)
+    assert log.period is not None
+    first, last = (datetime.fromisoformat(time) for time in log.period)
+    assert timedelta() <= datetime.now(UTC) - last <= datetime.now(UTC) - first < timedelta(hours=1)
+    assert log[:1].period is None
+    report_log(log, tmp_path / "out")
+    assert "| policy | Greedy |" in (tmp_path / "out" / "audit.md").read_text()
 
 
 def test_small_groups_are_marked_and_set_no_standard():

@@ -350,7 +350,7 @@ def put(column: str, value: Any, where: str) -> Any:
         (put("picked", False, "pick"), "picked", "one pick in each decision"),
         (put("picked", True, "other"), "picked", "one pick in each decision"),
         (put("picked", 2, "pick"), "picked", "one pick in each decision"),
-        (put("picked", "maybe", "other"), "picked", "a number"),
+        (put("picked", "maybe", "other"), "picked", "yes or no, true or false, or 1, 2, …"),
         (put("propensity", 0, "pick"), "propensity", "a probability, above 0"),
         (put("propensity", 1.5, "pick"), "propensity", "a probability, above 0"),
         (put("propensity", -0.1, "other"), "propensity", "a probability"),
