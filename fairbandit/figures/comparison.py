@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.layout import Facet, Options, whole
+from fairbandit.figures.layout import Facet, Options, too_small, whole
 from fairbandit.figures.style import applied, scale, setting, wrapped
 from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.ranking import rank
@@ -27,13 +27,13 @@ _BEST, _WORST = 0.56, 0.03  # the range of the colour map YlGnBu where black tex
 _PLAIN = "#f2f2f2"  # the colour of cells without a rank
 
 
-def compose_comparison(scene: Scene, options: Options) -> Figure:
+def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
     """Draws a row for each run and a column for each metric after the last round.
 
     The text below the figure explains cells, colours and bold print.
 
     Raises:
-        FairbanditError: all values of all metrics are unknown.
+        FairbanditError: all values of all metrics are unknown, or the table does not fit.
     """
     ends = {c: [run.metrics[c] for run in scene.runs if c in run.metrics] for c in scene.metrics}
     known = [c for c, values in ends.items() if any(end["mean"] is not None for end in values)]
@@ -43,7 +43,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
             "ground truth; play runs with metrics={COLUMN: NAME} for metrics that do not need it"
         )
     facet = whole(scene, options)
-    with applied(options.style):
+    with applied(options.style, facet.text):
         from matplotlib.figure import Figure
 
         unit, small = scale(), setting("xtick.labelsize")
@@ -59,7 +59,10 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         row = max(_ROW, 0.13 * (1 + max(name.count("\n") for name in names))) * unit
         text = wrapped(_explanation(facet, known), 0.98 * width, small)
         foot = 0.15 * unit * (2 + text.count("\n"))
-        figure = Figure((width, height or lines * (row * len(names) + unit) + foot))
+        needed = lines * (row * len(names) + unit) + foot
+        if height and height < 0.9 * needed:
+            raise too_small(width, height)
+        figure = Figure((width, height or needed))
         figure.set_layout_engine("constrained")
         for axes, at in zip(
             figure.subplots(lines, squeeze=False)[:, 0], range(0, len(known), each), strict=True
@@ -76,7 +79,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
             axes.set_xticks(range(len(some)), heads, fontsize=6 * unit)
         figure.suptitle(facet.shared)
         figure.supxlabel(text, fontsize=small, x=0.01, ha="left")
-    return figure
+    return [figure]
 
 
 def _listed(facet: Facet) -> list[PooledRuns]:

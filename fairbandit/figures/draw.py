@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,13 +35,16 @@ _METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # fo
 
 @dataclass(frozen=True)
 class Composition:
-    """A figure: its line in the help, and the function that draws it for a scene."""
+    """A figure: its line in the help, and the function that draws it for a scene.
+
+    The function returns one figure, or one for each panel in a size that is too small for all.
+    """
 
     help: str
-    draw: Callable[[Scene, Options], Figure]
+    draw: Callable[[Scene, Options], list[Figure]]
 
 
-def _metrics(scene: Scene, options: Options) -> Figure:
+def _metrics(scene: Scene, options: Options) -> list[Figure]:
     columns = options.metrics or _further(scene)
     if not columns:
         raise FairbanditError(
@@ -100,7 +102,7 @@ def general(scene: Scene) -> list[str]:
     return [name for name in FIGURES if name not in left_out]
 
 
-def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
+def compose(name: str, scene: Scene, options: Options | None = None) -> list[Figure]:
     """Draws one of `FIGURES`, without any change to matplotlib's global state."""
     return FIGURES[name].draw(scene, options or Options())
 
@@ -163,8 +165,10 @@ def draw(
         figures = dict.fromkeys(general(scene)) if choice is None else choice
         for name, shown in figures.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            figure = compose(name, scene.only(shown or policies), options)
-            drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
+            made = compose(name, scene.only(shown or policies), options)
+            stems = [stem] if len(made) == 1 else [f"{stem}-{n}" for n in range(1, len(made) + 1)]
+            files = [save(figure, out, stem) for figure, stem in zip(made, stems, strict=True)]
+            drawn += [Drawn(name, scene.name, pair) for pair in files]
     return drawn
 
 
@@ -182,18 +186,10 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
     Each file is written atomically. The same figure gives the same bytes.
 
     Raises:
-        FairbanditError: the figure is too small for its axes.
         OSError: the folder cannot be written to.
     """
-    with applied(), warnings.catch_warnings():
-        warnings.filterwarnings("error", "constrained_layout not applied")
-        try:
-            figure.draw_without_rendering()
-        except UserWarning:
-            width, height = figure.get_size_inches()
-            raise FairbanditError(
-                f"{stem} does not fit in {width:g} by {height:g} inches; give a larger size"
-            ) from None
+    with applied():
+        figure.draw_without_rendering()
         figure.set_layout_engine("none")  # both files reuse this layout, which is slow to compute
         paths = folder / f"{stem}.png", folder / f"{stem}.pdf"
         folder.mkdir(parents=True, exist_ok=True)

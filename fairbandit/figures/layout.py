@@ -6,13 +6,23 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairbandit.building import policy_label
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.style import Look, applied, inches, looks, scale, setting, wrapped
+from fairbandit.figures.style import (
+    Look,
+    applied,
+    inches,
+    looks,
+    scale,
+    setting,
+    wrapped,
+    write_thousands,
+)
 from fairbandit.maths.moments import Floats, interval
 from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.naming import full_key, joined, union
@@ -35,7 +45,7 @@ INTERVALS = {
 
 # sizes in inches for texts of the style `page`
 _PANEL = 1.9  # least width of a panel with its texts
-_LEAST = 0.5  # least side of a panel without its texts
+_LEAST, _ENOUGH = 0.5, 0.8  # least side of a panel without its texts, alone and among others
 _AMPLE = 4.0  # upper bound on the height of a panel's texts
 _HANDLE = 0.55  # width of a line sample in a legend, with the gaps around it
 
@@ -82,6 +92,12 @@ class Facet:
     title: str = ""
 
     @property
+    def text(self) -> str:
+        """All names in the figure."""
+        names = (look.name for look in self.looks.values())
+        return "".join([*self.scene.groups, *self.scene.metrics, *self.looks, *names, self.shared])
+
+    @property
     def spread(self) -> str:
         """The meaning of bands and bars, for the label of an axis; empty without replicas."""
         alone = all(run.replicas == 1 for run in self.scene.runs)
@@ -97,7 +113,10 @@ class Facet:
         return curve.mean - curve.std, curve.mean + curve.std
 
     def bars(self, run: PooledRuns, columns: Sequence[str]) -> tuple[Floats, Floats]:
-        """Returns means, (n,), and the lengths of the bars below and above them, (2, n)."""
+        """Returns means, (n,), and the lengths of the bars below and above them, (2, n).
+
+        The columns are at least 0, and so are the lower ends of the bars.
+        """
         ends = [run.spreads[column] for column in columns]
         mean, std = np.array([[end["mean"], end["std"]] for end in ends], np.float64).T
         low, high = mean - std, mean + std
@@ -105,7 +124,8 @@ class Facet:
             low, high = np.array([quantiles(run.finals(column)) for column in columns]).T
         elif self.options.interval == "mean":
             low, high = np.array([[end["low"], end["high"]] for end in ends], np.float64).T
-        return mean, np.stack([mean - np.fmin(low, mean), np.fmax(high, mean) - mean])
+        low = np.clip(low, 0, mean)
+        return mean, np.stack([mean - low, np.fmax(high, mean) - mean])
 
 
 def quantiles(values: Floats) -> tuple[Floats, Floats]:
@@ -153,14 +173,20 @@ def split(scene: Scene, options: Options) -> list[Facet]:
     return [replace(facet, runs=runs, title=title) for title, runs in shared.items()]
 
 
-def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options: Options) -> Figure:
+def lay_out(
+    once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options: Options
+) -> list[Figure]:
     """Draws panels of a scene, at most three in a row.
 
     If the scene is split into facets, each facet has its own row, and the rows share their axes;
     the panels that are drawn `once`, of all runs, follow below. The legend is above all panels.
 
+    Returns:
+        One figure, or a figure for each panel if `options.size` has too little room for all.
+
     Raises:
-        FairbanditError: the scene lacks the runs for a panel, or has too many runs.
+        FairbanditError: the scene lacks the runs for a panel, has too many runs, or a panel has
+            too little room.
     """
     facets = split(scene, options) if each else [whole(scene, options)]
     if len(facets) == 1:
@@ -171,26 +197,39 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
         blocks = [[(panel, facet) for panel in each] for facet in facets]
     if once and len(facets) > 1:
         blocks.append([(panel, whole(scene, options)) for panel in once])
-    with applied(options.style):
+    with applied(options.style, facets[0].text):
         width, height = setting("figure.figsize")
         if len(blocks[0]) == 1:
             width = min(width, scale() * 3.375)
         width, fixed = options.size or (width, None)
         most = max(1, min(3, int(width / (_PANEL * scale()))))
         if fixed is None:
-            return _arranged(blocks, facets, (width, None), height, most)
+            return [_arranged(blocks, once, facets, (width, None), height, most)]
         # the number of panels in a row that leaves the most room to each panel
-        made = [_arranged(blocks, facets, (width, fixed), height, n) for n in (1, 2, 3)]
+        numbers = range(1, min(3, max(map(len, blocks))) + 1)
+        made = [_arranged(blocks, once, facets, (width, fixed), height, n) for n in numbers]
         rooms = [_room(figure) for figure in made]
-        if max(rooms) < _LEAST * made[0].dpi:
-            raise FairbanditError(
-                f"the figure does not fit in {width:g} by {fixed:g} inches; give a larger size"
-            )
-        return made[rooms.index(max(rooms))]
+        alone = len(once) + len(each) == 1
+        if max(rooms) >= (_LEAST if alone else _ENOUGH) * scale():
+            return [made[rooms.index(max(rooms))]]
+    if alone:
+        raise too_small(width, fixed)
+    apart = [lay_out([panel], [], scene, options) for panel in once]
+    apart += [lay_out([], [panel], scene, options) for panel in each]
+    return [figure for figures in apart for figure in figures]
+
+
+def too_small(width: float, height: float) -> FairbanditError:
+    """Returns the error of a size that has too little room."""
+    return FairbanditError(
+        f"the figure does not fit in {width:g} by {height:g} inches; give a larger size, or the "
+        f"width alone for the height that it needs"
+    )
 
 
 def _arranged(
     blocks: Sequence[Sequence[tuple[Panel, Facet]]],
+    once: Sequence[Panel],
     facets: Sequence[Facet],
     size: tuple[float, float | None],
     height: float,
@@ -201,21 +240,31 @@ def _arranged(
 
     figure = Figure((size[0], size[1] or height), layout="constrained")
     drawn = _draw_blocks(figure, blocks, most)
-    panels = [[axes for axes, shown in drawn if shown is facet] for facet in facets]
+    panels = [[axes for axes, _, shown in drawn if shown is facet] for facet in facets]
     for row, facet in zip(panels, facets, strict=True):
         room = figure.get_figwidth() / _across(len(row), most)
         row[0].set_title(wrapped(facet.title, 0.8 * room), loc="left")
-    legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
+    groups = [axes for axes, panel, _ in drawn if panel in once]
+    if len(groups) < len(drawn):
+        _legend(figure, groups, "lower")
+    _legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
     if size[1] is None:
         _fit(figure, height)
     return figure
 
 
 def _room(figure: Figure) -> float:
-    """Returns the shortest side of a panel; 0 or less if texts leave no room to it."""
-    with warnings.catch_warnings(action="ignore"):
-        figure.draw_without_rendering()
-    return float(min(min(axes.bbox.width, axes.bbox.height) for axes in figure.axes))
+    """Returns the shortest side of a panel in inches; 0 if its texts leave no room to it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied")
+        try:
+            figure.draw_without_rendering()
+        except UserWarning:
+            return 0.0
+    boxes: Any = [axes.get_tightbbox() for axes in figure.axes]
+    if any(one.overlaps(other) for one, other in combinations(boxes, 2)):
+        return 0.0
+    return min(min(axes.bbox.width, axes.bbox.height) for axes in figure.axes) / figure.dpi
 
 
 def _across(panels: int, most: int) -> int:
@@ -225,7 +274,7 @@ def _across(panels: int, most: int) -> int:
 
 def _draw_blocks(
     figure: Figure, blocks: Sequence[Sequence[tuple[Panel, Facet]]], most: int
-) -> list[tuple[Axes, Facet]]:
+) -> list[tuple[Axes, Panel, Facet]]:
     """Draws blocks of panels below each other, with at most `most` panels in a row."""
     across = [_across(len(block), most) for block in blocks]
     lines = [math.ceil(len(block) / n) for block, n in zip(blocks, across, strict=True)]
@@ -243,11 +292,13 @@ def _draw_blocks(
             panel(axes, facet)
             if not np.isfinite(axes.dataLim.get_points()).all():
                 axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
-            drawn.append((axes, facet))
+            room = figure.get_figwidth() / columns - 0.8 * scale()
+            write_thousands(axes, room)
+            drawn.append((axes, panel, facet))
     return drawn
 
 
-def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
+def _legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
     """Adds the legend of some panels at an edge of the figure."""
     width, sample, named = figure.get_figwidth(), _HANDLE * scale(), dict[str, Any]()
     for axes in panels:

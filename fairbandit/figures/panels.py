@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.layout import Facet, legend
+from fairbandit.figures.layout import Facet
 from fairbandit.figures.style import Look, group_line, group_name, inches, scale, setting, wrapped
 from fairbandit.maths.moments import Floats
 from fairbandit.metrics import REGRETS
@@ -27,8 +27,7 @@ _MARK = 0.16  # distance between two markers of a curve, as a share of the panel
 def rewards(axes: Axes, facet: Facet, which: str) -> None:
     """Draws the density or the cdf of the true (noise-free) rewards, with one curve per group.
 
-    Groups with an unknown distribution are left out. With the densities, the figure gets a legend
-    of the groups.
+    Groups with an unknown distribution are left out.
     """
     for code, known in enumerate(facet.scene.rewards):
         if known is not None:
@@ -36,9 +35,6 @@ def rewards(axes: Axes, facet: Facet, which: str) -> None:
     axes.set_xlabel("reward")
     axes.set_ylabel("CDF" if which == "cdf" else which)
     axes.set_ylim(bottom=0)
-    if which == "density":
-        figure: Any = axes.figure
-        legend(figure, [axes], "lower")
 
 
 def curves(axes: Axes, facet: Facet, column: str) -> None:
@@ -52,12 +48,14 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
             axes.plot([], [], marker=look.marker, **look.style)
             continue
         marks = (_MARK * place / (len(facet.runs) + 1), _MARK)
-        axes.plot(curve.rounds, curve.mean, marker=look.marker, markevery=marks, **look.style)
-        band = facet.band(run, column)
-        axes.fill_between(curve.rounds, *band, color=look.colour, alpha=0.2, linewidth=0)
+        # above the axis, and solid lines below others, so that none hides one that coincides
+        style = {"marker": look.marker, "markevery": marks, "clip_on": False, **look.style}
+        axes.plot(curve.rounds, curve.mean, zorder=2.7 + 0.1 * (look.line != "solid"), **style)
+        fill = (look.colour, 0.1), (look.colour, 0.5)
+        style = {"facecolor": fill[0], "edgecolor": fill[1], "linewidth": 0.5}
+        axes.fill_between(curve.rounds, *facet.band(run, column), **style)
     axes.set_xlabel("round")
     axes.set_ylabel(wrapped(titled(column), 1.5 * scale()) + facet.spread)
-    _thousands(axes)
     axes.margins(x=0)
     axes.autoscale()
     axes.set_xlim(left=0)
@@ -130,11 +128,6 @@ def _name_groups(axes: Axes, facet: Facet) -> None:
     axes.set_xticks(range(len(names)), lines, rotation=90 if upwards else 0)
 
 
-def _thousands(axes: Axes) -> None:
-    axes.xaxis.set_major_formatter("{x:,.12g}")
-    axes.yaxis.set_major_formatter("{x:,.12g}")
-
-
 def price(axes: Axes, facet: Facet) -> None:
     """Draws fair against standard regret at the last round, one point for each run."""
     for run in facet.runs:
@@ -147,7 +140,6 @@ def price(axes: Axes, facet: Facet) -> None:
     axes.set_xlabel(f"standard regret {at}")
     axes.set_ylabel(f"fair regret {at}{facet.spread}")
     axes.margins(0.08)
-    _thousands(axes)
 
 
 def frontier(axes: Axes, facet: Facet) -> None:

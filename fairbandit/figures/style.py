@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
 from fairbandit import building
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 STYLES = ("page", "column", "slides")
 """The styles, each a file of matplotlib's settings beside this module."""
@@ -22,18 +26,64 @@ STYLES = ("page", "column", "slides")
 WIDTH = 6.75
 """The width of the text on a page in inches."""
 
-_CJK = ("Noto Sans CJK JP", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "Yu Gothic")
+_FONT = "DejaVu Sans"
+
+_log = logging.getLogger(__name__)
 
 
-def applied(style: str = "page") -> AbstractContextManager[None]:
-    """Applies a style while a figure is drawn or saved, in place of the user's own settings."""
+@contextmanager
+def applied(style: str = "page", text: str = "") -> Iterator[None]:
+    """Applies a style while a figure is drawn or saved, in place of the user's own settings.
+
+    Args:
+        style: one of `STYLES`.
+        text: the names in the figure; its fonts have their letters, or a notice says which are
+            in no installed font.
+    """
     import matplotlib
-    from matplotlib import font_manager
 
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # logs each step of embedding a font
-    installed = font_manager.get_font_names()
-    fonts: Any = {"font.family": ["DejaVu Sans", *(name for name in _CJK if name in installed)]}
-    return matplotlib.rc_context(fonts, Path(__file__).with_name(f"{style}.mplstyle"))
+    fonts: Any = {"font.family": [_FONT, *_further(_lacking(_fonts()[_FONT], text))]}
+    own = Path(__file__).with_name(f"{style}.mplstyle")
+    with matplotlib.rc_context(fonts, own), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # `_further` says it once
+        yield
+
+
+def _fonts() -> dict[str, Any]:
+    """Returns the installed regular fonts; a font of last resort has a box for every letter."""
+    from matplotlib.font_manager import fontManager
+
+    upright = (one for one in fontManager.ttflist if (one.style, one.weight) == ("normal", 400))
+    return {one.name: one for one in upright if "Last" not in one.name}
+
+
+def _lacking(font: Any, letters: Iterable[str]) -> frozenset[str]:
+    """Returns the letters that are not in a font."""
+    from matplotlib.ft2font import FT2Font
+
+    index = FT2Font(font.fname, face_index=font.index).get_char_index
+    return frozenset(one for one in letters if one.isprintable() and not index(ord(one)))
+
+
+@cache
+def _further(letters: frozenset[str]) -> list[str]:
+    """Returns the installed font with most of some letters; a notice says which are in none."""
+    import matplotlib
+
+    if not letters:
+        return []
+    left = {name: _lacking(font, letters) for name, font in _fonts().items()}
+    best = min(left, key=lambda name: (len(left[name]), "Sans" not in name, name))
+    if left[best]:
+        _log.warning(
+            "No installed font has the letters %s: figures show boxes in their place. Install a "
+            "font that has them, such as Noto Sans CJK, and delete the folder %s, in which "
+            "matplotlib keeps its list of fonts.",
+            "".join(sorted(left[best])),
+            matplotlib.get_cachedir(),
+        )
+    return [best]
 
 
 def setting(name: str) -> Any:
@@ -123,6 +173,20 @@ def inches(text: str, points: float) -> float:
     font = FontProperties(size=points)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return 1.06 * float(width) / 72
+
+
+def write_thousands(axes: Axes, width: float) -> None:
+    """Writes large numbers at the axes as 12,000, so few that they fit in a width in inches."""
+    from matplotlib.ticker import ScalarFormatter
+
+    for axis in (axes.xaxis, axes.yaxis):
+        most = max(map(abs, axis.get_view_interval()))
+        if most < 1000 or not isinstance(axis.get_major_formatter(), ScalarFormatter):
+            continue
+        axis.set_major_formatter("{x:,.12g}")
+        if axis is axes.xaxis:
+            room = inches(f"{most:,.0f} ", setting("xtick.labelsize"))
+            axes.locator_params(axis="x", nbins=max(1, min(9, int(width / room))))
 
 
 def wrapped(text: str, width: float, points: float | None = None) -> str:

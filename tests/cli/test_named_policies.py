@@ -8,8 +8,8 @@ from matplotlib.colors import to_hex
 from docs import keys
 from fairbandit.building import named_policies, search_configs
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.draw import compose
 from fairbandit.results import read_scenes
+from tests.figures.synthetic import compose
 
 MINE = """\
 # Fair-Greedy with a smoothed empirical CDF.

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairbandit.figures.draw import compose as compose_all
+from fairbandit.figures.layout import Options
 from fairbandit.maths.moments import moments
 from fairbandit.results import SavedRun, Scene
 from fairbandit.results.pooling import scenes_of
@@ -59,6 +61,12 @@ def saved(
     rewards = [pd.DataFrame({"value": grid, "density": one, "cdf": grid}) for one in densities]
     run.__dict__.update(curves=curves, rewards=tuple(rewards))  # else read from files
     return run
+
+
+def compose(name: str, scene: Scene, options: Options | None = None) -> Any:
+    """The only figure of a name."""
+    (figure,) = compose_all(name, scene, options)
+    return figure
 
 
 def around(mean: float, *noise: float) -> list[float]:

@@ -9,12 +9,11 @@ from matplotlib.colors import to_rgb
 
 from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.draw import compose
 from fairbandit.figures.layout import Options
 from fairbandit.results import PooledRuns
 from fairbandit.results.ranking import rank
 from fairbandit.run.summary import _knows_truth
-from tests.figures.synthetic import around, saved, scene_of
+from tests.figures.synthetic import around, compose, saved, scene_of
 
 NAN = float("nan")
 GREY = pytest.approx(to_rgb("#f2f2f2"), abs=0.01)
@@ -60,31 +59,39 @@ def test_ranks_and_ties():
 def test_cells_and_what_is_written_below():
     ends = {"uniform": 9.0, "oful": 5.0, "fair_greedy": 7.0, "gmf": 1.0}
     more = {"same": [2.0] * 4, "no": [NAN] * 4}
+    noise = [(0, 3, -3, 0), (3, 0, 0, -3), (-3, 0, 3, 0), (0, 0, 0, 0)]
     made = scene_of(
         *(
-            saved(name, both | more, higher=["share"], knows_truth=name == "gmf")
-            for name, end in ends.items()
+            saved(
+                name,
+                both | more | {"near": around(end / 6, *some)},
+                higher=["share"],
+                knows_truth=name == "gmf",
+            )
+            for (name, end), some in zip(ends.items(), noise, strict=True)
             for both in [dict.fromkeys(("fair_regret", "share"), around(end))]
         )
     )
     figure = compose("notions", made)
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == [
-        *("fair regret\n↓", "share\n↑", "same\n↓")
+        *("fair regret\n↓", "share\n↑", "same\n↓", "near\n↓")
     ]
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == ["Uniform random", "OFUL", "Fair-Greedy", "GMF (fair optimum) *"]
     shades = colormaps["YlGnBu"]([0.56, 0.295, 0.03])
     best, middle, worst = (pytest.approx(shade[:3]) for shade in shades)
-    tie = ("2 ±0", True, GREY)  # a column in which all tie has no colour
+    tie = ("2 ±0", True, GREY)  # a column is grey where no difference to the best is clear
+    near = [(f"{mean} ±{std}", True, GREY) for mean, std in ((1.5, 2.4), (0.8, 2.4), (1.2, 2.4))]
     assert cells(axes) == [
-        [("9.0 ±1.3", False, worst), ("9.0 ±1.3", True, best), tie],
-        [("5.0 ±1.3", True, best), ("5.0 ±1.3", False, worst), tie],
-        [("7.0 ±1.3", False, middle), ("7.0 ±1.3", False, middle), tie],
-        [*[("1.0 ±1.3", False, GREY)] * 2, ("2 ±0", False, GREY)],
+        [("9.0 ±1.3", False, worst), ("9.0 ±1.3", True, best), tie, near[0]],
+        [("5.0 ±1.3", True, best), ("5.0 ±1.3", False, worst), tie, near[1]],
+        [("7.0 ±1.3", False, middle), ("7.0 ±1.3", False, middle), tie, near[2]],
+        [*[("1.0 ±1.3", False, GREY)] * 2, ("2 ±0", False, GREY), ("0.1667 ±0", False, GREY)],
     ]
     below = figure.get_supxlabel().replace("\n", " ")
     assert below.startswith("Mean ± 1 std at T = 500 over 4 replicas; ↓ lower is better, ↑ higher")
+    assert "; a column is grey where no difference to the best is clear; " in below
     assert below.endswith("* knows the truth, and is not ranked; not known here: no.")
     with_interval = compose("notions", made, Options(interval="mean"))
     assert cells(with_interval.axes[0])[0][0][0] == "9.0 ±2.1"

@@ -1,6 +1,6 @@
 """Each figure: its axes, labels, lines and error bars, and data drawn equal to data saved."""
 
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -8,18 +8,20 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from matplotlib.text import Text
 
 from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
-from fairbandit.figures import draw
-from fairbandit.figures.draw import _slugs, compose, general
+from fairbandit.figures import draw, style
+from fairbandit.figures.draw import FIGURES, _slugs, general
+from fairbandit.figures.draw import compose as compose_all
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.maths.moments import interval
 from fairbandit.results import PooledRuns, Scene
-from tests.figures.synthetic import SIX, around, crossed, saved, scene_of
+from tests.figures.synthetic import SIX, around, compose, crossed, saved, scene_of
 
 NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
 
@@ -136,7 +138,8 @@ def test_price(scene, kind):
                 "mean": (end["low"], end["high"]),
                 "quantiles": np.quantile(run.curves[name].final, [0.1, 0.9]),
             }
-            assert bars[at].get_segments()[0][:, at] == pytest.approx(ends[kind])
+            # a regret is at least 0, and so is its bar
+            assert bars[at].get_segments()[0][:, at] == pytest.approx(np.fmax(ends[kind], 0))
 
 
 def test_frontier():
@@ -195,26 +198,96 @@ WORDS = {
 }
 
 
+def crowd(number: int, words: str) -> Scene:
+    """Policies with large regrets, half of which trade off."""
+    name, groups = WORDS[words]
+    runs = []
+    for place in range(number):
+        ends = {"standard_regret": 900.0 + 900 * place, "fair_regret": 30.0 + 20 * (place % 7)}
+        finals = {column: around(end, -9, 0, 0, 9) for column, end in {**ends, "gap": 9}.items()}
+        weighted = place < max(2, number / 2)
+        rank = {"name": "tradeoff", "alpha": place / 16} if weighted else {"name": "identity"}
+        runs.append(saved(f"{name} {place}", finals, groups, {"rank": rank}))
+    return scene_of(*runs)
+
+
+def check_texts(figure: Any) -> None:
+    """No two texts overlap, and none is cut off."""
+    found, inside = texts(figure), figure.bbox.padded(3)
+    for text, box in found:
+        assert inside.x0 <= box.x0 <= box.x1 <= inside.x1, text
+        assert inside.y0 <= box.y0 <= box.y1 <= inside.y1, text
+    for (text, box), (other, beside) in combinations(found, 2):
+        assert not box.padded(-1).overlaps(beside.padded(-1)), (text, other)
+
+
+STYLED = [(look, width) for look in ("page", "slides") for width in (3.25, 5.0, 7.0)]
+
+
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @pytest.mark.parametrize(
-    ("style", "width", "number", "words"),
+    ("look", "width", "number", "words", "names"),
     [
-        *(("page", 3.25, 2, "long"), ("page", 3.25, 16, "cjk"), ("column", 3.25, 7, "short")),
-        *(("page", 5.0, 16, "long"), ("page", 7.0, 16, "short"), ("slides", 7.0, 7, "cjk")),
+        ("page", 3.25, 2, "long", ("selection", "metrics", "frontier")),
+        ("page", 3.25, 16, "cjk", ("overview", "notions")),
+        ("column", 3.25, 7, "short", ("distributions", "selection")),
+        ("page", 5.0, 16, "long", ("frontier", "counts")),
+        ("page", 7.0, 16, "short", ("overview", "notions")),
+        ("slides", 5.0, 16, "cjk", ("price", "distributions")),
+        *(
+            pytest.param(*styled, number, words, FIGURES, marks=pytest.mark.all)
+            for styled in STYLED
+            for number in (2, 16)
+            for words in WORDS
+        ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
-def test_no_two_texts_overlap_and_none_is_cut_off(style, width, number, words):
-    name, groups = WORDS[words]
-    made = crossed([f"{name} {place}" for place in range(number)], groups)
-    options = Options(interval="std", size=(width, None), style=style)
-    for figure_name in ("overview", "selection", "counts", "price", "notions"):
-        figure: Any = compose(figure_name, made, options)
-        found, inside = texts(figure), figure.bbox.padded(3)
-        for text, box in found:
-            assert inside.x0 <= box.x0 <= box.x1 <= inside.x1, (figure_name, text)
-            assert inside.y0 <= box.y0 <= box.y1 <= inside.y1, (figure_name, text)
-        for (text, box), (other, beside) in combinations(found, 2):
-            assert not box.padded(-1).overlaps(beside.padded(-1)), (figure_name, text, other)
+def test_no_two_texts_overlap_and_none_is_cut_off(look, width, number, words, names):
+    for name in names:
+        check_texts(compose(name, crowd(number, words), Options(None, "std", (width, None), look)))
+
+
+def test_a_size_too_small_for_all_panels_has_a_figure_for_each():
+    options = Options(None, "std", (3.25, 2.2), "column")
+    made = [compose_all(name, crowd(3, "long"), options) for name in ("selection", "price")]
+    assert [len(figures) for figures in made] == [3, 1]
+    for figure in chain(*made):
+        check_texts(figure)
+        (axes,) = figure.axes
+        assert axes.bbox.width * axes.bbox.height > 0.3 * figure.bbox.width * figure.bbox.height
+
+
+def test_lines_that_coincide_are_seen():
+    # OFUL is dashed, Fair-Greedy is solid; a regret of 0 lies on the axis
+    finals = {"standard_regret": around(9.0), "fair_regret": [0.0] * 4}
+    made = scene_of(saved("oful", finals), saved("fair_greedy", finals))
+    figure = compose("overview", made, Options(interval="std"))
+    figure.set_dpi(300)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3]
+    for axes in figure.axes[1:]:
+        box = axes.bbox.padded(-3)
+        inside = pixels[int(axes.bbox.y0) - 3 : int(box.y1), int(box.x0) : int(box.x1)]
+        colours = [np.array(to_rgb(line.get_color())) * 255 for line in axes.get_lines()]
+        seen = [(abs(inside - colour).max(axis=-1) < 9).sum() for colour in colours]
+        assert min(seen) > 0.1 * sum(seen) > 0
+
+
+def test_fonts_have_the_letters_of_the_names(monkeypatch, caplog):
+    letters = frozenset("⌶⌷")  # DejaVu Sans lacks both, DejaVu Sans Mono has both
+    with style.applied(text=f"group {min(letters)}, {max(letters)}\n"):
+        first, second = style.setting("font.family")
+    assert style._lacking(style._fonts()[first], letters) == letters
+    assert not style._lacking(style._fonts()[second], letters)
+    assert not caplog.messages
+    alone = {"DejaVu Sans": style._fonts()["DejaVu Sans"]}
+    monkeypatch.setattr(style, "_fonts", lambda: alone)
+    for _ in range(2):
+        with style.applied(text="女性, 男性"):
+            pass
+    (notice,) = caplog.messages
+    assert notice.startswith("No installed font has the letters 女性男: figures show boxes")
 
 
 LONG = "a_policy_with_a_name_of_almost_as_many_letters_as_can_be"

@@ -16,12 +16,13 @@ from filelock import FileLock
 from fairbandit import Engine, Policy, build, registry
 from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.draw import compose, general
+from fairbandit.figures.draw import general
 from fairbandit.results import SavedRun, read_scenes
 from fairbandit.results.table import tidy
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError
 from fairbandit.streams import Streams
+from tests.figures.synthetic import compose
 from tests.killing import outcome
 from tests.run.test_curves import scalars
 

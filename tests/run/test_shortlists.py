@@ -11,12 +11,12 @@ import torch
 from fairbandit import load
 from fairbandit.audit.report import report
 from fairbandit.building import build_policy
-from fairbandit.figures.draw import compose
 from fairbandit.results import read_scenes
 from fairbandit.run.checkpoint import VARIABLE
 from fairbandit.run.execute import execute
 from fairbandit.streams import Streams
 from tests import literal, support
+from tests.figures.synthetic import compose
 from tests.killing import cut_off, outcome
 from tests.notions import test_shortlists as shortlists
 
