@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import groupby
+from collections.abc import Iterator, Mapping
+from itertools import groupby, pairwise
 from typing import Any
 
 import torch
@@ -162,7 +162,7 @@ class Policy:
         counts = None if known.past.picks is None else self._pick_counts(known.past, plan)
         return Ranked(scored, index, bounds, counts)
 
-    def advance(self, known: Knowledge, groups: Tensor) -> Knowledge:
+    def advance(self, known: Knowledge, groups: Tensor, stepwise: bool = False) -> Knowledge:
         """Moves on after N decided rounds, whose pools are in the past already.
 
         Outcomes are summed up if later rounds read only their sums. Contexts, outcomes and picks
@@ -171,6 +171,8 @@ class Policy:
         Args:
             known: the knowledge before.
             groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
+            stepwise: whether outcomes are added as by one call for each round, whose rounding
+                differs from that of adding all at once, which is faster.
         """
         problem, past, state, trained, ahead = known
         past, rounds = past.with_picks(groups), past.rounds
@@ -180,7 +182,10 @@ class Policy:
             ahead = {m: later for m, later in ahead.items() if m > trained}
         elif n > trained:
             outcomes = past.outcomes_of(trained, n)
-            trained, state = n, self.estimator.advance(state, outcomes)
+            count = groups.shape[1]
+            for some in self._by_round(outcomes, rounds, count) if stepwise else (outcomes,):
+                state = self.estimator.advance(state, some)
+            trained = n
             if outcomes.n and "rewards" not in self.needs:
                 past = past.forget(outcomes=outcomes.n)
         if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
@@ -206,20 +211,27 @@ class Policy:
         past = past.with_outcomes(outcomes, skipped)
         return Knowledge(problem, past, state, trained, ahead)
 
-    def n_ready(self, played: int, last: int) -> int:
+    def n_ready(self, played: int, last: int, rewards: bool = True) -> int:
         """The number of next rounds, up to round `last`, that can be decided without a guess.
+
+        Args:
+            played: the number of rounds played.
+            last: the last round that is asked about.
+            rewards: whether rewards of these rounds come before the next of them is decided; if
+                not, only picks have to be guessed.
 
         Raises:
             FairbanditError: a part whose decision at round t reads round t or later.
         """
         end, step = played, 1  # most blocks are of one round, or of very many
-        while end < last and self._is_ready(min(end + step, last), played):
+        while end < last and self._is_ready(min(end + step, last), played, rewards):
             end = min(end + step, last)
             step = 2 * (end - played)
         low, high = end, min(end + step, last + 1)  # `end` is ready, `high` is not
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if self._is_ready(middle, played) else (low, middle)
+            ready = self._is_ready(middle, played, rewards)
+            low, high = (middle, high) if ready else (low, middle)
         if low == played:
             raise FairbanditError(
                 f"round {played + 1} cannot be decided: policy {self.name!r} says that it reads "
@@ -268,11 +280,18 @@ class Policy:
         ahead = None if known.ahead is None else dict(others)
         return Knowledge(known.problem, past, first, trained, ahead)
 
-    def _is_ready(self, t: int, played: int) -> bool:
+    def _is_ready(self, t: int, played: int, rewards: bool) -> bool:
         """Whether round t can be decided now; rounds of sums ahead must share a model."""
         if self.sums_ahead and self.n_train(t) > self.n_train(played + 1):
             return False
-        return self.last_read(t) <= played
+        return (self.last_read(t) if rewards else self.last_pick_read(t)) <= played
+
+    def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
+        """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""
+        numbers = self.schedule.plan(last + 2 - count, count).n_train
+        for low, high in pairwise([0, *outcomes.counts(numbers.tolist())]):
+            if low < high:
+                yield outcomes.rows(low, high)
 
     def _pick_counts(self, past: Past, plan: Plan) -> Tensor:
         """The number of picks of each group before each round, (B, N, G); see `Ranked`."""

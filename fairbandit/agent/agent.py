@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 
 from fairbandit.agent import inputs, journal, learning, openings, saving
 from fairbandit.agent.calls import Now, call
-from fairbandit.agent.decisions import Decision
+from fairbandit.agent.deciding import Deciding
 from fairbandit.agent.explaining import Explanation, explanation
-from fairbandit.agent.openings import Openings
-from fairbandit.agent.tickets import Tickets, Waiting
+from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
@@ -30,10 +28,10 @@ from fairbandit.policy import Policy
 from fairbandit.streams import Streams
 
 
-class Agent(Openings):
+class Agent(Deciding):
     """A policy that decides online: `act` picks from a pool, and `update` reports the reward.
 
-    Each `act` is one round, decided like a round of replica 0 of an `Engine` with the same seed,
+    Each pool is one round, decided like a round of replica 0 of an `Engine` with the same seed,
     pools and rewards. The reward model is trained on training rounds whose rewards are known; until
     there are any, all candidates of a learning policy tie. Contexts feed the ranks immediately.
 
@@ -152,34 +150,6 @@ class Agent(Openings):
         return tuple(t for t, picks in self._now.tickets.picks.items() if picks.awaited)
 
     @call
-    def act(self, contexts: Any, groups: Any, picks: int = 1) -> Decision:
-        """Decides the next round: picks one or more candidates from a pool.
-
-        Args:
-            contexts: the candidates' features, (K, d), or raw rows; K may vary.
-            groups: the labels of the K candidates' groups, known or new.
-            picks: the number of picks, which may vary; a pool of fewer candidates is picked whole.
-
-        Returns:
-            The picks, and the ticket for their rewards.
-
-        Raises:
-            FairbanditError: an invalid pool, or a group that the truth does not know.
-        """
-        before = self._now
-        now, pool, m = self._pool(contexts, groups, picks)
-        known = now.known._replace(past=now.known.past.with_pools(*pool.tensors))
-        t = known.past.rounds
-        selection = self._policy.propose(now.numbered(known), t, pool.tensors, m)
-        decision = Decision.of(now.next_ticket, selection)
-        waiting = Waiting.picked(pool, decision.picks, t)
-        known = self._policy.advance(known, waiting.groups[:, None])
-        tickets = now.tickets.add(decision.ticket, waiting).give_up(t, self._patience)
-        entry = journal.decision_entry(decision, pool, selection) if self._journal else None
-        self._commit(before, now._replace(known=known, tickets=tickets), entry)
-        return decision
-
-    @call
     def explain(self, contexts: Any, groups: Any, picks: int = 1) -> Explanation:
         """Explains how `act` would decide about a pool now, without changing the agent.
 
@@ -277,8 +247,8 @@ class Agent(Openings):
         d = before.known.problem.features
         for piece in inputs.log(contexts, groups, actions, rewards, d):
             now = learning.after_rounds(self._policy, self._vetted, now, *piece, self._patience)
-        entry = inputs.entry(contexts, groups, actions, rewards) if self._journal else None
-        self._commit(before, now, entry)
+        entries = [inputs.entry(contexts, groups, actions, rewards)] if self._journal else []
+        self._commit(before, now, *entries)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the agent to a file; a failed write leaves an existing file as it was.
@@ -333,12 +303,3 @@ class Agent(Openings):
     def _state(self) -> dict[str, Any]:
         """Returns the options and the changing state as plain data."""
         return saving.plain(self._policy, self._now, self._patience, self._features, self._reward)
-
-    def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, inputs.Pool, int]:
-        """Returns the state with the pool's groups, the pool, and the number m of picks."""
-        contexts = inputs.encoded(contexts, self.encoder, self._names)
-        x, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
-        now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
-        tensors = torch.from_numpy(x[None, None]), torch.from_numpy(codes[None, None])
-        m = min(inputs.whole(picks, "picks", 1), len(x))
-        return now, inputs.Pool(*tensors, now.groups), m

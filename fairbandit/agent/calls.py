@@ -76,26 +76,29 @@ class Committing:
     lock: RLock
     _now: Now
     _journal: LogFile | Checker | None = None
-    _written: Now | None = None  # the state once its line is complete
+    _written: Now | None = None  # the state once its lines are complete
 
     @property
     def log_hash(self) -> str | None:
         """The hash of the last line of the log; None without a log."""
         return None if self._now.log is None else self._now.log.sha256
 
-    def _commit(self, before: Now, now: Now, entry: Entry | None = None) -> None:
+    def _commit(self, before: Now, now: Now, *entries: Entry) -> None:
         """Ends a call: assigns the value `now`, after the value `before` at its start.
 
-        The call is committed once its line in the log is complete. After an earlier interrupt, the
-        agent is unchanged; after a later interrupt, the next call does the assignment.
+        The call is committed once its lines in the log are complete. After an earlier interrupt,
+        the agent is unchanged; after a later interrupt, the next call does the assignment.
         """
         if self._now is not before:
             raise FairbanditError("the agent was called from within one of its own calls")
-        if self._journal is not None and entry is not None:
+        if self._journal is not None and entries:
             at = before.log or Position()
-            data, position = self._journal.line(entry, at)
-            now = self._written = now._replace(log=position)
-            self._journal.append(data, at.end)
+            end, lines = at.end, []
+            for entry in entries:
+                line, at = self._journal.line(entry, at)
+                lines.append(line)
+            now = self._written = now._replace(log=at)
+            self._journal.append(b"".join(lines), end)
         elif now.log is not None and now is not before:
             now = now._replace(log=None)  # the log lacks this call
         self._now = now
@@ -107,7 +110,7 @@ class Committing:
         A call of an agent with a log goes through these states:
 
             _now = before, _written = None     nothing was done
-            _now = before, _written = after    the line is being appended; the call is done if the
+            _now = before, _written = after    the lines are being appended; the call is done if the
                                                file ends where `after` says, and is void otherwise
             _now = after, _written = after     the call is done
             _now = after, _written = None      the same

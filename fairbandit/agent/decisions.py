@@ -27,8 +27,14 @@ class Decision(NamedTuple):
     propensities: tuple[float, ...]
 
     @classmethod
-    def of(cls, ticket: int, selection: Selection) -> Self:
-        """Builds the decision of a selection of one round and replica, without empty slots."""
-        [[places]], [[chances]] = selection.actions.tolist(), selection.propensities.tolist()
-        n = sum(place >= 0 for place in places)
-        return cls(places[0], ticket, chances[0], tuple(places[:n]), tuple(chances[:n]))
+    def each(cls, first: int, selection: Selection) -> list[Self]:
+        """Returns the decisions of a selection of N rounds, whose tickets count from the first."""
+        [actions], [propensities] = selection.actions.tolist(), selection.propensities.tolist()
+        decisions = []
+        for ticket, (places, chances) in enumerate(zip(actions, propensities, strict=True), first):
+            picks, shares = tuple(places), tuple(chances)
+            if picks[-1] < 0:  # empty slots come last
+                n = picks.index(-1)
+                picks, shares = picks[:n], shares[:n]
+            decisions.append(cls(places[0], ticket, chances[0], picks, shares))
+        return decisions

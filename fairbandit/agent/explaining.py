@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.agent.calls import call
-from fairbandit.agent.inputs import Pool, whole
+from fairbandit.agent.inputs import Pools, whole
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
 from fairbandit.errors import FairbanditError
@@ -143,7 +143,7 @@ class Explanation:
 
 
 def explanation(
-    agent: Any, known: Knowledge, pool: Pool, picks: int, offers: Offers | None = None
+    agent: Any, known: Knowledge, pool: Pools, picks: int, offers: Offers | None = None
 ) -> Explanation:
     """Explains how an agent decides the next round.
 
@@ -168,7 +168,7 @@ def explanation(
     for name, tensor in values.items():
         values[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
     values["_asked"] = asked
-    values["groups"] = tuple(pool.labels)
+    values["groups"] = tuple(pool.labels[0])
     return Explanation(**values)
 
 
@@ -176,7 +176,7 @@ def explanation(
 def _play(
     agent: Any,
     known: Knowledge,
-    pool: Pool,
+    pool: Pools,
     picks: int,
     offers: Offers | None,
     contexts: Floats,

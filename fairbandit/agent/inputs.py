@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -13,8 +14,9 @@ from torch import Tensor
 
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
+from fairbandit.environments.reading import table_of
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import Codes, coded, spellings
+from fairbandit.labels import Codes, coded, normal, spellings
 from fairbandit.logs.log import padded, pieces
 from fairbandit.logs.schema import pool_key
 from fairbandit.maths.checks import shown, typed
@@ -32,11 +34,12 @@ PIECE = 16 * CHUNK_ROUNDS
 """The number of logged rounds that are processed at once."""
 
 
-class Pool(NamedTuple):
-    """A pool of K candidates, whose groups are numbered.
+class Pools(NamedTuple):
+    """N pools of at most K candidates, whose groups are numbered.
 
     Attributes:
-        contexts, groups: the candidates' features and group numbers, (1, 1, K, d) and (1, 1, K).
+        contexts, groups: the candidates' features and group numbers, (1, N, K, d) and (1, N, K);
+            −1 for an empty place.
         known: all known groups.
     """
 
@@ -44,22 +47,33 @@ class Pool(NamedTuple):
     groups: Tensor
     known: Codes
 
+    @classmethod
+    def padded(
+        cls, pools: Sequence[NDArray[Any]], codes: Sequence[NDArray[np.int64]], known: Codes
+    ) -> Self:
+        """Returns pools (Kᵢ, d) with group numbers (Kᵢ,), with empty places after smaller ones."""
+        sizes = np.array([len(pool) for pool in pools])
+        contexts = padded(sizes, np.concatenate(pools, dtype=np.float64), 0.0)
+        groups = padded(sizes, np.concatenate(codes), -1)
+        return cls(torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None], known)
+
     @property
     def tensors(self) -> tuple[Tensor, Tensor]:
-        """The pool as a policy takes it: contexts and groups."""
+        """The pools as a policy takes them: contexts and groups."""
         return self.contexts, self.groups
 
     @property
-    def labels(self) -> list[Hashable]:
-        """The first spelling of each candidate's group."""
+    def labels(self) -> list[list[Hashable]]:
+        """The first spelling of each candidate's group, pool by pool."""
         known = spellings(self.known)
-        return [known[group] for group in self.groups[0, 0].tolist()]
+        return [[known[group] for group in pool if group >= 0] for pool in self.groups[0].tolist()]
 
     @property
-    def key(self) -> str:
-        """The hash of the pool's labels, see `pool_key`."""
+    def keys(self) -> list[str]:
+        """The hash of each pool's labels, see `pool_key`."""
         forms = list(self.known)
-        return pool_key([forms[group] for group in self.groups[0, 0].tolist()])
+        pools = self.groups[0].tolist()
+        return [pool_key([forms[group] for group in pool if group >= 0]) for pool in pools]
 
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
@@ -122,7 +136,9 @@ def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int
     Raises:
         FairbanditError: another value, or a number that is too small or too large.
     """
-    fits = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+    fits = type(value) is int or (
+        isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+    )
     if not fits or value < least or (most is not None and value > most):
         to = "" if most is None else f" and at most {most:,}"
         raise FairbanditError(
@@ -173,6 +189,15 @@ def features(given: Any) -> Encoder | tuple[str, ...] | int:
     return tuple(given)
 
 
+@contextmanager
+def of_pool(at: int) -> Iterator[None]:
+    """Re-raises errors of a block with the number of the pool in their messages."""
+    try:
+        yield
+    except FairbanditError as error:
+        raise FairbanditError(f"pool {at}: {error}") from error
+
+
 def encoded(
     contexts: Any, encoder: Encoder | None, names: Sequence[str] | None = None, ndim: int = 2
 ) -> Any:
@@ -184,7 +209,11 @@ def encoded(
     if isinstance(contexts, (np.ndarray, Tensor)):
         return contexts
     if ndim == 3 and isinstance(contexts, (list, tuple)):
-        return [encoded(pool, encoder, names) for pool in contexts]
+        pools = list[Any]()
+        for at, pool in enumerate(contexts):
+            with of_pool(at):
+                pools.append(encoded(pool, encoder, names))
+        return pools
     if encoder is None:
         columns = getattr(contexts, "columns", None)
         if columns is not None and list(columns) != list(names or ()):
@@ -216,6 +245,71 @@ def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64]
     return np.array(array, dtype=np.float64), labels
 
 
+def pools(
+    contexts: Any, groups: Any, features: int
+) -> tuple[list[NDArray[Any]], list[list[Hashable]]]:
+    """Returns the contexts (Kᵢ, d) and the Kᵢ labels of each of N pools.
+
+    Raises:
+        FairbanditError: wrong shapes, an empty pool, or values that are not finite.
+    """
+    if isinstance(contexts, (list, tuple)):
+        arrays = [numbers(rows, f"contexts[{at}]") for at, rows in enumerate(contexts)]
+    else:
+        arrays = list(np.atleast_1d(numbers(contexts, "contexts")))
+    labels = [listed(pool, "groups") for pool in listed(groups, "groups")]
+    if len(labels) != len(arrays):
+        raise FairbanditError(
+            f"groups: expected the labels of {len(arrays)} pools, like the contexts; got those of "
+            f"{len(labels)}"
+        )
+    for at, (rows, names) in enumerate(zip(arrays, labels, strict=True)):
+        _check_pool(rows, f"contexts[{at}]", features)
+        if len(names) != len(rows):
+            raise FairbanditError(
+                f"groups[{at}]: expected {len(rows)} labels, one per candidate; got {len(names)}"
+            )
+    return arrays, labels
+
+
+def split(
+    contexts: Any, groups: Any, pools: Any, encoder: Encoder | None, names: Sequence[str] | None
+) -> tuple[list[NDArray[Any]], list[list[Hashable]]]:
+    """Splits R candidates into pools, in the order of the pools' first candidates.
+
+    Args:
+        contexts: the candidates' features, (R, d), or a table.
+        groups: the labels of the candidates' groups, (R,).
+        pools: the pool of each candidate, (R,), or the column of the table that holds it.
+        encoder, names: as for `encoded`.
+
+    Returns:
+        The contexts and the labels of each pool.
+
+    Raises:
+        FairbanditError: a missing column or pool, or different numbers of candidates.
+    """
+    import pandas as pd  # here, since it takes a third of a second
+
+    if isinstance(pools, str):
+        table = table_of(contexts)
+        if pools not in table.column_names:
+            raise FairbanditError(f"pools: the table has no column {shown(pools)}")
+        pools, contexts = table[pools].to_pylist(), table.drop_columns([pools]).to_pandas()
+    rows, labels = numbers(encoded(contexts, encoder, names), "contexts"), listed(groups, "groups")
+    names_of_pools = pd.Series(listed(pools, "pools"), dtype=object)
+    if not np.shape(rows)[:1] == (len(labels),) == names_of_pools.shape:
+        raise FairbanditError(
+            "expected contexts, groups and pools of the same candidates; got "
+            f"{len(rows)}, {len(labels)} and {len(names_of_pools)}"
+        )
+    if (missing := names_of_pools.isna()).any():
+        raise FairbanditError(f"pools: candidate {int(missing.argmax())} has no pool")
+    codes, _ = names_of_pools.map(normal).factorize()
+    places = np.split(codes.argsort(kind="stable"), np.bincount(codes).cumsum()[:-1])
+    return [rows[at] for at in places], [[labels[row] for row in at] for at in places]
+
+
 def log(
     contexts: Any, groups: Any, actions: Any, rewards: Any, features: int
 ) -> Iterator[tuple[list[NDArray[Any]], list[Any], NDArray[np.int64], NDArray[np.float64]]]:
@@ -229,29 +323,23 @@ def log(
         FairbanditError: shapes that do not match, contexts or rewards that are not finite, or
             actions that are not integers from 0 to Kᵢ − 1.
     """
-    if isinstance(contexts, (list, tuple)):
-        pools = [numbers(rows, f"contexts[{at}]") for at, rows in enumerate(contexts)]
-    else:
-        pools = list(np.atleast_1d(numbers(contexts, "contexts")))
-    labels = [listed(pool, "groups") for pool in listed(groups, "groups")]
-    places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(pools)
-    if not (len(labels),) == places.shape == given.shape == (n,):
+    arrays, labels = pools(contexts, groups, features)
+    places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(arrays)
+    if not places.shape == given.shape == (n,):
         raise FairbanditError(
-            f"expected groups, actions and rewards of {n} rounds, like the contexts; got "
-            f"{len(labels)}, {places.shape} and {given.shape}"
+            f"expected actions and rewards of {n} rounds, like the contexts; got {places.shape} "
+            f"and {given.shape}"
         )
     if n and places.dtype.kind not in "iu":
         raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
-    for at, (rows, names, place) in enumerate(zip(pools, labels, places.tolist(), strict=True)):
-        _check_pool(rows, f"contexts[{at}]", features)
-        if len(names) != len(rows) or not 0 <= place < len(rows):
+    for at, (rows, place) in enumerate(zip(arrays, places.tolist(), strict=True)):
+        if not 0 <= place < len(rows):
             raise FairbanditError(
-                f"expected {len(rows)} labels and an action from 0 to {len(rows) - 1} in pool {at};"
-                f" got {len(names)} labels and action {place}"
+                f"expected an action from 0 to {len(rows) - 1} in pool {at}; got action {place}"
             )
     places, given = places.astype(np.int64), given.astype(np.float64)
-    for piece in pieces(np.array([len(rows) for rows in pools], np.int64), PIECE):
-        yield pools[piece], list(chain(*labels[piece])), places[piece], given[piece]
+    for piece in pieces(np.array([len(rows) for rows in arrays], np.int64), PIECE):
+        yield arrays[piece], list(chain(*labels[piece])), places[piece], given[piece]
 
 
 def tensors(

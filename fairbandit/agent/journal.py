@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 from fairbandit.agent.decisions import Decision
-from fairbandit.agent.inputs import Pool
+from fairbandit.agent.inputs import Pools
 from fairbandit.agent.tickets import Waiting
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import Line, LogFile, Position, of_line, own_lines, text
 from fairbandit.logs.own import label
 from fairbandit.logs.records import SCHEMA
 from fairbandit.selectors import Selection
+from fairbandit.ties import SUMS
 from fairbandit.version import VERSION
 
 Entry = Mapping[str, Any]
@@ -27,15 +28,27 @@ class Checker:
         self._line, self.size = line, line.at.end
 
     def line(self, entry: Entry, at: Position) -> tuple[bytes, Position]:
-        """Compares an entry with the line; raises an error if they differ."""
+        """Compares an entry with the line; raises an error if they differ.
+
+        Probabilities may differ by rounding: pools that were decided together are decided one by
+        one in the replay.
+        """
         for key, value in entry.items():
-            replayed, logged = text(value), text(self._line.record.get(key))
-            if replayed != logged:
+            given = self._line.record.get(key)
+            replayed, logged = text(value), text(given)
+            if replayed != logged and not (key == "probabilities" and _near(value, given)):
                 raise FairbanditError(f"{key} is {replayed} in the replay, and {logged} in the log")
         return b"", self._line.at
 
     def append(self, data: bytes, end: int) -> None:
         """Writes nothing."""
+
+
+def _near(replayed: Sequence[float], logged: Any) -> bool:
+    """Whether probabilities are equal but for rounding."""
+    if not isinstance(logged, list) or len(logged) != len(replayed):
+        return False
+    return all(abs(one - other) <= SUMS for one, other in zip(replayed, logged, strict=True))
 
 
 def reward_entry(ticket: int, rewards: Mapping[int, float], picks: Waiting) -> Entry:
@@ -46,17 +59,24 @@ def reward_entry(ticket: int, rewards: Mapping[int, float], picks: Waiting) -> E
     return {"kind": "reward", "ticket": ticket, **columns}
 
 
-def decision_entry(decision: Decision, pool: Pool, selection: Selection) -> Entry:
-    """Returns the log's entry for a decision."""
-    [[x]], [[chances]] = pool.contexts.tolist(), selection.inclusion.tolist()
-    return {
-        "kind": "decision",
-        "ticket": decision.ticket,
-        "contexts": x,
-        "groups": pool.labels,
-        "probabilities": chances,
-        "picks": list(decision.picks),
-    }
+def decision_entries(
+    decisions: Sequence[Decision], pools: Pools, selection: Selection
+) -> list[Entry]:
+    """Returns the log's entries for the decisions about N pools."""
+    [contexts], [chances] = pools.contexts.tolist(), selection.inclusion.tolist()
+    return [
+        {
+            "kind": "decision",
+            "ticket": decision.ticket,
+            "contexts": x[: len(labels)],
+            "groups": labels,
+            "probabilities": shares[: len(labels)],
+            "picks": list(decision.picks),
+        }
+        for decision, x, labels, shares in zip(
+            decisions, contexts, pools.labels, chances, strict=True
+        )
+    ]
 
 
 def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairbandit.agent import inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
-from fairbandit.labels import coded, normal
+from fairbandit.labels import Codes, coded, normal
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.logs.schema import pick_hashes, pool_key
@@ -138,6 +138,31 @@ def with_groups(
     codes, groups = coded(labels, now.groups)
     if groups is now.groups:
         return now, codes
-    problem = replace(now.known.problem, groups=len(groups))
     inputs.check_known(truth, groups, len(now.groups))
-    return now._replace(known=policy.grow(now.known, problem), groups=groups), codes
+    return grown(policy, now, groups), codes
+
+
+def grown(policy: Policy, now: Now, groups: Codes) -> Now:
+    """Returns the agent's state with room for new groups."""
+    problem = replace(now.known.problem, groups=len(groups))
+    return now._replace(known=policy.grow(now.known, problem), groups=groups)
+
+
+def coded_pools(
+    truth: Truth | None, groups: Codes, labels: Sequence[Sequence[Any]]
+) -> tuple[list[Ints], list[Codes]]:
+    """Returns the group numbers in each pool, and the groups that are known at each pool.
+
+    Raises:
+        FairbanditError: an invalid label, or a group that the truth does not know.
+    """
+    codes, known = list[Ints](), list[Codes]()
+    for at, pool in enumerate(labels):
+        with inputs.of_pool(at):
+            numbers, more = coded(pool, groups)
+            if more is not groups:
+                inputs.check_known(truth, more, len(groups))
+        groups = more
+        codes.append(numbers)
+        known.append(groups)
+    return codes, known

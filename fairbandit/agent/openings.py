@@ -75,7 +75,7 @@ class Openings(Committing):
 
     _policy: Policy
     _patience: int | None
-    _pool: Callable[..., tuple[Now, inputs.Pool, int]]
+    _pool: Callable[..., tuple[Now, inputs.Pools, int]]
 
     @call
     def round(
@@ -158,7 +158,7 @@ class Openings(Committing):
             "kind": "offer",
             "ticket": offers.ticket,
             "contexts": pool.contexts[0, 0].tolist(),
-            "groups": pool.labels,
+            "groups": pool.labels[0],
             "probabilities": [offer.probability],
             "picks": [0] * taken,
         }
@@ -215,10 +215,10 @@ def _closed(
     policy: Policy, now: Now, offers: Offers, taken: tuple[int, ...], patience: int | None
 ) -> Now:
     """Returns the agent's state with an opening as its next round, and with its early rewards."""
-    pool = inputs.Pool(offers.contexts[:, None], offers.groups[:, None], now.groups)
+    pool = inputs.Pools(offers.contexts[:, None], offers.groups[:, None], now.groups)
     known = now.known._replace(past=now.known.past.with_pools(*pool.tensors))
     t = known.past.rounds
     known = policy.advance(known, pool.groups[..., torch.tensor(taken, dtype=torch.int64)])
-    tickets, held = now.tickets.closed(offers.ticket, t, pool.key)
+    tickets, held = now.tickets.closed(offers.ticket, t, pool.keys[0])
     now = now._replace(known=known, tickets=tickets.give_up(t, patience))
     return learning.after_rewards(policy, now, offers.ticket, held) if held else now

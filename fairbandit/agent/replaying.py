@@ -31,6 +31,8 @@ class Receipt(NamedTuple):
 def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) -> Receipt:
     """Replays a log from its first line, and verifies every decision, probability and hash.
 
+    Probabilities are compared up to rounding.
+
     Args:
         path: a log that an agent wrote.
         saved: the file of the saved agent with which the log began, if there is one.

@@ -13,12 +13,15 @@ import torch
 from torch import Tensor
 
 from fairbandit.agent import inputs
+from fairbandit.agent.decisions import Decision
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import Count, Natural, Number, fitted, mapping, within
 from fairbandit.logs.schema import pick_hashes
 from fairbandit.maths.checks import shown
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes
+
+_apart: Any = torch.unbind_copy  # rows that do not keep each other in memory
 
 SHOWN = 10
 """The largest number of waiting tickets that a message lists."""
@@ -61,11 +64,34 @@ class Waiting(NamedTuple):
         return tuple(place for place in self.open if place not in self.held)
 
     @classmethod
-    def picked(cls, pool: inputs.Pool, places: tuple[int, ...], t: int) -> Self:
-        """Returns the picks at some places of round t's pool, which all wait for a reward."""
-        at = torch.tensor(places, dtype=torch.int64)
-        x, groups = pool.contexts[0].index_select(1, at), pool.groups[0].index_select(1, at)
-        return cls(places, places, x, groups, pool.key, t)
+    def picked(
+        cls, pools: inputs.Pools, actions: Tensor, decisions: Sequence[Decision], first: int
+    ) -> tuple[list[Self], Tensor]:
+        """Returns the picks of N rounds, which all wait for a reward.
+
+        Args:
+            pools: the pools of the rounds.
+            actions: the picked places, (1, N, m), −1 in empty slots.
+            decisions: the same picks, as decisions.
+            first: the first of the rounds.
+
+        Returns:
+            The picks of each round, and the groups of all picks, (1, N, m), −1 in empty slots.
+        """
+        at, short = actions, int(actions[..., -1].amin()) < 0
+        if short:
+            at = actions.clamp(min=0)
+        contexts = torch.take_along_dim(pools.contexts, at[..., None], 2)
+        groups = pools.groups.gather(2, at)
+        if short:
+            groups = groups.masked_fill(actions < 0, -1)
+        rows = zip(decisions, _apart(contexts, 1), _apart(groups, 1), pools.keys, strict=True)
+        waiting = []
+        for t, ((*_, places, _), x, g, key) in enumerate(rows, first):
+            if short:
+                x, g = x[:, : len(places)], g[:, : len(places)]
+            waiting.append(cls(places, places, x, g, key, t))
+        return waiting, groups
 
     def hashes(self, t: int, rewards: Mapping[int, float]) -> list[tuple[int, int, int]]:
         """Returns the hashes of picks of round t with rewards by place; see `logs.schema`."""
@@ -94,14 +120,16 @@ class Tickets(NamedTuple):
     picks: Mapping[int, Waiting]
     latest: int | None
 
-    def add(self, ticket: int, picks: Waiting) -> Tickets:
-        """Adds the picks of the latest round, if there are any."""
-        added = {ticket: picks} if picks.places else {}
-        return Tickets({**self.picks, **added}, ticket)
+    def add(self, decisions: Sequence[Decision], picks: Sequence[Waiting]) -> Tickets:
+        """Adds the picks of the latest decisions, where there are any."""
+        both = zip(decisions, picks, strict=True)
+        added = {decision.ticket: own for decision, own in both if own.places}
+        return Tickets({**self.picks, **added}, decisions[-1].ticket)
 
-    def take(self, ticket: int, place: int, pool: inputs.Pool) -> Tickets:
+    def take(self, ticket: int, place: int, pool: inputs.Pools) -> Tickets:
         """Adds a pick of an open opening, the only candidate of a pool."""
-        new = Waiting.picked(pool, (0,), 0)._replace(places=(place,), open=(place,))
+        (x, groups), places = (part[0] for part in pool.tensors), (place,)
+        new = Waiting(places, places, x, groups, pool.keys[0], 0)
         if (old := self.picks.get(ticket)) is not None:
             new = old._replace(
                 places=(*old.places, place),

@@ -79,8 +79,8 @@ class Estimator(Part):
             FairbanditError: a model is not finite.
         """
         problem, past = known.problem, known.past
-        decided = plan.first - 1 if past.supposed is None else int(past.supposed.rounds[-1])
         n = len(plan.n_train)
+        decided = plan.first - 1 if past.supposed is None else NEVER
         numbers = np.minimum(plan.n_train, decided).tolist() if self.learns else [0] * n
         trained, state = known.state_at(numbers[-1])
         informed = None

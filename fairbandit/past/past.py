@@ -33,7 +33,8 @@ class Past(NamedTuple):
         rows: the outcomes that are kept.
         picks: the number of picks of each group up to the end of each round, from round 0 on, as
             rows (B, ·, G); None if no part reads them.
-        supposed: outcomes that are guesses.
+        supposed: outcomes that are guesses for undecided rounds; an empty set supposes that no
+            rewards come.
     """
 
     rounds: int

@@ -1,0 +1,151 @@
+"""The calls of an agent that decide about whole pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairbandit.agent import inputs, journal, learning
+from fairbandit.agent.calls import Now, call
+from fairbandit.agent.decisions import Decision
+from fairbandit.agent.openings import Openings
+from fairbandit.agent.tickets import Waiting
+from fairbandit.environments import Encoder
+from fairbandit.environments.base import Truth
+from fairbandit.labels import Codes
+from fairbandit.logs import Ints
+from fairbandit.logs.log import pieces
+from fairbandit.policy import Policy
+from fairbandit.streams import CHUNK_ROUNDS
+
+BLOCK = CHUNK_ROUNDS // 2
+"""The most pools that are decided together. Larger blocks share more work, but the rank windows of
+their rounds differ more, which costs masks."""
+
+
+class Deciding(Openings):
+    """The calls of an agent that decide about whole pools, one or many."""
+
+    encoder: Encoder | None
+    _names: tuple[str, ...] | None
+    _vetted: Truth | None
+
+    @call
+    def act(self, contexts: Any, groups: Any, picks: int = 1) -> Decision:
+        """Decides the next round: picks one or more candidates from a pool.
+
+        Args:
+            contexts: the candidates' features, (K, d), or raw rows; K may vary.
+            groups: the labels of the K candidates' groups, known or new.
+            picks: the number of picks, which may vary; a pool of fewer candidates is picked whole.
+
+        Returns:
+            The picks, and the ticket for their rewards.
+
+        Raises:
+            FairbanditError: an invalid pool, or a group that the truth does not know.
+        """
+        before = self._now
+        now, pool, m = self._pool(contexts, groups, picks)
+        now, (decision,), entries = self._decided(now, pool, m)
+        self._commit(before, now, *entries)
+        return decision
+
+    @call
+    def act_many(
+        self, contexts: Any, groups: Any, picks: int = 1, *, pools: Any = None
+    ) -> list[Decision]:
+        """Decides the next N rounds, as N calls of `act` between which no reward comes.
+
+        The picks and the later state are the same, and probabilities are the same up to rounding,
+        while pools of a similar size are decided together. If a pool is invalid, none is decided.
+
+        Args:
+            contexts: N pools: an array (N, K, d), or a list of pools as `act` takes them. With
+                `pools`, the candidates of all pools: a table, or an array (R, d).
+            groups: the labels of each pool's candidates, (N, K), or a list of N lists. With
+                `pools`, the labels of all R candidates.
+            picks: the number of picks from each pool.
+            pools: the column of the table that says the pool of each row, or the R candidates'
+                pools. Pools are decided in the order of their first rows.
+
+        Returns:
+            The decision about each pool; candidates are places among the rows of their pool.
+
+        Raises:
+            FairbanditError: an invalid pool, which the message names, or a group that the truth
+                does not know.
+        """
+        before = now = self._now
+        m, d = inputs.whole(picks, "picks", 1), now.known.problem.features
+        if pools is not None:
+            contexts, groups = inputs.split(contexts, groups, pools, self.encoder, self._names)
+        contexts = inputs.encoded(contexts, self.encoder, self._names, 3)
+        arrays, labels = inputs.pools(contexts, groups, d)
+        codes, known = learning.coded_pools(self._vetted, now.groups, labels)
+        sizes = np.array([len(array) for array in arrays], np.int64)
+        decisions, entries = list[Decision](), list[journal.Entry]()
+        for some in _blocks(self._policy, now.known.past.rounds, sizes, known, m):
+            if (groups := known[some.start]) is not now.groups:
+                now = learning.grown(self._policy, now, groups)
+            block = inputs.Pools.padded(arrays[some], codes[some], now.groups)
+            now, more, lines = self._decided(now, block, min(m, int(sizes[some.start])))
+            decisions += more
+            entries += lines
+        self._commit(before, now, *entries)
+        return decisions
+
+    def _decided(
+        self, now: Now, pools: inputs.Pools, picks: int
+    ) -> tuple[Now, list[Decision], list[journal.Entry]]:
+        """Decides N pools as the next rounds; returns the state, decisions and entries of a log."""
+        tensors, n = pools.tensors, pools.groups.shape[1]
+        past = now.known.past.with_pools(*tensors)
+        known, first = now.known._replace(past=past), past.rounds - n + 1
+        asked = known if n == 1 else known._replace(past=past.supposing(past.nothing))
+        selection = self._policy.propose(now.numbered(asked), first, tensors, picks)
+        decisions = Decision.each(now.next_ticket, selection)
+        waiting, groups = Waiting.picked(pools, selection.actions, decisions, first)
+        known = self._policy.advance(known, groups, stepwise=n > 1)
+        tickets = now.tickets.add(decisions, waiting).give_up(past.rounds, self._patience)
+        entries = journal.decision_entries(decisions, pools, selection) if self._journal else []
+        return now._replace(known=known, tickets=tickets), decisions, entries
+
+    def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, inputs.Pools, int]:
+        """Returns the state with the pool's groups, the pool, and the number m of picks."""
+        contexts = inputs.encoded(contexts, self.encoder, self._names)
+        x, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
+        now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
+        tensors = torch.from_numpy(x[None, None]), torch.from_numpy(codes[None, None])
+        m = min(inputs.whole(picks, "picks", 1), x.shape[0])
+        return now, inputs.Pools(*tensors, now.groups), m
+
+
+def _blocks(
+    policy: Policy, played: int, sizes: Ints, known: Sequence[Codes], picks: int
+) -> Iterator[slice]:
+    """Cuts N pools into consecutive ones that can be decided together, as if one by one.
+
+    Pools of a block have the same number of picks and of known groups, and a similar size. No
+    decision reads the pick of another. A block ends with a chunk of rounds, after which contexts
+    may be forgotten.
+
+    Args:
+        policy: the policy that decides.
+        played: the number of rounds before.
+        sizes: the numbers of candidates, (N,).
+        known: the groups that are known at each pool.
+        picks: m.
+    """
+    alike = np.stack([sizes.clip(max=picks), [*map(len, known)]])
+    ends = {*(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
+    ends |= {*range(-played % CHUNK_ROUNDS, len(sizes), CHUNK_ROUNDS)}
+    for low, high in pairwise(sorted({0} | ends)):
+        while low < high:
+            n = policy.n_ready(played + low, played + high, rewards=False)
+            yield from pieces(sizes[low : low + n], BLOCK, low)
+            low += n

@@ -1,0 +1,190 @@
+"""Many pools at once are decided as by single calls."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbandit import Agent, Encoder, FairbanditError
+from fairbandit.agent.replaying import replay
+from fairbandit.building import presets
+from tests.agent import worlds
+
+LAW = {"name": "rolling", "count": "uniform", "candidates": 9, "epsilon": 0.2}
+
+POLICIES: dict[str, Any] = {
+    **{name: name for name in presets()},
+    "sums ahead": {"name": "fair_greedy", "rank": {"name": "recent_cdf", "size": 20}},
+    "rounding": {"split": "halves", "estimator": "ridge", "rank": "identity"},
+    "open places": {"name": "fair_rolling", "selector": LAW},
+}
+POLICIES["sums ahead"]["refresh"] = 1.05
+POLICIES["rounding"]["selector"] = "proportional"
+
+Pool = tuple[np.ndarray[Any, Any], list[str]]
+
+
+def pools(draws: np.random.Generator, n: int, names: str) -> list[Pool]:
+    """Pools of 1 to 12 candidates."""
+    sizes = draws.integers(1, 13, n).tolist()
+    return [(draws.normal(size=(k, 3)), draws.choice([*names], k).tolist()) for k in sizes]
+
+
+def begun(config: Any, log: Path) -> Agent:
+    """An agent that has learned from 200 rounds."""
+    options = {"features": 3, "groups": ["a"], "truth": worlds.TRUTH, "patience": 60, "log": log}
+    agent, draws = Agent.from_config(config, **options), np.random.default_rng(0)
+    x, labels = draws.normal(size=(200, 4, 3)), draws.choice([*"abc"], (200, 4))
+    agent.observe(x, labels, draws.integers(0, 4, 200), x[:, 0].sum(1) + draws.normal(size=200))
+    return agent
+
+
+def lines(log: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in log.read_text().splitlines()]
+    return [
+        {k: v for k, v in one.items() if k not in ("time", "previous", "sha256")} for one in found
+    ]
+
+
+@pytest.mark.parametrize("picks", [1, 3])
+@pytest.mark.parametrize("name", POLICIES)
+def test_as_single_calls(name: str, picks: int, tmp_path: Path) -> None:
+    """Decisions, log and later state, with new groups and late rewards in between.
+
+    The rounds pass the end of a chunk, and those of some policies pass refreshes of the model.
+    """
+    logs = [tmp_path / "one.jsonl", tmp_path / "many.jsonl"]
+    one, many = (begun(POLICIES[name], log) for log in logs)
+    draws = np.random.default_rng(1)
+    if name == "open places":
+        for agent in (one, many):
+            agent.round("open", places=2, candidates=5).offer([1.0, 0.0, 0.0], "b")
+    for n, names in ((1, "ab"), (40, "abc"), (30, "abcde")):
+        given = pools(draws, n, names)
+        single = [one.act(x, labels, picks) for x, labels in given]
+        assert worlds.held(many) != worlds.held(one)
+        together = many.act_many([x for x, _ in given], [labels for _, labels in given], picks)
+        for a, b in zip(single, together, strict=True):
+            assert (a.candidate, a.ticket, a.picks) == (b.candidate, b.ticket, b.picks)
+            np.testing.assert_allclose(a.propensities, b.propensities, rtol=0, atol=1e-9)
+        for ticket in draws.permutation(one.pending)[: n // 2].tolist():
+            places = one._now.tickets.picks[ticket].awaited
+            rewards = dict(zip(places, draws.normal(size=len(places)).tolist(), strict=True))
+            for agent in (one, many):
+                agent.update(rewards, ticket)
+        assert {**worlds.held(many), "log": None} == {**worlds.held(one), "log": None}
+    for a, b in zip(*map(lines, logs), strict=True):
+        chances, others = (line.pop("probabilities", []) for line in (a, b))
+        assert a == b
+        np.testing.assert_allclose(chances, others, rtol=0, atol=1e-9)
+    if picks == 3 and name != "open places":
+        assert replay(logs[1], truth=worlds.TRUTH).sha256 == many.log_hash
+
+
+X, LABELS = np.arange(24.0).reshape(2, 3, 4), [["a", "b", "a"], ["b", "a", "a"]]
+
+
+@pytest.fixture
+def agent() -> Agent:
+    return Agent.from_config("fair_greedy", features=4, groups=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("contexts", "groups", "more", "message"),
+    [
+        ([X[0], X[1, :, :2]], LABELS, {}, r"contexts\[1\]: expected shape \(K, 4\)"),
+        ([X[0], X[1] * np.nan], LABELS, {}, r"contexts\[1\]: .* got nan at \[0, 0\]"),
+        (X * [[[1]], [[np.nan]]], LABELS, {}, r"contexts: .* got nan at \[1, 0, 0\]"),
+        (X, LABELS[:1], {}, "the labels of 2 pools, .* got those of 1"),
+        (X, [LABELS[0], ["b"]], {}, r"groups\[1\]: expected 3 labels, .* got 1"),
+        (X, [LABELS[0], ["b", "a", {}]], {}, "pool 1: groups: .* hashable"),
+        (X, LABELS, {"picks": 0}, "picks: expected a whole number"),
+        (X[0], LABELS[0], {"pools": [1, 2, None]}, "candidate 2 has no pool"),
+        (X[0], LABELS[0], {"pools": [1, 2]}, "the same candidates; got 3, 3 and 2"),
+        (pd.DataFrame(X[0]), LABELS[0], {"pools": "day"}, "the table has no column 'day'"),
+    ],
+)
+def test_a_bad_pool_is_named_and_nothing_is_decided(
+    agent: Agent, contexts: Any, groups: Any, more: Any, message: str
+) -> None:
+    before = worlds.held(agent)
+    with pytest.raises(FairbanditError, match=message):
+        agent.act_many(contexts, groups, **more)
+    assert worlds.held(agent) == before
+
+
+def test_a_group_that_the_truth_does_not_know() -> None:
+    world = worlds.Coarse()
+    agent = worlds.agent_for(world, "gmf", 0)
+    before = worlds.held(agent)
+    with pytest.raises(FairbanditError, match=r"pool 1: .* does not know group 'new', number 3"):
+        agent.act_many(np.zeros((2, 1, 3)), [[0], ["new"]])
+    assert worlds.held(agent) == before
+    assert agent.act_many([], []) == []
+
+
+def test_a_table_with_a_column_of_pools() -> None:
+    """Its rows may be in any order; the pools come in the order of their first rows."""
+    draws = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "day": draws.permutation(np.repeat(["mon", "tue", "wed"], [5, 3, 4])),
+            "sex": draws.choice(["f", "m"], 12),
+            "age": draws.integers(20, 60, 12),
+            "job": draws.choice(["nurse", "pilot"], 12),
+            "pay": draws.normal(size=12),
+        }
+    )
+    encoder = Encoder.from_table(table, group="sex", reward="pay", exclude=["day"])
+    one, many = (Agent.from_config("fair_greedy", features=encoder) for _ in range(2))
+    days = table["day"].unique()
+    apart = [table[table["day"] == day] for day in days]
+    single = [one.act(pool, pool["sex"]) for pool in apart]
+    assert many.act_many(table, table["sex"], pools="day") == single
+    single = [one.act(pool, pool["sex"]) for pool in apart]
+    assert many.act_many(apart, [pool["sex"] for pool in apart]) == single
+    single = [one.act(pool, pool["sex"]) for pool in apart]
+    assert many.act_many(encoder(table), table["sex"], pools=table["day"]) == single
+    with pytest.raises(FairbanditError, match=r"pool 1: .* no column 'job'"):
+        many.act_many([apart[0], apart[1][["age"]]], [["f"] * len(pool) for pool in apart[:2]])
+
+
+def test_the_log_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, write, written = tmp_path / "log.jsonl", os.write, list[int]()
+    agent = Agent.from_config("fair_greedy", features=4, groups=["a", "b"], log=log)
+    before, whole = worlds.held(agent), log.read_bytes()
+
+    def part(file: int, data: bytes) -> int:
+        return write(file, data[: len(data) // 2])
+
+    def counted(file: int, data: bytes) -> int:
+        written.append(data.count(b"\n"))
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", part)
+    with pytest.raises(FairbanditError, match="nothing was decided"):
+        agent.act_many(X, LABELS)
+    assert (worlds.held(agent), log.read_bytes()) == (before, whole)
+    monkeypatch.setattr(os, "write", counted)
+    agent.act_many(X, LABELS)
+    assert written == [2]
+
+
+def test_one_large_pool_does_not_make_all_pools_wide(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widths, policy = list[int](), agent._policy
+    propose = policy.propose
+
+    def seen(known: Any, first: int, tensors: Any, picks: int) -> Any:
+        widths.append(tensors[1].numel())
+        return propose(known, first, tensors, picks)
+
+    monkeypatch.setattr(policy, "propose", seen)
+    sizes = [4] * 100 + [5_000] + [4] * 100
+    agent.act_many([np.ones((k, 4)) for k in sizes], [["a"] * k for k in sizes])
+    assert sum(widths) < 2 * sum(sizes)
