@@ -147,7 +147,7 @@ class Agent(Deciding):
     @call
     def pending(self) -> tuple[int, ...]:
         """The tickets that wait for rewards, oldest first."""
-        return tuple(t for t, picks in self._now.tickets.picks.items() if picks.awaited)
+        return tuple(self._now.waiting.picks)
 
     @call
     def explain(self, contexts: Any, groups: Any, picks: int = 1) -> Explanation:
@@ -211,7 +211,7 @@ class Agent(Deciding):
             FairbanditError: a reward that is not finite or too large for the model, a ticket or a
                 candidate that does not wait for a reward, or a missing candidate.
         """
-        before, tickets = self._now, self._now.tickets
+        before, tickets = self._now, self._now.waiting
         t = tickets.find(tickets.latest if ticket is None else ticket)
         rewards = tickets.rewards(t, reward, candidate)
         now = learning.after_rewards(self._policy, before, t, rewards)
@@ -225,8 +225,10 @@ class Agent(Deciding):
             FairbanditError: a ticket that does not wait for a reward, or of an open opening.
         """
         before = self._now
-        t = before.tickets.find(ticket)
-        now = before._replace(tickets=before.tickets.drop(t))
+        t = before.waiting.find(ticket)
+        if t in before.openings:
+            raise FairbanditError(f"ticket {t} is of an open opening: close it first")
+        now = before._replace(tickets=before.tickets.remove(t))
         self._commit(before, now, {"kind": "drop", "ticket": t})
 
     @call

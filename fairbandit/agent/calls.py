@@ -39,7 +39,7 @@ class Now(NamedTuple):
         tickets: the decisions that wait for a reward.
         learned: the decisions from which the agent has learned.
         log: the position of the end of its log; None without a log.
-        openings: the openings that are not closed, by name.
+        openings: the openings that are not closed, by ticket.
     """
 
     known: Knowledge
@@ -47,7 +47,7 @@ class Now(NamedTuple):
     tickets: Tickets
     learned: Learned
     log: Position | None = None
-    openings: Mapping[str, Offers] = MappingProxyType({})
+    openings: Mapping[int, Offers] = MappingProxyType({})
 
     def numbered(self, known: Knowledge) -> Knowledge:
         """The knowledge with the candidates of open openings counted in.
@@ -64,6 +64,16 @@ class Now(NamedTuple):
     def next_ticket(self) -> int:
         """The number of the next decision: that of its round, unless openings are overtaken."""
         return max(self.known.past.rounds, self.tickets.latest or 0) + 1
+
+    @property
+    def waiting(self) -> Tickets:
+        """The decisions that wait for rewards, with those of open openings in round 0."""
+        tickets = self.tickets
+        for ticket, offers in self.openings.items():
+            if offers.picks:
+                tickets = tickets.add([ticket], [offers.waiting(self.groups, 0)])
+                tickets = tickets.remove(ticket, offers.held)
+        return tickets
 
 
 class Committing:

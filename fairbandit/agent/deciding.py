@@ -111,7 +111,8 @@ class Deciding(Openings):
         decisions = Decision.each(now.next_ticket, selection)
         waiting, groups = Waiting.picked(pools, selection.actions, decisions, first)
         known = self._policy.advance(known, groups, stepwise=n > 1)
-        tickets = now.tickets.add(decisions, waiting).give_up(past.rounds, self._patience)
+        tickets = now.tickets.add([decision.ticket for decision in decisions], waiting)
+        tickets = tickets.give_up(past.rounds, self._patience)
         entries = journal.decision_entries(decisions, pools, selection) if self._journal else []
         return now._replace(known=known, tickets=tickets), decisions, entries
 

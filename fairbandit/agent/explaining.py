@@ -23,7 +23,7 @@ from fairbandit.maths import checks
 from fairbandit.modes import inferring
 from fairbandit.past import Knowledge
 from fairbandit.scored import Ranked
-from fairbandit.selectors import Course, Rolling
+from fairbandit.selectors import Rolling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,11 +191,9 @@ def _play(
     selector = agent._policy.selector
     if not isinstance(selector, Rolling):
         return ranked, (selector.select(ranked, picks).inclusion, None, None)
-    course = selector.watched(ranked, picks)
-    if offers is not None:
-        course = offers.offered(selector, ranked).course(selector)
-        course = Course(*(part[..., -1:] for part in course))
-    return ranked, (course[1], course[2], course[3])
+    if offers is None:
+        return ranked, selector.watched(ranked, picks)[1:]
+    return ranked, offers.offered(selector, ranked)[1][1:]
 
 
 def _text(value: Any) -> str:

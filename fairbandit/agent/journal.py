@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -11,7 +12,7 @@ from fairbandit.agent.inputs import Pools
 from fairbandit.agent.tickets import Waiting
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import Line, LogFile, Position, of_line, own_lines, text
-from fairbandit.logs.own import label
+from fairbandit.logs.own import label, picks_of
 from fairbandit.logs.records import SCHEMA
 from fairbandit.selectors import Selection
 from fairbandit.ties import SUMS
@@ -64,6 +65,7 @@ def decision_entries(
 ) -> list[Entry]:
     """Returns the log's entries for the decisions about N pools."""
     [contexts], [chances] = pools.contexts.tolist(), selection.inclusion.tolist()
+    m = selection.actions.shape[2]
     return [
         {
             "kind": "decision",
@@ -72,6 +74,7 @@ def decision_entries(
             "groups": labels,
             "probabilities": shares[: len(labels)],
             "picks": list(decision.picks),
+            **({"places": m} if round(math.fsum(shares) - m, 6) else {}),  # some may stay open
         }
         for decision, x, labels, shares in zip(
             decisions, contexts, pools.labels, chances, strict=True
@@ -136,24 +139,17 @@ def replay_line(agent: Any, line: Line) -> None:
                 law = {key: record[key] for key in ("places", "count", "candidates")}
                 agent.round(record["name"], **law)
             elif record["kind"] == "closed":
-                agent.round(_name_of(agent, record["ticket"])).close()
+                agent._close(record["ticket"])
             elif "contexts" not in record:
                 raise FairbanditError("contexts are left out, so the line cannot be replayed")
             elif record["kind"] == "offer":
                 [x], [group] = record["contexts"], map(label, record["groups"])
-                agent.round(_name_of(agent, record["ticket"])).offer(x, group)
+                agent._offer(record["ticket"], x, group)
             elif record["kind"] == "decision":
                 labels = list(map(label, record["groups"]))
-                agent.act(record["contexts"], labels, len(record["picks"]))
+                agent.act(record["contexts"], labels, picks_of(record))
             else:
                 groups = [list(map(label, pool)) for pool in record["groups"]]
                 agent.observe(record["contexts"], groups, record["actions"], record["rewards"])
     finally:
         agent._journal = before
-
-
-def _name_of(agent: Any, ticket: int) -> str:
-    names = [name for name, offers in agent._now.openings.items() if offers.ticket == ticket]
-    if not names:
-        raise FairbanditError(f"no opening with the ticket {ticket} is open")
-    return str(names[0])

@@ -59,12 +59,30 @@ def after_rewards(policy: Policy, now: Now, ticket: int, rewards: Mapping[int, f
 
     Rewards of an opening that is not closed are held until it is.
     """
+    if (offers := now.openings.get(ticket)) is not None:
+        offers = offers._replace(held={**offers.held, **rewards})
+        now = now._replace(openings={**now.openings, ticket: offers})
+        after_opening(policy, now, ticket, None)  # a trial
+        return now
     tickets, waiting = now.tickets, now.tickets.picks[ticket]
-    if not waiting.round:
-        return now._replace(tickets=tickets.hold(ticket, rewards))
     known = tell_checked(policy, now.known, tickets.outcomes(ticket, rewards))
     learned = now.learned.add(waiting.hashes(ticket, rewards))
     return now._replace(known=known, tickets=tickets.remove(ticket, rewards), learned=learned)
+
+
+def after_opening(policy: Policy, now: Now, ticket: int, patience: int | None) -> Now:
+    """Returns the agent's state with an opening as its next round, and with its early rewards."""
+    offers = now.openings[ticket]
+    now = now._replace(openings={t: other for t, other in now.openings.items() if t != ticket})
+    if not offers.n:
+        return now
+    pool = offers.pool(now.groups)
+    past = now.known.past.with_pools(*pool.tensors)
+    waiting = offers.waiting(now.groups, past.rounds)
+    known = policy.advance(now.known._replace(past=past), waiting.groups[:, None])
+    tickets = now.tickets.add([ticket], [waiting]).give_up(past.rounds, patience)
+    now = now._replace(known=known, tickets=tickets)
+    return after_rewards(policy, now, ticket, offers.held) if offers.held else now
 
 
 def after_log(policy: Policy, now: Now, log: Log) -> Now:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import msgspec
 import torch
 from torch import Tensor
 
-from fairbandit.formats import Count, fitted, mapping, within
-from fairbandit.maths.stopping import hazards
+from fairbandit.agent.inputs import Pools
+from fairbandit.agent.tickets import Waiting
+from fairbandit.formats import Count, Natural, Number, fitted, mapping, within
+from fairbandit.labels import Codes
+from fairbandit.maths.stopping import hazards, thresholds
 from fairbandit.part import Problem
-from fairbandit.policy import Policy
 from fairbandit.scored import Ranked
 from fairbandit.selectors import Course, Rolling, seen
 from fairbandit.streams import Purpose
 from fairbandit.ties import Approximate
 
-_STATE = mapping(ticket=Count, places=Count, law=str | list[float], candidates=int | None)
+_STATE = mapping(
+    name=str,
+    places=Count,
+    law=str | list[float],
+    candidates=int | None,
+    held=list[tuple[Natural, Number]],
+)
 
 
 class Offer(NamedTuple):
@@ -46,77 +55,98 @@ class Offer(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """The n candidates of an opening so far; which of them are taken follows from these.
+    """An opening and its n candidates so far.
 
     Attributes:
-        ticket: the number of the opening's decision.
+        name: the name of the opening.
         places: m, the number of places.
         law, candidates: the law of the number of candidates, as for `hazards`.
         contexts, groups: of the candidates in their order, (1, n, d) and (1, n).
         ranks: the index of each when it came, and its slack, (2, n).
-        draws: the draw of each, (n,); 0 without exploration.
+        taken: whether each is taken, (n,) bool.
+        chance: the probabilities that 0 … m places are left, (m + 1,).
+        held: the rewards by candidate that were reported before the opening is closed.
     """
 
-    ticket: int
+    name: str
     places: int
-    law: Any
+    law: str | list[float]
     candidates: int | None
     contexts: Tensor
     groups: Tensor
     ranks: Tensor
-    draws: Tensor
+    taken: Tensor
+    chance: Tensor
+    held: Mapping[int, float] = MappingProxyType({})
 
     @classmethod
-    def new(cls, ticket: int, places: int, law: Any, candidates: Any, problem: Problem) -> Self:
+    def new(cls, problem: Problem, name: str, places: int, law: Any, candidates: Any) -> Self:
         """Returns an opening without candidates; an unknown law raises a `FairbanditError`."""
-        hazards(law, candidates)
-        none = problem.zeros(1, 0, problem.features)
-        codes = torch.zeros(1, 0, dtype=torch.int64)
-        further = none, codes, problem.zeros(2, 0), problem.zeros(0)
-        return cls(ticket, places, law, candidates, *further)
+        thresholds(hazards(law, candidates), places)
+        contexts, codes = problem.zeros(1, 0, problem.features), torch.zeros(1, 0).long()
+        taken, chance = problem.zeros(0).bool(), problem.zeros(places + 1)
+        chance[places] = 1
+        of_candidates = contexts, codes, problem.zeros(2, 0), taken
+        return cls(name, places, law, candidates, *of_candidates, chance)
 
     @property
     def n(self) -> int:
         """The number of candidates so far."""
-        return self.draws.shape[0]
+        return len(self.taken)
 
-    def offered(self, selector: Rolling, ranked: Ranked) -> Offers:
-        """Returns the opening with a further candidate, the only one of a pool that is ranked."""
+    @property
+    def picks(self) -> tuple[int, ...]:
+        """The numbers of the candidates who are taken."""
+        return tuple(self.taken.nonzero()[:, 0].tolist())
+
+    def pool(self, known: Codes) -> Pools:
+        """Returns the candidates as a pool in their order of arrival."""
+        return Pools(self.contexts[:, None], self.groups[:, None], known)
+
+    def waiting(self, known: Codes, t: int) -> Waiting:
+        """Returns the picks, which all wait for a reward, as those of round t."""
+        at = torch.tensor(self.picks, dtype=torch.int64)
+        picked = self.contexts.index_select(1, at), self.groups.index_select(1, at)
+        return Waiting(self.picks, self.picks, *picked, self.pool(known).keys[0], t)
+
+    def offered(self, selector: Rolling, ranked: Ranked) -> tuple[Self, Course]:
+        """Decides about a further candidate, the only one of a pool that is ranked.
+
+        Returns:
+            The opening with the candidate, and what happens to the candidate, (1, 1, 1) each.
+        """
         scored, (value, slack) = ranked.scored, seen(ranked)
-        draws = scored.draws(Purpose.ORDER) if selector.epsilon else torch.zeros_like(value)
         assert isinstance(slack, Tensor)
-        return self._replace(
+        draw = scored.draws(Purpose.ORDER) if selector.epsilon else None
+        ranks = torch.cat([self.ranks, torch.cat([value[0], slack[0]])], 1)
+        index, law = Approximate(*ranks[:, None, None]), hazards(self.law, self.candidates)
+        present = torch.ones_like(index.value, dtype=torch.bool)
+        before = self.places - self.taken.sum()[None, None], self.chance[None, None]
+        course, (_, chance) = selector.course(index, present, draw, self.places, law, before)
+        course = Course(*(part[..., -1:] for part in course))
+        new = self._replace(
             contexts=torch.cat([self.contexts, scored.contexts[:, 0]], 1),
             groups=torch.cat([self.groups, scored.groups[:, 0]], 1),
-            ranks=torch.cat([self.ranks, torch.cat([value[0], slack[0]])], 1),
-            draws=torch.cat([self.draws, draws[0, 0]]),
+            ranks=ranks,
+            taken=torch.cat([self.taken, course.taken[0, 0]]),
+            chance=chance[0, 0],
         )
-
-    def course(self, selector: Rolling) -> Course:
-        """Returns the decisions about the candidates so far, (1, 1, n) each."""
-        value, slack = self.ranks[:, None, None]
-        law, draws = hazards(self.law, self.candidates), self.draws[None, None]
-        present = torch.ones_like(value, dtype=torch.bool)
-        return selector.course(Approximate(value, slack), present, draws, self.places, law)
-
-    def taken(self, policy: Policy) -> tuple[int, ...]:
-        """Returns the numbers of the candidates who are taken."""
-        assert isinstance(policy.selector, Rolling)
-        return tuple(self.course(policy.selector).taken[0, 0].nonzero()[:, 0].tolist())
+        return new, course
 
     def state(self) -> dict[str, Any]:
         """Returns the opening as plain tensors and numbers."""
-        return self._asdict()
+        return {**self._asdict(), "held": [*map(list, self.held.items())]}
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], problem: Problem) -> Self:
         """Restores an opening of a problem; raises an error for an invalid state."""
-        law = msgspec.convert({key: state[key] for key in cls._fields[:4]}, _STATE)
-        pattern = cls.new(**law, problem=problem)
-        parts = {key: fitted(state[key], getattr(pattern, key)) for key in cls._fields[4:]}
-        n = parts["draws"].shape[0]
-        same = all(part.shape[1] == n for key, part in parts.items() if key != "draws")
-        valid = within(parts["groups"], 0, problem.groups - 1) and within(parts["draws"], 0, 1)
-        if not same or not valid or bool(parts["ranks"].isnan().any()):
+        plain = msgspec.convert({key: state[key] for key in _STATE.__annotations__}, _STATE)
+        held = dict(plain.pop("held"))
+        pattern = cls.new(problem, **plain)
+        parts = {key: fitted(state[key], getattr(pattern, key)) for key in cls._fields[4:9]}
+        new = pattern._replace(held=held, **{key: part.clone() for key, part in parts.items()})
+        valid = within(new.groups, 0, problem.groups - 1) and within(new.chance, 0, 1)
+        sizes = {part.shape[part.ndim > 1] for key, part in parts.items() if key != "chance"}
+        if len(sizes) > 1 or not valid or new.ranks.isnan().any() or not {*held} <= {*new.picks}:
             raise ValueError("the candidates of an opening do not fit each other")
-        return cls(**law, **{key: part.clone() for key, part in parts.items()})
+        return new

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Self
 
-import torch
-
 from fairbandit.agent import inputs, learning
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.explaining import Explanation, explanation
@@ -30,10 +28,11 @@ class Opening:
 
     Attributes:
         name: the name of the opening; an agent may have several at once.
+        ticket: the ticket for the rewards of its picks.
     """
 
-    def __init__(self, agent: Openings, name: str) -> None:
-        self._agent, self.name = agent, name
+    def __init__(self, agent: Openings, name: str, ticket: int) -> None:
+        self._agent, self.name, self.ticket = agent, name, ticket
 
     def offer(self, context: Any, group: Hashable) -> Offer:
         """Decides about the next candidate, who is taken or let go for good.
@@ -45,15 +44,15 @@ class Opening:
         Raises:
             FairbanditError: an invalid candidate, or the opening is closed.
         """
-        return self._agent._offer(self.name, context, group)
+        return self._agent._offer(self.ticket, context, group)
 
     def explain(self, context: Any, group: Hashable) -> Explanation:
         """Explains how `offer` would decide about a candidate now, without changing anything."""
-        return self._agent._explain(self.name, context, group)
+        return self._agent._explain(self.ticket, context, group)
 
     def close(self) -> None:
         """Ends the opening: its candidates become one round, and feed the ranks of later rounds."""
-        self._agent._close(self.name)
+        self._agent._close(self.ticket)
 
     def __enter__(self) -> Self:
         return self
@@ -104,97 +103,97 @@ class Openings(Committing):
                 f"{selector} picks from whole pools; candidates who come one at a time need the "
                 "selector rolling or secretary, as in the policy fair_rolling"
             )
-        if places is None and candidates is None and count is None:
-            self._offers(name)
-            return Opening(self, name)
-        if not isinstance(name, str) or name in before.openings:
+        begins = any(given is not None for given in (places, candidates, count))
+        if not isinstance(name, str) or (begins and name in self.openings):
             raise FairbanditError(
                 f"expected the name of a new opening, got {shown(name)}; agent.round(name) alone "
                 "goes on with an open one"
             )
+        if not begins:
+            return Opening(self, name, self._offers(name)[0])
         places = inputs.whole(places, "places", 1, inputs.MOST)
         count = selector.count if count is None else count
-        count = count if isinstance(count, str) else inputs.listed(count, "count")
-        if candidates is None and isinstance(count, str):
+        if not isinstance(count, str):
+            count = inputs.numbers(count, "count").tolist()
+        elif candidates is None:
             candidates = selector.candidates
+        if candidates is not None:
+            candidates = inputs.whole(candidates, "candidates")
+        offers = Offers.new(before.known.problem, name, places, count, candidates)
         ticket = before.next_ticket
-        offers = Offers.new(ticket, places, count, candidates, before.known.problem)
-        openings = {**before.openings, name: offers}
-        now = before._replace(openings=openings, tickets=before.tickets._replace(latest=ticket))
+        now = before._replace(
+            openings={**before.openings, ticket: offers},
+            tickets=before.tickets._replace(latest=ticket),
+        )
         law = {"places": places, "count": count, "candidates": candidates}
         self._commit(before, now, {"kind": "opened", "ticket": ticket, "name": name, **law})
-        return Opening(self, name)
+        return Opening(self, name, ticket)
 
     @property
     @call
     def openings(self) -> tuple[str, ...]:
         """The names of the openings that are not closed."""
-        return tuple(self._now.openings)
+        return tuple(offers.name for offers in self._now.openings.values())
 
     @call
-    def _offer(self, name: str, context: Any, group: Hashable) -> Offer:
-        before, offers = self._now, self._offers(name)
+    def _offer(self, ticket: int, context: Any, group: Hashable) -> Offer:
+        before, (_, offers) = self._now, self._offers(ticket)
         now, pool, _ = self._pool([context], [group], 1)
         selector, t = self._policy.selector, now.known.past.rounds + 1
         assert isinstance(selector, Rolling)
-        offers = offers.offered(
-            selector, self._policy.ranked(now.numbered(now.known), t, pool.tensors)
-        )
-        last = [float(part[0, 0, -1]) for part in offers.course(selector)]
-        taken, place, tickets = last[0] > 0, offers.n - 1, now.tickets
-        law = hazards(offers.law, offers.candidates)
+        ranked = self._policy.ranked(now.numbered(now.known), t, pool.tensors)
+        place, law = offers.n, hazards(offers.law, offers.candidates)
         if place == len(law) and law[-1] == 0:
             _log.warning(
                 "opening %r: more candidates come than the %d of its law; they are taken while "
                 "places are left",
-                name,
+                offers.name,
                 place,
             )
-        if taken:
-            tickets = tickets.take(offers.ticket, place, pool)
-        rank = float(offers.ranks[0, -1])
-        offer = Offer(taken, place, offers.ticket if taken else None, last[1], rank, *last[2:])
+        offers, course = offers.offered(selector, ranked)
+        taken, probability, threshold, to_come = (part.item() for part in course)
+        rank = float(ranked.index.value)
+        offer = Offer(
+            bool(taken), place, ticket if taken else None, probability, rank, threshold, to_come
+        )
         entry = {
             "kind": "offer",
-            "ticket": offers.ticket,
+            "ticket": ticket,
             "contexts": pool.contexts[0, 0].tolist(),
             "groups": pool.labels[0],
-            "probabilities": [offer.probability],
-            "picks": [0] * taken,
+            "probabilities": [probability],
+            "picks": [0] * offer.taken,
         }
-        openings = {**now.openings, name: offers}
-        self._commit(before, now._replace(openings=openings, tickets=tickets), entry)
+        self._commit(before, now._replace(openings={**now.openings, ticket: offers}), entry)
         return offer
 
     @call
-    def _explain(self, name: str, context: Any, group: Hashable) -> Explanation:
-        offers, (now, pool, _) = self._offers(name), self._pool([context], [group], 1)
+    def _explain(self, ticket: int, context: Any, group: Hashable) -> Explanation:
+        (_, offers), (now, pool, _) = self._offers(ticket), self._pool([context], [group], 1)
         return explanation(self, now.numbered(now.known), pool, 1, offers)
 
     @call
-    def _close(self, name: str) -> None:
-        before, offers = self._now, self._offers(name)
-        openings = {key: other for key, other in before.openings.items() if key != name}
-        now = before._replace(openings=openings)
-        if offers.n:
-            taken = offers.taken(self._policy)
-            if open_ := offers.places - len(taken):
-                _log.warning(
-                    "opening %r: %d of %d places stay open after %d candidates; its law expected "
-                    "others",
-                    *(name, open_, offers.places, offers.n),
-                )
-            now = _closed(self._policy, now, offers, taken, self._patience)
-        self._commit(before, now, {"kind": "closed", "ticket": offers.ticket})
-
-    def _offers(self, name: str) -> Offers:
-        if name not in self._now.openings:
-            known = ", ".join(map(repr, self._now.openings)) or "none"
-            raise FairbanditError(
-                f"the opening {shown(name)} is not open; open ones: {known}; "
-                "agent.round(name, places=…, candidates=…) begins one"
+    def _close(self, ticket: int) -> None:
+        before, (_, offers) = self._now, self._offers(ticket)
+        now = learning.after_opening(self._policy, before, ticket, self._patience)
+        if open_ := offers.places - len(offers.picks):
+            _log.warning(
+                "opening %r: %d of %d places stay open after %d candidates",
+                *(offers.name, open_, offers.places, offers.n),
             )
-        return self._now.openings[name]
+        self._commit(before, now, {"kind": "closed", "ticket": ticket})
+
+    def _offers(self, key: int | str) -> tuple[int, Offers]:
+        """Returns an opening by its ticket or its name, with its ticket."""
+        for ticket, offers in self._now.openings.items():
+            if key in (ticket, offers.name):
+                return ticket, offers
+        names = ", ".join(map(repr, self.openings)) or "none"
+        what = shown(key) if isinstance(key, str) else f"of ticket {key}"
+        raise FairbanditError(
+            f"the opening {what} is not open; open ones: {names}; "
+            "agent.round(name, places=…, candidates=…) begins one"
+        )
 
 
 def restored(state: Sequence[Mapping[str, Any]], now: Now) -> Now:
@@ -203,22 +202,9 @@ def restored(state: Sequence[Mapping[str, Any]], now: Now) -> Now:
     Raises:
         ValueError: the openings do not fit the tickets.
     """
-    openings = {o["name"]: Offers.restored(o, now.known.problem) for o in state}
-    tickets = [offers.ticket for offers in openings.values()]
-    waiting = {t for t, picks in now.tickets.picks.items() if not picks.round}
-    if len({*tickets}) < len(state) or not waiting <= {*tickets}:
+    openings = {o["ticket"]: Offers.restored(o, now.known.problem) for o in state}
+    names, latest = {offers.name for offers in openings.values()}, now.tickets.latest or 0
+    late = max(openings, default=0) > latest or not openings.keys().isdisjoint(now.tickets.picks)
+    if len(names) < len(state) or late:
         raise ValueError("its openings do not fit its tickets")
     return now._replace(openings=openings)
-
-
-def _closed(
-    policy: Policy, now: Now, offers: Offers, taken: tuple[int, ...], patience: int | None
-) -> Now:
-    """Returns the agent's state with an opening as its next round, and with its early rewards."""
-    pool = inputs.Pools(offers.contexts[:, None], offers.groups[:, None], now.groups)
-    known = now.known._replace(past=now.known.past.with_pools(*pool.tensors))
-    t = known.past.rounds
-    known = policy.advance(known, pool.groups[..., torch.tensor(taken, dtype=torch.int64)])
-    tickets, held = now.tickets.closed(offers.ticket, t, pool.keys[0])
-    now = now._replace(known=known, tickets=tickets.give_up(t, patience))
-    return learning.after_rewards(policy, now, offers.ticket, held) if held else now

@@ -15,7 +15,7 @@ from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import Line, of_line, own_lines
-from fairbandit.logs.own import label
+from fairbandit.logs.own import label, picks_of
 from fairbandit.version import VERSION
 
 
@@ -50,7 +50,12 @@ def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) ->
 
 
 def explain(
-    path: Path | str, ticket: int, saved: Path | str | None = None, truth: Truth | None = None
+    path: Path | str,
+    ticket: int,
+    saved: Path | str | None = None,
+    truth: Truth | None = None,
+    *,
+    candidate: int = 0,
 ) -> Explanation:
     """Explains a logged decision, by a replay of all lines before it.
 
@@ -58,16 +63,23 @@ def explain(
         path: a log that an agent wrote, with contexts.
         ticket: the ticket of the decision.
         saved, truth: as for `replay`.
+        candidate: for an opening, the number of the candidate whose offer is explained, from 0.
 
     Raises:
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
     for agent, line in _lines(Path(path), None if saved is None else Path(saved), truth):
         record = line.record
-        if record["kind"] == "decision" and record["ticket"] == ticket and "contexts" in record:
-            groups = list(map(label, record["groups"]))
-            return agent.explain(record["contexts"], groups, len(record["picks"]))
-    raise FairbanditError(f"{path} lacks a decision of ticket {ticket}")
+        if record.get("ticket") != ticket or "contexts" not in record:
+            continue
+        groups = list(map(label, record["groups"]))
+        if record["kind"] == "decision":
+            return agent.explain(record["contexts"], groups, picks_of(record))
+        if agent._now.openings[ticket].n == candidate:
+            return agent._explain(ticket, record["contexts"][0], groups[0])
+    raise FairbanditError(
+        f"{path} lacks a decision of ticket {ticket}, or candidate {candidate} of an opening"
+    )
 
 
 def _lines(path: Path, saved: Path | None, truth: Truth | None) -> Iterator[tuple[Agent, Line]]:

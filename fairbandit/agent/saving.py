@@ -14,7 +14,7 @@ from fairbandit.agent.calls import Now
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, open_regular
-from fairbandit.formats import Natural, Plain, Sha256, mapping
+from fairbandit.formats import Count, Natural, Plain, Sha256, mapping
 from fairbandit.labels import spellings
 from fairbandit.logs.own import label
 from fairbandit.logs.records import Options
@@ -32,7 +32,7 @@ _SAVED = mapping(
     config=Plain,
     options=Options,
     log=tuple[Natural, Sha256, Natural] | None,
-    openings=list[mapping(name=str)],  # type: ignore[misc]
+    openings=list[mapping(ticket=Count)],  # type: ignore[misc]
 )
 
 
@@ -54,7 +54,7 @@ def plain(
         "options": options,
         "known": policy.state(now.known),
         "waiting": now.tickets.state(problem.features),
-        "openings": [{"name": name, **o.state()} for name, o in now.openings.items()],
+        "openings": [{"ticket": t, **o.state()} for t, o in now.openings.items()],
         "learned": now.learned.state(),
         "log": None if now.log is None else list(now.log),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -15,7 +14,7 @@ from torch import Tensor
 from fairbandit.agent import inputs
 from fairbandit.agent.decisions import Decision
 from fairbandit.errors import FairbanditError
-from fairbandit.formats import Count, Natural, Number, fitted, mapping, within
+from fairbandit.formats import Count, Natural, fitted, mapping, within
 from fairbandit.logs.schema import pick_hashes
 from fairbandit.maths.checks import shown
 from fairbandit.part import Problem
@@ -30,11 +29,10 @@ _PLACES = list[tuple[Natural, ...]]
 _STATE = mapping(
     latest=Count | None,
     tickets=list[Count],
-    rounds=list[Natural],
+    rounds=list[Count],
     places=_PLACES,
     waiting=_PLACES,
     pools=list[str],
-    held=list[list[tuple[Natural, Number]]],
 )
 
 
@@ -46,8 +44,7 @@ class Waiting(NamedTuple):
         open: the places of the w picks that wait for a reward.
         contexts, groups: the contexts and groups of the open picks, (1, w, d) and (1, w).
         pool: the key of the pool's labels, see `pool_key`.
-        round: the round; 0 while it is an opening that is not closed.
-        held: the rewards by place that were reported before the opening is closed.
+        round: the round; 0 for an opening that is not closed.
     """
 
     places: tuple[int, ...]
@@ -56,12 +53,6 @@ class Waiting(NamedTuple):
     groups: Tensor
     pool: str
     round: int
-    held: Mapping[int, float] = MappingProxyType({})
-
-    @property
-    def awaited(self) -> tuple[int, ...]:
-        """The places of the picks whose rewards are not reported."""
-        return tuple(place for place in self.open if place not in self.held)
 
     @classmethod
     def picked(
@@ -120,38 +111,10 @@ class Tickets(NamedTuple):
     picks: Mapping[int, Waiting]
     latest: int | None
 
-    def add(self, decisions: Sequence[Decision], picks: Sequence[Waiting]) -> Tickets:
-        """Adds the picks of the latest decisions, where there are any."""
-        both = zip(decisions, picks, strict=True)
-        added = {decision.ticket: own for decision, own in both if own.places}
-        return Tickets({**self.picks, **added}, decisions[-1].ticket)
-
-    def take(self, ticket: int, place: int, pool: inputs.Pools) -> Tickets:
-        """Adds a pick of an open opening, the only candidate of a pool."""
-        (x, groups), places = (part[0] for part in pool.tensors), (place,)
-        new = Waiting(places, places, x, groups, pool.keys[0], 0)
-        if (old := self.picks.get(ticket)) is not None:
-            new = old._replace(
-                places=(*old.places, place),
-                open=(*old.open, place),
-                contexts=torch.cat([old.contexts, new.contexts], 1),
-                groups=torch.cat([old.groups, new.groups], 1),
-            )
-        return self._replace(picks={**self.picks, ticket: new})
-
-    def hold(self, ticket: int, rewards: Mapping[int, float]) -> Tickets:
-        """Keeps rewards of an open opening until it is closed."""
-        old = self.picks[ticket]
-        picks = {**self.picks, ticket: old._replace(held={**old.held, **rewards})}
-        return self._replace(picks=picks)
-
-    def closed(self, ticket: int, t: int, pool: str) -> tuple[Tickets, Mapping[int, float]]:
-        """Gives the picks of an opening their round t; returns also the rewards that were held."""
-        picks = dict(self.picks)
-        if (old := picks.pop(ticket, None)) is None:
-            return self, {}
-        picks[ticket] = old._replace(pool=pool, round=t, held={})
-        return self._replace(picks=picks), old.held
+    def add(self, tickets: Sequence[int], picks: Sequence[Waiting]) -> Tickets:
+        """Adds the picks of decisions, where there are any."""
+        added = {ticket: own for ticket, own in zip(tickets, picks, strict=True) if own.places}
+        return Tickets({**self.picks, **added}, max(tickets[-1], self.latest or 0))
 
     def remove(self, t: int, places: Collection[int] | None = None) -> Tickets:
         """Removes picks of a round at some places, or the round if `places` is None."""
@@ -164,19 +127,12 @@ class Tickets(NamedTuple):
             del picks[t]
         return Tickets(picks, self.latest)
 
-    def drop(self, ticket: int) -> Tickets:
-        """Removes a decision; an opening that is not closed raises a `FairbanditError`."""
-        if not self.picks[ticket].round:
-            raise FairbanditError(f"ticket {ticket} is of an open opening: close it first")
-        return self.remove(ticket)
-
     def give_up(self, rounds: int, patience: int | None) -> Tickets:
         """Removes the rounds that lie more than `patience` rounds before round number `rounds`."""
         first = 0 if patience is None else rounds - patience
-        closed = (pick.round for pick in self.picks.values() if pick.round)
-        if next(closed, first) >= first:
+        if next((pick.round for pick in self.picks.values()), first) >= first:
             return self
-        kept = {t: pick for t, pick in self.picks.items() if not 0 < pick.round < first}
+        kept = {t: pick for t, pick in self.picks.items() if pick.round >= first}
         return Tickets(kept, self.latest)
 
     def rewards(self, t: int, given: Any, candidate: Any) -> dict[int, float]:
@@ -193,7 +149,7 @@ class Tickets(NamedTuple):
             FairbanditError: rewards that are not finite, a wrong number of rewards, or a candidate
                 that does not wait for a reward.
         """
-        places, waiting = self.picks[t].places, self.picks[t].awaited
+        places, waiting = self.picks[t].places, self.picks[t].open
         rewards = given.tolist() if hasattr(given, "tolist") else given
         if candidate is not None:
             rewards = {inputs.whole(candidate, "candidate"): given}
@@ -247,7 +203,6 @@ class Tickets(NamedTuple):
             "latest": self.latest,
             "tickets": list(self.picks),
             "rounds": [picks.round for picks in rounds],
-            "held": [[*map(list, picks.held.items())] for picks in rounds],
             "places": [list(picks.places) for picks in rounds],
             "waiting": [list(picks.open) for picks in rounds],
             "pools": [picks.pool for picks in rounds],
@@ -266,11 +221,10 @@ class Tickets(NamedTuple):
         widths, tickets = [len(places) for places in read["waiting"]], read["tickets"]
         groups = torch.tensor(state["groups"], dtype=torch.int64)[None]
         parts = (part.split(widths, 1) for part in (fitted(state["contexts"], empty), groups))
-        further = read["pools"], read["rounds"], map(dict, read["held"])
+        further = read["pools"], read["rounds"]
         rows = zip(read["places"], read["waiting"], *parts, *further, strict=True)
         picks = [Waiting(a, b, x.clone(), g.clone(), *others) for a, b, x, g, *others in rows]
         late = max(tickets, default=0) > (read["latest"] or 0)
-        late = late or any(pick.held and pick.round for pick in picks)
         if late or not within(groups, 0, problem.groups - 1):
             raise ValueError("its waiting decisions do not fit each other")
         return cls(dict(zip(tickets, picks, strict=True)), read["latest"])

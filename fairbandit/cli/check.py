@@ -62,7 +62,7 @@ def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
     named = [f"{kind}.name" for kind in conformance.KINDS]
     if not any(word.startswith("policy=") for word in words):  # the spelling of a run
         words = [re.sub(r"^policy[/.]", "", word) for word in words]
-    dotted = [re.sub(r"^(\w+)=", r"\1.name=", word) for word in words]
+    dotted = [re.sub(r"^(\w+)=(?!{)", r"\1.name=", word) for word in words]
     parts = read_parameters(dotted, "check")
     given = [word.partition("=")[0] for word in dotted]
     if sorted(key for key in given if key in named) != sorted(f"{kind}.name" for kind in parts):

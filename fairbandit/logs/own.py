@@ -3,7 +3,8 @@
 The first line is the `header`: schema, package version, the policy's config, the agent's options,
 and the hash of the file from which the agent was loaded, if any. Then come, in the order of calls,
 
-    decision  ticket, time, contexts (K, d), groups, probabilities of all K, picks
+    decision  ticket, time, contexts (K, d), groups, probabilities of all K, picks; also the number
+              of places if some may stay open
     opened    ticket, time, name, places and law of candidates who come one at a time
     offer     ticket, time, and contexts, groups, probabilities and picks of one candidate
     closed    ticket, time: the candidates of the opening are a decision, in their order
@@ -35,7 +36,7 @@ from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
 from fairbandit.logs.tables import Pool, log_of_pools
 
-_DECISIONS = ("decision", "opened")  # the kinds of the first line of a decision
+_FIRST, _LAST = ("decision", "opened"), ("decision", "closed")  # kinds of lines of a decision
 
 
 def is_own(path: Path) -> bool:
@@ -57,7 +58,7 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     """
     pools, headers, left_out = list[Pool](), list[Any](), Counter[str]()
     for path in paths:
-        tickets, openings, loaded = dict[Any, Pool](), dict[Any, list[Any]](), False
+        tickets, begun, loaded = dict[Any, Pool](), dict[Any, list[Any]](), False
         for line in own_lines(path):
             record = line.record
             with of_line(line.where):
@@ -65,32 +66,22 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                 if kind == "header":
                     headers.append(record)
                     loaded = record["agent"] is not None
-                elif kind in _DECISIONS:
-                    if ticket in tickets or ticket in openings:
+                elif kind in _FIRST:
+                    if ticket in tickets or ticket in begun:
                         raise ValueError(f"ticket {ticket} recurs")
-                    if kind == "decision":
-                        tickets[ticket] = _pool(path, line, [record])
-                    else:
-                        openings[ticket] = [record]
-                elif kind in ("offer", "closed") and (ticket in openings or not loaded):
-                    openings[ticket].append(record)
-                    if kind == "closed":
-                        records = openings.pop(ticket)
-                        offers = [own for own in records if own["kind"] == "offer"]
-                        if not any(offer["picks"] for offer in offers):
-                            left_out["an opening without a pick"] += 1
-                            continue
-                        tickets[ticket] = _pool(path, line, offers)
-                        for own in records:
-                            if own["kind"] == "reward":
-                                _reward(tickets[ticket], own)
-                elif kind == "reward" and ticket in openings:
-                    openings[ticket].append(record)
+                    begun[ticket] = [record]
+                elif ticket in begun:
+                    begun[ticket].append(record)
                 elif kind == "reward" and (ticket in tickets or not loaded):
                     _reward(tickets[ticket], record)
                 elif kind != "drop":
                     left_out[kind] += 1
-        left_out.update({"an opening that is not closed": len(openings)} if openings else {})
+                if kind in _LAST and ticket in begun:
+                    if (pool := _pool(path, line, begun.pop(ticket))) is None:
+                        left_out["decision without a pick"] += 1
+                    else:
+                        tickets[ticket] = pool
+        left_out.update({"opening that is not closed": len(begun)} if begun else {})
         pools += tickets.values()
     if left_out:
         counts = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
@@ -119,18 +110,31 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     return log_of_pools(pools, name, contexts, adaptive=adaptive, draws_models=draws, **further)
 
 
-def _pool(path: Path, line: Line, records: Sequence[Mapping[str, Any]]) -> Pool:
-    """Returns the decision of a line; that of an opening has a record for each candidate."""
+def picks_of(record: Mapping[str, Any]) -> int:
+    """Returns the number of picks that a decision was asked for."""
+    return int(record.get("places", len(record["picks"])))
+
+
+def _pool(path: Path, line: Line, records: Sequence[Mapping[str, Any]]) -> Pool | None:
+    """Returns the decision of all records up to a line; None without a pick."""
     labels, picks, chances, x = list[Any](), list[int](), list[Any](), list[Any]()
     for record in records:
-        picks += [len(labels) + place for place in record["picks"]]
-        labels += map(label, record["groups"])
-        chances += record["probabilities"]
-        x += record.get("contexts", ())
+        if record["kind"] in ("decision", "offer"):
+            picks += [len(labels) + place for place in record["picks"]]
+            labels += map(label, record["groups"])
+            chances += record["probabilities"]
+            x += record.get("contexts", ())
+    if not picks:
+        return None
     contexts = np.array(x, dtype=np.float64) if x else None
-    ticket, opening = records[0]["ticket"], records[0]["kind"] == "offer"
-    own = ticket, labels, picks, chances, contexts, opening, _utc(records[0].get("time"))
-    return Pool(str(path), line.at.line, *own)
+    ticket, may_fall_short = records[0]["ticket"], "places" in records[0]
+    time = next(record.get("time") for record in records if "picks" in record)
+    given = labels, picks, chances, contexts, may_fall_short, _utc(time)
+    pool = Pool(str(path), line.at.line, ticket, *given)
+    for record in records:
+        if record["kind"] == "reward":
+            _reward(pool, record)
+    return pool
 
 
 def _utc(time: Any) -> str | None:
@@ -157,7 +161,7 @@ def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
         FairbanditError: the file is not a log, is damaged, or cannot be written.
     """
     first, *lines = own_lines(source)
-    decided = {line.record.get("ticket") for line in lines if line.record["kind"] in _DECISIONS}
+    decided = {line.record.get("ticket") for line in lines if line.record["kind"] in _FIRST}
     erased = decided & {*tickets}
     header = {**first.record, "erased": len(erased), "before": [first, *lines][-1].at.sha256}
     kept = [line.record for line in lines if line.record.get("ticket") not in erased]

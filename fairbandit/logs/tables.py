@@ -147,7 +147,7 @@ class Pool:
     picks: Sequence[int]
     propensities: Sequence[float]
     contexts: Any = None
-    opening: bool = False  # whether the number of its picks is random
+    may_fall_short: bool = False  # whether the number of its picks may be random
     time: str | None = None  # in UTC and ISO 8601
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ class Pool:
         self.order = {range(k).index(pick): slot for slot, pick in enumerate(self.picks, 1)}
         self.rewards = dict[int, float]()
         off = abs(math.fsum(self.propensities) - len(self.picks))
-        self.short = self.opening and off > MOST_OFF * len(self.picks)
+        self.short = self.may_fall_short and off > SINGLE
         if self.short:  # places stayed open by chance
             self.propensities = [float(place in self.order) for place in range(k)]
 
@@ -217,8 +217,8 @@ def log_of_pools(
     if not (short := np.array([pool.short for pool in pools])).any():
         return log
     remark(
-        f"{name}: {short.sum():,} openings left places open by chance, so that the number of picks "
-        "is random: weighted estimates are refused"
+        f"{name}: {short.sum():,} decisions left places open by chance, so that the number of "
+        "picks is random: weighted estimates are refused"
     )
     unknown = np.where(short[:, None], np.nan, log.propensities)
     return log.replaced(propensities=unknown, probabilities=None)

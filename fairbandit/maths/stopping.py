@@ -26,13 +26,14 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.checks import shown
 from fairbandit.ties import SUMS
 
 COUNTS = ("fixed", "geometric", "uniform")
 """The laws of the number of candidates that have a name."""
 
-MOST = 100_000
-"""The largest number of candidates that a law may expect."""
+MOST, CELLS = 100_000, 10_000_000
+"""The largest number of candidates that a law may expect, and that times the number of places."""
 
 
 class Thresholds(NamedTuple):
@@ -64,21 +65,24 @@ def hazards(count: str | Sequence[float], candidates: int | None) -> tuple[float
     >>> hazards("uniform", 4), hazards([0.5, 0, 0.5], None)
     ((0.75, 0.6666666666666666, 0.5, 0.0), (0.5, 1.0, 0.0))
     """
-    named = isinstance(count, str)
-    if named and count in COUNTS and isinstance(candidates, int) and 1 <= candidates <= MOST:
+    named = isinstance(count, str) and count in COUNTS
+    if named and isinstance(candidates, int) and 1 <= candidates <= MOST:
         n = candidates
         if count == "geometric":
             return (1 - 1 / n,)
         if count == "fixed":
             return (1.0,) * (n - 1) + (0.0,)
         return tuple((n - i) / (n - i + 1) for i in range(1, n + 1))
-    given = np.array([math.nan] if named else count, dtype=np.float64)
+    try:
+        given = np.array(count, dtype=np.float64)
+    except (TypeError, ValueError):  # it is not numbers
+        given = np.array(math.nan)
     valid = candidates is None and given.ndim == 1 and 0 < len(given) <= MOST
     if not (valid and (given >= 0).all() and abs(given.sum() - 1) <= SUMS):
         raise FairbanditError(
             f"the number of candidates: expected count={', '.join(COUNTS)} with candidates from 1 "
             f"to {MOST:,}, or count=[…] with the probabilities of 1, 2, … candidates; got "
-            f"count={count!r} and candidates={candidates!r}"
+            f"count={shown(count)} and candidates={shown(candidates)}"
         )
     tails = given[::-1].cumsum()[::-1]
     tails = np.append(tails[tails > 0], 0.0)
@@ -89,10 +93,18 @@ def hazards(count: str | Sequence[float], candidates: int | None) -> tuple[float
 def thresholds(law: tuple[float, ...], places: int) -> Thresholds:
     """The thresholds of a law, which `hazards` returns, for up to `places` places.
 
+    Raises:
+        FairbanditError: the table is too large.
+
     >>> fixed = thresholds(hazards("fixed", 3), 1)
     >>> fixed.bars[:, 0].tolist(), fixed.values[0].tolist()
     ([0.625, 0.5, 0.0], [0.0, 0.6953125])
     """
+    if len(law) * places > CELLS:
+        raise FairbanditError(
+            f"{places:,} places and {len(law):,} candidates are too many: expected a product of at "
+            f"most {CELLS:,}"
+        )
     # beyond the table, all candidates have the same hazard q, so that W and c do not depend on i
     q = law[-1]
     value, expected = np.zeros(places + 1), 1 / (1 - q)

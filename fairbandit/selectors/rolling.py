@@ -101,7 +101,7 @@ class Rolling(Selector):
     def watched(self, ranked: Ranked, picks: int) -> Course:
         """Decides about the candidates of N pools in the order of their places; see `course`."""
         draws = ranked.scored.draws(Purpose.ORDER) if self.epsilon else None
-        return self.course(seen(ranked), ranked.present, draws, picks)
+        return self.course(seen(ranked), ranked.present, draws, picks)[0]
 
     def course(
         self,
@@ -110,7 +110,8 @@ class Rolling(Selector):
         draws: Tensor | None,
         picks: int,
         law: tuple[float, ...] | None = None,
-    ) -> Course:
+        before: tuple[Tensor, Tensor] | None = None,
+    ) -> tuple[Course, tuple[Tensor, Tensor]]:
         """Decides about the candidates of N openings one after another.
 
         What happens to a candidate depends on no later candidate, unless the law is the size of
@@ -119,10 +120,17 @@ class Rolling(Selector):
         Args:
             index: the index of every candidate, (B, N, K), as `seen` returns it.
             present: whether each place holds a candidate, (B, N, K) bool.
-            draws: a uniform number in [0, 1) for each candidate, (B, N, K); None for ε = 0.
+            draws: a uniform number in [0, 1) for each candidate who is decided, (B, N, K) or
+                (B, N, 1); None for ε = 0.
             picks: m, the number of places to fill.
             law: the law of the number of candidates, as `hazards` returns it; None takes the law
                 of this selector.
+            before: the number of places left before the last candidate, (B, N), and the
+                probabilities that it is 0 … m, (B, N, m + 1); None decides about all candidates.
+
+        Returns:
+            The course, in which only the last candidate counts if `before` is given; and what
+            `before` is for a further candidate.
         """
         known = law is None and self.count == "fixed" and self.candidates is None
         if law is None:
@@ -134,13 +142,17 @@ class Rolling(Selector):
         row = row.clamp(max=len(table.bars) - 1)
         expected = table.expected[row]
         bars = self._bars(index, present, table.bars[row], expected)
-        left = torch.full(present.shape[:2], picks, device=present.device)
-        chance = torch.zeros(*left.shape, picks + 1, dtype=bars.dtype, device=bars.device)
-        chance[..., picks] = 1  # of j = 0 … m places being left
+        if before is None:
+            left = torch.full(present.shape[:2], picks, device=present.device)
+            chance = torch.zeros(*left.shape, picks + 1, dtype=bars.dtype, device=bars.device)
+            chance[..., picks] = 1  # of j = 0 … m places being left
+        else:
+            left, chance = before[0], before[1].clone()
         number = torch.arange(1, picks + 1, device=bars.device)
         taken, inclusion = torch.zeros_like(present), torch.zeros_like(expected)
         met = torch.full_like(expected, torch.inf)
-        for k in range(present.shape[2]):
+        last = present.shape[2]
+        for k in range(0 if before is None else last - 1, last):
             reached = (index.high[..., k, None] >= bars[:, :, k]).to(bars.dtype)
             random = (number / expected[..., k, None]).clamp(max=1)
             take = (reached + self.epsilon * (random - reached)) * present[..., k, None]
@@ -149,12 +161,12 @@ class Rolling(Selector):
             chance[..., 1:] -= moved
             chance[..., :-1] += moved
             own = (left - 1).clamp(min=0)[..., None]
-            drawn = 0.5 if draws is None else draws[..., k]
+            drawn = 0.5 if draws is None else draws[..., k - last]
             open_ = left > 0
             taken[..., k] = open_ & (drawn < take.gather(2, own)[..., 0])
             met[..., k] = bars[:, :, k].gather(2, own)[..., 0].where(open_, torch.inf)
             left = left - taken[..., k].to(left.dtype)
-        return Course(taken, inclusion, met, expected)
+        return Course(taken, inclusion, met, expected), (left, chance)
 
     def _bars(self, index: Approximate, present: Tensor, c: Tensor, expected: Tensor) -> Tensor:
         """The threshold of each candidate with j = 1 … m places left, (B, N, K, m).
@@ -171,18 +183,14 @@ class Rolling(Selector):
 class Secretary(Rolling):
     """The secretary rule: observes the first candidates, then takes those who surpass them.
 
-    The first r = ⌊share·n⌋ of n expected candidates are let go. After them, with j places left, a
+    The first r = ⌊n/e⌋ of n expected candidates are let go. After them, with j places left, a
     candidate is taken if and only if its index is at least the j-th greatest of the first r, or if
-    the places left are enough for all who may come. For one place and share = 1/e, the rule finds
-    the best candidate with probability about 1/e for every continuous law of the index; for m
-    places it is the optimistic algorithm of Babaioff et al. `Rolling` describes the rest.
+    the places left are enough for all who may come. For one place, the rule finds the best
+    candidate with probability about 1/e for every continuous law of the index; for m places it is
+    the optimistic algorithm of Babaioff et al. `Rolling` describes the rest.
 
     Args:
-        share: the share of the candidates that are observed, from 0 to 1.
         count, candidates, epsilon: as for `rolling`.
-
-    Raises:
-        FairbanditError: a value out of range.
     """
 
     reference = (
@@ -191,21 +199,8 @@ class Secretary(Rolling):
         "Markov process, 1963"
     )
 
-    def __init__(
-        self,
-        *,
-        share: float = 1 / math.e,
-        count: Any = "fixed",
-        candidates: int | None = None,
-        epsilon: float = 0.0,
-    ) -> None:
-        super().__init__(count=count, candidates=candidates, epsilon=epsilon)
-        if not 0 <= share <= 1:
-            raise FairbanditError(f"share must be from 0 to 1, got {share}")
-        self.share = share
-
     def _bars(self, index: Approximate, present: Tensor, c: Tensor, expected: Tensor) -> Tensor:
-        first = (self.share * expected[..., :1]).floor()
+        first = (expected[..., :1] / math.e).floor()
         observed = present & (present.cumsum(2) <= first)
         low, m = index.low.where(observed, -torch.inf), c.shape[3]
         low = torch.nn.functional.pad(low, (0, m), value=-torch.inf)

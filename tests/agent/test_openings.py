@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fairbandit import Agent, FairbanditError, build, evaluate, read_log
-from fairbandit.agent.replaying import replay
+from fairbandit.agent.replaying import explain, replay
 from fairbandit.conformance import Scattered
 from tests import support
 from tests.agent.worlds import held
@@ -101,11 +101,14 @@ def test_two_openings_at_once_and_a_pool_between_them(tmp_path: Path) -> None:
                 agent.drop(1)
         two.offer(x[6], "b")
         two.close()
+        three = agent.round("three", places=1, candidates=1)
+        assert three.ticket == 4
+        three.close()
         one.close()
         if not early:
             agent.update(1.5, 1, taken[0].candidate)
         assert (agent.rounds, agent.openings) == (3, ())
-        assert agent.act(x[7:], ["a", "b"]).ticket == 4
+        assert agent.act(x[7:], ["a", "b"]).ticket == 5
     first_held, second_held = map(held, agents)
     assert first_held == second_held
     agents[0].save(tmp_path / "agent")
@@ -144,18 +147,23 @@ def test_an_open_opening_is_saved_and_replayed(tmp_path: Path) -> None:
     assert offer.to_come == 4
 
 
-def test_explain_says_what_offer_does() -> None:
-    agent = agent_of(epsilon=0.2)
+def test_explain_says_what_offer_does(tmp_path: Path) -> None:
+    """Beforehand and, by a replay of the log, afterwards."""
+    config = {**ROLLING, "selector": {"name": "rolling", "epsilon": 0.2}}
+    agent = Agent.from_config(config, features=2, log=tmp_path / "log")
     offered(agent, 8, 1, places=3, candidates=8)
     opening = agent.round(places=1, candidates=3)
-    for x in ([0.3, 0.1], [0.5, -1.0], [2.0, 2.0]):
+    for number, x in enumerate(([0.3, 0.1], [0.5, -1.0], [2.0, 2.0])):
         found, offer = opening.explain(x, "a"), opening.offer(x, "a")
+        assert repr(explain(tmp_path / "log", 2, candidate=number)) == repr(found)
         assert found.threshold is not None
         assert found.to_come is not None
         assert float(found.index) == offer.rank
         assert float(found.threshold) == offer.threshold
         assert float(found.to_come) == offer.to_come
         assert float(found.probabilities) == pytest.approx(offer.probability)
+    with pytest.raises(FairbanditError, match="lacks a decision of ticket 2, or candidate 3"):
+        explain(tmp_path / "log", 2, candidate=3)
     found = agent.explain(np.eye(2), ["a", "b"])
     assert found.to_come is not None
     assert found.to_come.tolist() == [2, 1]
@@ -177,27 +185,70 @@ def test_a_wrong_count_is_noted(caplog: pytest.LogCaptureFixture) -> None:
     raise AssertionError("two of three were taken each time")
 
 
-def test_mistakes_are_refused() -> None:
+LAWS: list[tuple[dict[str, Any], str]] = [
+    ({"places": 0, "candidates": 2}, "places: expected a whole number of at least 1"),
+    ({"candidates": 2}, "places: expected a whole number of at least 1"),
+    ({"places": 1}, "expected count=fixed"),
+    ({"places": 1, "candidates": True}, "candidates: expected a whole number"),
+    ({"places": 1, "count": ["half", "half"]}, "count: expected real numbers"),
+    ({"places": 101, "candidates": 99_999}, "101 places and 99,999 candidates are too many"),
+]
+
+
+@pytest.mark.parametrize(("law", "message"), LAWS)
+def test_an_opening_of_an_invalid_law_is_refused(law: dict[str, Any], message: str) -> None:
     agent = agent_of()
+    before = held(agent)
+    with pytest.raises(FairbanditError, match=message):
+        agent.round("one", **law)
+    assert held(agent) == before
+
+
+def test_mistakes_are_refused(tmp_path: Path) -> None:
+    agent = Agent.from_config("fair_rolling", features=2, log=tmp_path / "log")
     with pytest.raises(FairbanditError, match="need the selector rolling or secretary"):
         Agent.from_config("greedy", features=2).round(places=1, candidates=2)
     with pytest.raises(FairbanditError, match="'typo' is not open; open ones: none"):
         agent.round("typo")
-    with pytest.raises(FairbanditError, match="expected count=fixed"):
-        agent.round(places=1)
     opening = agent.round("one", places=1, candidates=2)
     with pytest.raises(FairbanditError, match="expected the name of a new opening, got 'one'"):
         agent.round("one", places=1, candidates=2)
-    before = held(agent)
+    assert opening.offer([2.0**300, 2.0**300], "a").taken  # Σ xxᵀ is singular without rounding
+    before, size = held(agent), (tmp_path / "log").stat().st_size
     with pytest.raises(FairbanditError, match="contexts: expected shape"):
         opening.offer([1.0], "a")
+    with pytest.raises(FairbanditError, match="ridge regression broke down"):
+        agent.update(1.0)  # else the opening could not be closed
     with pytest.raises(ValueError, match="stop"), agent.round("one"):
         raise ValueError("stop")
-    assert held(agent) == before
+    assert (held(agent), (tmp_path / "log").stat().st_size) == (before, size)
     opening.close()
-    assert agent.rounds == 0
-    with pytest.raises(FairbanditError, match="'one' is not open"):
+    assert agent.rounds == 1
+    agent.round("one", places=1, candidates=2)
+    with pytest.raises(FairbanditError, match="of ticket 1 is not open; open ones: 'one'"):
         opening.offer([1.0, 2.0], "a")
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_pools_whose_places_may_stay_open_are_logged(epsilon: float, tmp_path: Path) -> None:
+    """A replay asks for as many picks as the call did, and readers know the decisions."""
+    law = {"count": "geometric", "candidates": 4, "epsilon": epsilon}
+    config = {**ROLLING, "selector": {"name": "rolling", **law}}
+    agent = Agent.from_config(config, features=2, log=tmp_path / "log")
+    draws, picks = np.random.default_rng(0), list[tuple[int, ...]]()
+    for _ in range(40):
+        x = draws.normal(size=(4, 2))
+        decision = agent.act(x, ["a", "b", "a", "b"], 2)
+        picks.append(decision.picks)
+        for place in decision.picks:
+            agent.update(x[place].sum(), decision.ticket, place)
+    assert {0, 1, 2} == {len(places) for places in picks}
+    assert replay(tmp_path / "log").decisions == 40
+    log = read_log(tmp_path / "log")
+    found = [tuple(place for place in row if place >= 0) for row in log.picks.tolist()]
+    assert found == [places for places in picks if places]
+    assert any("of kind decision without a pick" in note for note in log.notes)
+    assert any("left places open by chance" in note for note in log.notes) == (epsilon > 0)
 
 
 def test_evaluations_need_exploration(tmp_path: Path) -> None:
@@ -217,8 +268,8 @@ def test_evaluations_need_exploration(tmp_path: Path) -> None:
         refused = [note for note in table.attrs["notes"] if "lacks support" in note]
         assert bool(refused) == (epsilon == 0)
     with agent.round(places=3, candidates=30) as opening:
-        while agent._now.openings[""].taken(agent._policy) == ():
-            opening.offer([0.0, 0.0], "a")
+        while not opening.offer([0.0, 0.0], "a").taken:
+            pass
     short = read_log(tmp_path / "0.4")
     assert np.isnan(short.propensities[-1]).all()
     assert any("left places open by chance" in note for note in short.notes)

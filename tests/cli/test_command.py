@@ -146,6 +146,7 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
             "'table' has no parameter 'grop' (did you mean 'group'?); it",
         ),
         (["check"], "fairbandit check: the following arguments are required: KIND=NAME"),
+        (["check", "rank={name: identity}"], "expected KIND=NAME, at most one of each kind"),
         (["check", "policies=greedy"], "expected KIND=NAME, at most one of each kind"),
         (["check", "policy=no_such"], "unknown policy 'no_such'; expected one of epsilon_greedy"),
         (["check", "rank=identity", "rank=identity"], "at most one of each kind"),

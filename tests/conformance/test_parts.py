@@ -19,6 +19,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     "census_gender": [{"root": "sample"}],
     "distorted": [{}],
     "arrivals": [{"join": 2, "least": 3}],
+    "rolling": [{}, {"count": "geometric", "candidates": 4}],
     "synthetic": [
         {},
         {"link": "logistic", "rewards": "bernoulli"},
@@ -28,15 +29,13 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         {"drift": 2.0, "period": 70.0, "drifts": "weights"},
     ],
 }
-"""The environments that need no file of the user's, and what is set of them."""
+"""What is set of parts, and of the environments that need no file of the user's."""
 
 CASES = [
     pytest.param(check, kind, {"name": name, **more}, id=f"{kind}-{name}{i or ''}-{check.__name__}")
     for kind in registry.KINDS
-    for name, several in (
-        SAMPLES if kind == "environment" else {name: [{}] for name in registry.names(kind)}
-    ).items()
-    for i, more in enumerate(several)
+    for name in registry.names(kind)
+    for i, more in enumerate(SAMPLES.get(name, [] if kind == "environment" else [{}]))
     for check in conformance.checks(kind)
 ]
 

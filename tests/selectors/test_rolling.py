@@ -127,15 +127,15 @@ SELECTORS: list[dict[str, Any]] = [
     {"name": "rolling"},
     {"name": "rolling", "epsilon": 0.3},
     {"name": "rolling", "epsilon": 0.6, "count": "uniform", "candidates": 8},
-    {"name": "secretary", "epsilon": 0.2, "share": 0.5},
+    {"name": "secretary", "epsilon": 0.2},
     {"name": "secretary", "count": [0.2, 0.3, 0.5]},
 ]
 
 
 def pools(seed: int, n: int = 1) -> Any:
-    """n times a pool of seven places, of which one is empty."""
+    """n times a pool of seven places, of which one is empty; an index may be below 0."""
     draws = np.random.default_rng(seed)
-    index = torch.from_numpy(draws.random((1, 1, 7))).expand(1, n, -1)
+    index = torch.from_numpy(draws.random((1, 1, 7)) - 0.6).expand(1, n, -1)
     groups = torch.zeros(1, n, 7, dtype=torch.int64)
     groups[..., draws.integers(7)] = -1
     return support.ranked(index, groups)
@@ -154,7 +154,7 @@ def literal_chance(spec: dict[str, Any], index: Any, at: int, j: int, n: int) ->
     c = float(thresholds(law, j).bars[row, j - 1])
     if spec["name"] == "secretary":
         every = float(thresholds(law, 1).expected[0])
-        observed = int(spec.get("share", 1 / np.e) * every)
+        observed = int(every / np.e)
         c = np.inf if at < observed else ([*sorted(index[:observed])[::-1], *[-1] * j])[j - 1]
     reached, epsilon = float(surely or index[at] >= c), spec.get("epsilon", 0.0)
     return float((1 - epsilon) * reached + epsilon * min(1, j / expected))
@@ -191,19 +191,20 @@ def test_frequencies_of_100_000_draws() -> None:
         assert bool((pi[pools(1).present[0, 0]] > 0).all())
 
 
-def test_a_prefix_of_the_candidates_has_the_same_course() -> None:
+def test_candidates_in_turn_have_the_course_of_the_pool() -> None:
     """What an agent needs, who sees one candidate after another."""
     for spec in SELECTORS:
         selector: Any = create("selector", spec)
         law = (0.9, 0.8, 0.7, 0.6, 0.0)
         ranked, draws = pools(3), torch.rand(1, 1, 7, dtype=torch.float64)
-        given = ranked.index, ranked.present, draws
-        whole = selector.course(*given, 2, law)
-        for k in range(8):
+        whole, _ = selector.course(ranked.index, ranked.present, draws, 2, law)
+        before = torch.full((1, 1), 2), torch.tensor([[[0, 0, 1.0]]], dtype=torch.float64)
+        for k in range(1, 8):
             index = Approximate(ranked.index.value[..., :k], 0.0)
-            part = selector.course(index, ranked.present[..., :k], draws[..., :k], 2, law)
+            given = index, ranked.present[..., :k], draws[..., k - 1 : k], 2, law, before
+            part, before = selector.course(*given)
             for one, other in zip(whole, part, strict=True):
-                assert torch.equal(one[..., :k], other)
+                assert torch.equal(one[..., k - 1], other[..., -1])
 
 
 def test_true_ranks_reach_the_optimum() -> None:
@@ -235,11 +236,11 @@ def test_a_rank_that_needs_the_pool_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"epsilon": 1.5}, {"count": "geometric"}, {"candidates": 0}, {"share": 2.0}]
+    "given", [{"epsilon": 1.5}, {"count": "geometric"}, {"candidates": 0}, {"count": ["a", "b"]}]
 )
 def test_other_parameters_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(FairbanditError, match=r"from 0 to 1|expected count="):
-        (Secretary if "share" in given else Rolling)(**given)
+        Rolling(**given)
 
 
 def test_draws_belong_to_candidates() -> None:
