@@ -72,7 +72,7 @@ def test_as_single_calls(name: str, picks: int, tmp_path: Path) -> None:
             assert (a.candidate, a.ticket, a.picks) == (b.candidate, b.ticket, b.picks)
             np.testing.assert_allclose(a.propensities, b.propensities, rtol=0, atol=1e-9)
         for ticket in draws.permutation(one.pending)[: n // 2].tolist():
-            places = one._now.tickets.picks[ticket].open
+            places = one._now.waiting.picks[ticket].open
             rewards = dict(zip(places, draws.normal(size=len(places)).tolist(), strict=True))
             for agent in (one, many):
                 agent.update(rewards, ticket)
