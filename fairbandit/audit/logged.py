@@ -24,10 +24,10 @@ class Audit(NamedTuple):
 
     Attributes:
         table: one row for each group of each attribute and of each pair of attributes. `share` and
-            `picked_share` are its shares of all candidates and of all picks; `gap` is the mean
-            difference of these shares at the decisions with a choice, of which ε bounds the
-            expectation; `ratio_low` to `ratio_high` is the interval of the `impact_ratio`, to
-            the group `reference`; and `words` is the row as a sentence. For each test, a column
+            `picked_share` are its shares of all candidates and of all picks. ε bounds the
+            expectation of their difference in a decision with a choice, and `gap` is its mean. The
+            interval of the `impact_ratio` to the group `reference` is `ratio_low` to `ratio_high`,
+            and `words` is the row as a sentence. For each test, a column
             such as `drift_p` has the anytime-valid p-value min(1, rows/largest wealth), and
             `drift_at` the first decision after which it is at most the level.
         wealth: the log wealth, (G, n), by test (`drift`, `order` or `parity`) and attribute.

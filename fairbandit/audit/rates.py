@@ -84,15 +84,12 @@ def ratio_interval(
 ) -> tuple[float, float]:
     """Returns the interval of the ratio of two rates over the same n units, with error `level`.
 
-    A unit is a decision of a log, or a replica of a run. The logarithm of the ratio of rates
-    Σ selected/Σ received has about the variance of the mean of (selectedᵢ − rate·receivedᵢ)/mean
-    selected of one group less that of the other (the delta method), and Student's quantile. If none
-    of the first group was selected, the interval reaches from 0 to the ratio of the ends of the
-    intervals of both rates. It is unknown if none of the other group was selected.
-
-    Args:
-        one, other: the numbers received and selected of a group in each unit, (n,) each.
-        level: the probability that the interval misses.
+    A unit is a decision of a log, or a replica of a run. Each group has the numbers received and
+    selected in each unit, (n,) each, and the rate Σ selected/Σ received. By the delta method, the
+    logarithm of the ratio has about the variance of the mean over units of Dᵢ/mean selected of one
+    group minus Dᵢ/mean selected of the other, where Dᵢ = selectedᵢ − rate·receivedᵢ. The interval
+    has Student's quantile. If none of the first group was selected, it reaches from 0 to the ratio
+    of the ends of both rates; if none of the other was, it is unknown.
 
     >>> ones, picks = np.ones(4), np.array([1, 0, 1, 0])
     >>> [round(end, 2) for end in ratio_interval((ones, picks), (2 * ones, 1 - picks), 0.5)]
@@ -120,12 +117,8 @@ def compared(
 
     `picked_share` is the group's share of the picks, `reference` has the highest rate, and
     `ratio_low` to `ratio_high` is the interval of the ratio to it; see `ratio_interval`.
-
-    Args:
-        table: a row for each group.
-        by: the columns whose values the rows to compare share.
-        counts: the numbers received and selected of each row in n units, (n,) each.
-        level: the probability that an interval misses.
+    Groups are compared within equal values of the columns `by`. `counts` has the numbers received
+    and selected of each row by unit, and `level` is the probability that an interval misses.
     """
     for share, counted in (("share", "received"), ("picked_share", "selected")):
         table[share] = table[counted] / table.groupby(by)[counted].transform("sum")
@@ -149,7 +142,7 @@ def compared(
 
 
 def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None) -> str:
-    """Returns a row of an audit as a sentence: rates first, then what the test of parity says.
+    """Returns a row of an audit as a sentence: rates first, then the result of the test of parity.
 
     >>> row = {"attribute": "sex", "group": "f", "share": 0.47, "picked_share": 0.37,
     ...        "impact_ratio": 0.653, "ratio_low": 0.58, "ratio_high": 0.73, "reference": "m",

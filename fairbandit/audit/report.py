@@ -76,8 +76,8 @@ PARITY = """\
 **Parity of selection.** Hypothesis: at each decision with a choice, the group's share of the picks
 differs from its share of the candidates by at most ε = {epsilon:g} on average, given all earlier
 decisions. A small p means that at some time the group was picked more often, or less often, than
-that. A large p is no proof of parity: the log may be short, and ε large. The column "gap" is the
-mean of these differences in the log. The test does not explain why: groups may differ in the
+that. A large p does not prove parity: the log may be short, and ε large. The column "gap" is the
+mean difference in the log. The test does not explain why: groups may differ in the
 qualities that were demanded."""
 
 NOT_TESTED = {

@@ -42,7 +42,7 @@ def collect(words: Sequence[str]) -> None:
     add("--each", action="store_true", help="a row for every run")
     add("--by", choices=("group",), help="adds the share, reward, rank and regret of its picks")
     add("--columns", type=split_names, metavar="NAMES", help="the results to print, by commas")
-    add("--policies", type=split_names, metavar="NAMES", help="only runs of these policies")
+    add("--policies", type=split_names, metavar="NAMES", help="only runs of some policies")
     text = "a result, the best first, or a setting by which the printed rows are sorted"
     add("--sort", default="fair_regret", metavar="NAME", help=f"{text} [fair_regret]")
     text = "prints labels, and in bold the best and what ties with it, without seconds"

@@ -113,7 +113,7 @@ class Members:
 class Population:
     """The members, their groups' labels, the encoder, and the columns with all codes.
 
-    `deviation` is that of the reward in D1.
+    `deviation` is the standard deviation of the reward in D1.
     """
 
     members: Members

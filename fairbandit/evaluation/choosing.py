@@ -32,8 +32,8 @@ def chosen(
             interval is; without an estimate, it is not.
 
     Returns:
-        The name of the policy, or None where all policies leave the limits; and a note that names
-        the policies within the limits whose intervals overlap its own, or "".
+        The name of the policy, or None if all policies leave the limits; and a note that names the
+        other policies within the limits with an interval that overlaps the chosen one, or "".
 
     Raises:
         FairbanditError: a limit cannot be read, or a measure does not exist.

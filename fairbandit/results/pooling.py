@@ -117,7 +117,7 @@ class PooledRuns:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of `finals`, those that `spreads` and `of_groups` describe."""
+        """The columns of `finals`: all of `spreads`, but for candidates, and of `of_groups`."""
         measures = [f"{name}:{group}" for name in by_group.MEASURES for group in self.groups]
         return [*(name for name in self.spreads if not name.startswith("received_")), *measures]
 

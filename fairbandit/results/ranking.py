@@ -17,14 +17,17 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
     """Ranks R runs by a metric, separately for each number of rounds.
 
     Returns:
-        ranks: (R,), from 0 for the best to 1 for the worst; NaN for runs that know the truth.
+        ranks: (R,), from 0 for the best to 1 for the worst; NaN for runs that know the truth, and
+            for a column without a better direction.
         ties: (R,), whether the interval of the paired difference to the best contains 0.
     """
     ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
     known = {
         row: end["mean"] if end["lower_is_better"] else -end["mean"]
         for row, run in enumerate(runs)
-        if not run.knows_truth and (end := run.spreads.get(column, {})).get("mean") is not None
+        if not run.knows_truth
+        and "lower_is_better" in (end := run.spreads.get(column, {}))
+        and end["mean"] is not None
     }
     for rounds in {runs[row].rounds for row in known}:
         rows = sorted((row for row in known if runs[row].rounds == rounds), key=known.__getitem__)

@@ -84,7 +84,7 @@ class SavedRun:
 
     @property
     def cost(self) -> float | None:
-        """What the standard regret is multiplied by to give `cost_per_pick`; None without unit."""
+        """The factor from the standard regret to `cost_per_pick`; None without a unit."""
         unit, selected = self.summary.get("unit"), self.summary["selected"].values()
         return unit and unit["std"] / max(sum(picks["mean"] for picks in selected), 1)
 

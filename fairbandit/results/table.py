@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -63,13 +64,10 @@ def overview(
     Raises:
         FairbanditError: a column or a setting does not exist.
     """
-    rows = _sorted(rows, sort)
+    rows, title = _sorted(rows, sort), policy_label if printed else str
     varied = [{one.name: one.text for one in row.varied} for row in rows]
     named = {
-        "policy": [
-            f"{policy_label(row.policy) if printed else row.policy}{' *' * row.knows_truth}"
-            for row in rows
-        ],
+        "policy": [f"{title(row.policy)}{' *' * row.knows_truth}" for row in rows],
         "environment": [str(row.runs[0].summary["environment"]) for row in rows],
         **{name: [own.get(name, "") for own in varied] for name in union(varied)},
         "rounds": [f"{row.rounds:,}" for row in rows],
@@ -108,19 +106,18 @@ def overview(
 
 def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:
     """Sorts the rows of each environment by a result, best first, or by a setting."""
-    scenes = union([row.environment] for row in rows)
-    ends = [row.spreads.get(sort) for row in rows]
-    key = "" if any(ends) or not rows else full_key([row.settings for row in rows], sort)
+    scenes, known = union([row.environment] for row in rows), any(sort in r.spreads for r in rows)
+    key = "" if known or not rows else full_key([row.settings for row in rows], sort)
 
-    def place(at: int) -> tuple[Any, ...]:
-        row, end = rows[at], ends[at] or {"mean": None}
+    def place(row: PooledRuns) -> tuple[Any, ...]:
+        scene, end = scenes.index(row.environment), row.spreads.get(sort, {"mean": None})
         if key:
-            return scenes.index(row.environment), natural_order(shown(row.settings.get(key)), True)
-        mean = math.inf if end["mean"] is None else end["mean"]
-        lower = end.get("lower_is_better", False) or end["mean"] is None
-        return scenes.index(row.environment), mean if lower else -mean
+            return scene, natural_order(shown(row.settings.get(key)), True)
+        if end["mean"] is None:
+            return scene, math.inf
+        return scene, end["mean"] if end.get("lower_is_better") else -end["mean"]
 
-    return [rows[at] for at in sorted(range(len(rows)), key=place)]
+    return sorted(rows, key=place)
 
 
 def _default(rows: Sequence[PooledRuns]) -> list[str]:
@@ -139,13 +136,12 @@ def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
     """Returns the row and the column of each cell that ties with the best of its environment."""
-    bold, scenes = [], union([row.environment] for row in rows)
-    for scene in scenes:
-        at = [place for place, row in enumerate(rows) if row.environment == scene]
+    bold = []
+    for _, same in groupby(enumerate(rows), lambda pair: pair[1].environment):
+        places, runs = zip(*same, strict=True)
         for number, column in enumerate(columns, first):
-            if any("lower_is_better" in rows[place].spreads.get(column, ()) for place in at):
-                ties = rank([rows[place] for place in at], column)[1]
-                bold += [(place, number) for place, tie in zip(at, ties, strict=True) if tie]
+            ties = rank(runs, column)[1]
+            bold += [(place, number) for place, tie in zip(places, ties, strict=True) if tie]
     return bold
 
 

@@ -21,8 +21,8 @@ def note_settings(environment: Environment, rounds: int, picks: int) -> None:
         )
     if picks >= environment.places:
         remark(
-            f"picks={picks} from pools of at most {environment.places} candidates: each policy "
-            "picks everyone"
+            f"picks={picks} from pools of at most {environment.places} candidates: all "
+            "candidates are picked"
         )
 
 
@@ -34,8 +34,8 @@ def note_rare_groups(
     A candidate of a group with n independent past contexts has the rank i/n with probability
     1/(n + 1), for i = 0 … n. If the best m of K candidates are picked, the share of the picks of
     this group exceeds its share of the candidates by a factor of about 1 + (K/2m − 1)/n, which is
-    below 1.05 from n = `STEPS`·K/m on. If all groups have fewer contexts, the run is short, and no
-    group is favoured.
+    below 1.05 from n = `STEPS`·K/m on. If all groups have fewer contexts, the run is short, and the
+    groups are alike.
     """
     if not isinstance(policy.rank, EmpiricalCdf):
         return
@@ -50,6 +50,6 @@ def note_rare_groups(
             f"{policy.rank} ranks candidates of {listed([*map(repr, names)])} among few past "
             f"contexts, about {least:,.0f} at the last round, so in steps of {1 / least:.2g}. With "
             f"{picks} of {environment.places} candidates picked, a group with fewer than "
-            f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf or shrunk_cdf has no "
-            "such steps"
+            f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf or shrunk_cdf is "
+            "finer"
         )
