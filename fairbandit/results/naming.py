@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbandit.building import policy_label
+from fairbandit.environments.reading import MEMORY
 from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.labels import normal
 
@@ -83,10 +84,15 @@ def _told_apart(texts: pd.DataFrame, names: pd.Series[str]) -> pd.DataFrame:
 
 
 def _shortened(texts: Iterable[str]) -> dict[str, str]:
-    """Shortens long texts in the middle; different texts stay different."""
+    """Shortens long texts in the middle, and hashes of tables; different texts stay different.
+
+    >>> _shortened([f"{MEMORY}0123456789abcdef"])
+    {'memory:0123456789abcdef': 'memory:01234567'}
+    """
     short: dict[str, str] = {}
     for text in texts:
         cut = text if len(text) <= 2 * _HALF else f"{text[:_HALF]}…{text[-_HALF:]}"
+        cut = text[: len(MEMORY) + 8] if text.startswith(MEMORY) else cut
         short[text] = f"{cut} ({len(short) + 1})" if cut in short.values() else cut
     return short
 
