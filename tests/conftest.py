@@ -4,13 +4,12 @@ import gc
 import os
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # which NumPy reads when it is imported
+# which PyTorch and NumPy read when they are imported
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
-import torch
 from hypothesis import settings
-
-torch.set_num_threads(1)
 
 settings.register_profile("tests", deadline=None)  # no test depends on how busy a machine is
 settings.load_profile("tests")

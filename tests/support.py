@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
@@ -55,6 +56,13 @@ NOTIONS: dict[str, dict[str, Any]] = {
     if name not in PRESETS
 }
 """The policies of other notions of fairness, which tests/notions compares with loops."""
+
+
+def some(cases: Iterable[Any], every: int) -> list[Any]:
+    """The cases of a test; `make test` plays the first of every so many, `make test-all` all."""
+    rows = (case if isinstance(case, tuple) else (case,) for case in cases)
+    marks = ([pytest.mark.all] * (n % every > 0) for n in count())
+    return [pytest.param(*row, marks=marked) for row, marked in zip(rows, marks, strict=False)]
 
 
 def playable(split: str, estimator: str, rank: str) -> dict[str, Any]:

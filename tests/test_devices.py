@@ -170,7 +170,7 @@ OPTIONS: list[dict[str, int]] = [{}, {"picks": 3}, {"at_once": 1}, {"picks": 6}]
 """Of six picks, pools of four leave some empty."""
 
 
-@pytest.mark.parametrize(("name", "options"), list(zip(POLICIES, cycle(OPTIONS))))
+@pytest.mark.parametrize(("name", "options"), support.some(zip(POLICIES, cycle(OPTIONS)), 3))
 def test_every_preset_and_part(name: str, options: dict[str, int]) -> None:
     there(POLICIES[name], support.environment, 12 if "at_once" in options else 40, **options)
 

@@ -86,12 +86,15 @@ def alike(one: Decisions, other: Decisions) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "noise", "regularization"),
-    [
-        ("simulation", 1e-8, 1e-8),
-        ("simulation", 1.0, 10.0),
-        ("census_gender", 1e-8, 10.0),
-        ("census_ethnicity", 1.0, 1e-8),
-    ],
+    support.some(
+        [
+            ("simulation", 1e-8, 1e-8),
+            ("simulation", 1.0, 10.0),
+            ("census_ethnicity", 1.0, 1e-8),
+            ("census_gender", 1e-8, 10.0),
+        ],
+        2,
+    ),
 )
 def test_a_segment_that_is_sorted(kind: str, noise: float, regularization: float) -> None:
     world = support.world_of(kind)

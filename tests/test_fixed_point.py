@@ -115,7 +115,9 @@ def late_by(rounds: int, **parts: Any) -> Policy:
 
 @pytest.mark.parametrize(
     ("late", "estimator"),
-    [(2, "optimistic_ridge"), (3, "ridge"), (8, "ridge"), (20, "optimistic_ridge")],
+    support.some(
+        [(3, "ridge"), (2, "optimistic_ridge"), (20, "optimistic_ridge"), (8, "ridge")], 2
+    ),
 )
 def test_rewards_that_come_late(late: int, estimator: str) -> None:
     """Rounds that need no guess are decided together, and where they are few, blocks are larger."""

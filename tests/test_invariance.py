@@ -25,7 +25,7 @@ from tests import support
 from tests.agent import worlds
 from tests.test_ties import LASTING, Categories, table
 
-REPLICAS, SEED = 8, 4
+REPLICAS, SEED = 4, 4
 
 
 def small_table() -> Environment:
@@ -57,8 +57,8 @@ def tied(name: str, place: str) -> str:
 
 
 CASES = [
-    *((name, tied(name, place), next(PICKS), 70) for name, place in zip(POLICIES, cycle(TIES))),
-    *((name, place, next(PICKS), 300) for name, place in zip(support.PRESETS, cycle(WORLDS))),
+    *((name, tied(name, place), next(PICKS), 50) for name, place in zip(POLICIES, cycle(TIES))),
+    *((name, place, next(PICKS), 264) for name, place in zip(support.PRESETS, cycle(WORLDS))),
 ]
 """The policies of the paper are also played through more rounds than a chunk has."""
 

@@ -16,7 +16,7 @@ CONFIGS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", support.some(CONFIGS, 3))
 def test_an_agent_that_was_asked_decides_like_its_twin(name: str) -> None:
     """With pools of any size, groups that come late, rewards out of order, and a refresh."""
     given, options = worlds.stories(4, 40), {"features": 3, "truth": worlds.TRUTH, "seed": 1}

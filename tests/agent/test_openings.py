@@ -36,9 +36,9 @@ def offered(agent: Agent, n: int, seed: int, **law: Any) -> list[Any]:
     return made
 
 
-@pytest.mark.parametrize("delay", [0, 5])
 @pytest.mark.parametrize(
-    "selector", ["rolling", {"name": "rolling", "epsilon": 0.3}, {"name": "secretary"}]
+    ("selector", "delay"),
+    [("rolling", 0), ({"name": "rolling", "epsilon": 0.3}, 5), ({"name": "secretary"}, 5)],
 )
 def test_an_agent_decides_as_a_simulation(selector: Any, delay: int, tmp_path: Path) -> None:
     """Candidates in their order, empty places left out; another process goes on now and then."""

@@ -43,10 +43,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "way"),
-    [*((name, "a file") for name in CONFIGS), *zip(CONFIGS, cycle(["a pickle", "a copy"]))],
-)
+@pytest.mark.parametrize(("name", "way"), list(zip(CONFIGS, cycle(WAYS))))
 def test_every_agent_goes_on(name, way, tmp_path):
     """Late rewards of earlier rounds, labels of every kind, groups that appear afterwards."""
     pieces = worlds.spans(worlds.stories(9, 80, delay=12), 16, 32, 48, 64)

@@ -122,6 +122,7 @@ def test_sequential_ranks_are_those_of_a_plain_loop():
     np.testing.assert_allclose(sequential_ranks(values, u), ranks)
 
 
+@pytest.mark.all
 def test_false_alarms_of_drift():
     """1,000 streams of 1,000 candidates after the first freeze, a third of them sorted in pools.
 

@@ -182,18 +182,23 @@ def test_a_bug_keeps_its_traceback(command, monkeypatch):
 
 
 def test_a_process_of_its_own_finds_plugins_and_shows_warnings_as_errors(tmp_path, plugin):
+    """On a terminal that lacks some of our characters."""
     plugin("backwards")
-    words = ["policy/rank=backwards", "policy.rank.weight=2", "hydra.run.dir=run", *SMALL]
+    words = ["-m", "policy=greedy,uniform", "policy/rank=backwards", "policy.rank.weight=2", *SMALL]
+    terminal = {"PYTHONUTF8": "0", "LC_ALL": "POSIX", "PATH": ""}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "fairbandit", *words],
         cwd=tmp_path,
-        env={"FAIRBANDIT_PLUGINS": "mine", "PATH": "", "PYTHONPATH": str(support.REPOSITORY)},
+        env={**terminal, "FAIRBANDIT_PLUGINS": "mine", "PYTHONPATH": str(support.REPOSITORY)},
         capture_output=True,
-        text=True,
+        check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    (summary,) = summaries(tmp_path)
-    assert summary["config"]["policy"]["rank"] == {"name": "backwards", "weight": 2.0}
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii()
+    assert b" ? " in done.stdout
+    one, other = summaries(tmp_path)
+    assert one["config"]["policy"]["rank"] == {"name": "backwards", "weight": 2.0}
+    assert one["config"]["policy"]["rank"] == other["config"]["policy"]["rank"]
 
 
 def test_a_reader_that_leaves_is_no_error_of_ours():

@@ -7,7 +7,7 @@ from tests.docs.experiments import EXPERIMENTS, FIGURES, OF_PAGES, check
 ELSEWHERE = set[str]().union(*OF_PAGES.values())
 """Those that tests/docs/test_pages.py runs, by `make test-all`."""
 
-FEW = ["simulation", "census_ethnicity"]
+FEW = ["simulation"]
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,12 @@
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fairbandit.cli.store import LONGEST, folder_name
 from fairbandit.run.folder import claim
-from tests import support
 
 SMALL = ["rounds=12", "replicas=2"]
 SWEEP = "outputs/sweeps/policy_seed_rounds-12_replicas-2"
@@ -77,21 +73,20 @@ def test_without_resume_a_sweep_goes_to_a_new_folder(command, tmp_path):
 
 
 def test_a_failing_job_does_not_stop_the_others(command, tmp_path):
-    words = ["-m", "replicas=0,2", "seed=0,1,2", "rounds=5"]
+    words = ["-m", "replicas=0,2", "seed=0,1", "rounds=5"]
     code, out, err = command(*words)
     assert code == 1
-    assert "All jobs: 3 finished, 3 failed" in out
+    assert "All jobs: 2 finished, 2 failed" in out
     message = "replicas must be at least 1, got 0\n"
-    assert f"failed  3 jobs, as replicas-0_seed-0: {message}" in out
+    assert f"failed  2 jobs, as replicas-0_seed-0: {message}" in out
     assert err.count(message) == 1
-    assert "error: job 2 (replicas-0_seed-2): as job 0 (replicas-0_seed-0)\n" in err
-    assert "3 jobs of this sweep failed; the same command skips finished jobs" in err
+    assert "error: job 1 (replicas-0_seed-1): as job 0 (replicas-0_seed-0)\n" in err
+    assert "2 jobs of this sweep failed; the same command skips finished jobs" in err
     errors = [file.read_text() for file in tmp_path.rglob("error.txt")]
-    assert errors == [message] * 3
-    assert command("-m", "replicas=2", "seed=0,1", "rounds=5")[0] == 0
-    code, out, _ = command("-m", "replicas=2,3", "seed=0,1,2", "rounds=5")
+    assert errors == [message] * 2
+    code, out, _ = command("-m", "replicas=2,3", "seed=0,1", "rounds=5")
     assert code == 0  # errors of an earlier command are forgotten
-    assert "All jobs: 3 finished, 3 skipped" in out
+    assert "All jobs: 2 finished, 2 skipped" in out
 
 
 def test_a_bug_in_a_plugin_fails_its_job_alone(command, tmp_path, plugin):
@@ -144,18 +139,3 @@ def test_figures_are_drawn_once_the_results_are_written(command, tmp_path, monke
     assert (code, err) == (0, "")
     figures = tmp_path / "sweep" / "figures"
     assert len(list(figures.glob("*.p*"))) == 4
-
-
-def test_a_terminal_without_our_characters(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "fairbandit", "-m", "policy=greedy,uniform", *SMALL],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONUTF8": "0", "LC_ALL": "POSIX", "PYTHONIOENCODING": ""}
-        | {"PYTHONPATH": str(support.REPOSITORY)},
-        capture_output=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.isascii()
-    assert b" ? " in done.stdout
-    assert len(list(tmp_path.rglob("results.csv"))) == 1

@@ -175,10 +175,10 @@ def carried_out(page: Page, folder: Path, capsys) -> Iterator[tuple[Block, str]]
 
 
 LONG = {
-    *("data", "evaluation", "figures", "order", "paper"),
-    *("policies", "problems", "sweeps", "tuning"),
+    *("audit", "data", "evaluation", "figures", "order", "paper", "policies", "problems", "rank"),
+    *("results", "rolling", "service", "shortlists", "sweeps", "theory", "tuning"),
 }
-"""Pages of many runs, whose commands have tests of their own."""
+"""Pages and tutorials of many runs, whose commands have tests of their own."""
 
 
 @pytest.mark.long
@@ -233,7 +233,7 @@ def test_what_lines_count_as_printed():
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=page.name, marks=[pytest.mark.all] * (page.name == "service"))
+        pytest.param(page, id=page.name, marks=[pytest.mark.all] * (page.name in LONG))
         for page in TUTORIALS
     ],
 )

@@ -130,8 +130,7 @@ def test_no_distortion_changes_a_decision(name: str) -> None:
     assert not torch.equal(one, other)  # they do change what ridge decides
 
 
-@pytest.mark.parametrize("picks", [1, 3])
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(("name", "picks"), list(zip(POLICIES, [1, 3], strict=True)))
 def test_blocks_rounds_replicas_and_late_agents_decide_alike(name: str, picks: int) -> None:
     world: Any = support.environment("census_ethnicity", root="sample")
     chosen: Any = build({"name": name})

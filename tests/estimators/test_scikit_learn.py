@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,9 @@ def test_it_equals_a_loop_that_fits_at_each_refresh(regressor: str) -> None:
     assert ours[0].tolist() == actions
 
 
-@pytest.mark.parametrize("regressor", OPTIONS)
-@pytest.mark.parametrize("rank", ["identity", "empirical_cdf"])
+@pytest.mark.parametrize(
+    ("regressor", "rank"), list(zip(OPTIONS, cycle(["identity", "empirical_cdf"])))
+)
 def test_blocks_rounds_replicas_and_agents_decide_alike(
     regressor: str, rank: str, tmp_path: Path
 ) -> None:

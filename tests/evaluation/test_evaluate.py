@@ -259,7 +259,10 @@ def test_what_is_refused(changed, options, message):
         evaluate(log, options.pop("policies", "fair_greedy"), **options)
 
 
-def test_pieces_of_shards_are_judged_by_two_processes_as_the_whole(tmp_path):
+@pytest.mark.parametrize(
+    "processes", [0, pytest.param(2, marks=pytest.mark.all)], ids=["here", "in two processes"]
+)
+def test_pieces_of_shards_are_judged_as_the_whole(tmp_path, processes):
     whole = random_log(600)
     whole.rewards[200:400] = math.nan  # a shard without any reward
     for number in range(3):
@@ -271,8 +274,11 @@ def test_pieces_of_shards_are_judged_by_two_processes_as_the_whole(tmp_path):
     frozen = Frozen(log[:200], [agent, "uniform"])
     judge = partial(frozen.judge, rows=150)
     paths = [tmp_path / f"{number}.parquet" for number in (1, 2)]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        sums = merged(pool.map(judge, paths))
+    if processes:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            sums = merged(pool.map(judge, paths))
+    else:
+        sums = merged(map(judge, paths))
     found = evaluate_sums(sums, reward_range=(-30, 30))
     right = evaluate_sums(frozen.sums(log[200:]), reward_range=(-30, 30))
     pd.testing.assert_frame_equal(found, right)

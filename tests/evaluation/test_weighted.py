@@ -148,6 +148,7 @@ def test_win_of_uniform_picks_is_a_half_and_empty_slots_change_nothing():
     assert value == pytest.approx(wins(log, chances)[0].value)
 
 
+@pytest.mark.all
 def test_an_anytime_interval_holds_at_all_times_at_once():
     """Of 200 streams with changing means, at level 0.9 and every 50 steps, those that are missed.
 

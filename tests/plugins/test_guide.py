@@ -46,8 +46,8 @@ def test_every_part_is_checked_and_every_test_is_run(guide):
         assert f"python -m pytest {file}" in commands or not file.startswith("test_")
 
 
-LONG = {"estimator", "rank", "selector"}
-"""Guides that check several parts."""
+LONG = {"estimator", "metric", "rank", "selector"}
+"""Guides that check several parts, or draw figures."""
 
 
 @pytest.mark.long

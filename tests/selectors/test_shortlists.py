@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations
+from itertools import cycle, permutations
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from fairbandit import Agent, Engine, FairbanditError, build
 from fairbandit.conformance import Scattered
 from fairbandit.maths.inclusion import capped_shares, filled, systematic
 from fairbandit.registry import create
-from fairbandit.run import state
 from fairbandit.scored import Ranked
 from tests import support
 from tests.literal import systematic as literal_systematic
@@ -206,33 +205,13 @@ def test_frequencies_are_the_inclusion_probabilities(selector: str) -> None:
 
 
 SHORT = ["fair_greedy", "oful", "uniform", "interval_chain", "fairx_rank", "minimum_pull"]
+SHORT += ["group_parity"]
 
 
 WORLDS = {"census": lambda: support.world_of("census_ethnicity"), "empty places": Scattered}
 
 
-@pytest.mark.parametrize("kind", WORLDS)
-@pytest.mark.parametrize("name", [*SHORT, "greedy", "group_parity"])
-def test_blocks_rounds_replicas_and_resumed_runs_decide_alike(name: str, kind: str) -> None:
-    world, chosen = WORLDS[kind](), support.policy(name)
-    options: Any = {"rounds": 264, "seed": 0, "replicas": range(3), "picks": 3}
-    first, resumed = (Engine(chosen, WORLDS[kind](), **options) for _ in range(2))
-    head, *tail = (part.actions.clone() for part in first.play())
-    picks = torch.cat([head, *tail], 1)
-    assert torch.equal(picks[:, :60], support.actions(chosen, world, 60, 3, picks=3, at_once=1))
-    assert torch.equal(picks[2:3, :60], support.actions(chosen, world, 60, [2], picks=3))
-    first = Engine(chosen, world, **options)
-    next(first.play())
-    resumed.load_state(state.unpacked(state.packed(first.state())))
-    assert torch.equal(torch.cat([p.actions for p in resumed.play()], 1), *tail)
-    slots = picks.flatten(0, 1).tolist()
-    assert all(
-        len(set(made)) == len(made) for row in slots for made in [[a for a in row if a >= 0]]
-    )
-
-
-@pytest.mark.parametrize("kind", WORLDS)
-@pytest.mark.parametrize("name", [*SHORT, "group_parity"])
+@pytest.mark.parametrize(("name", "kind"), list(zip(SHORT, cycle(WORLDS))))
 def test_an_agent_decides_as_replica_0(name: str, kind: str) -> None:
     """Rewards come one by one and in any order, or all together; empty places are left out."""
     world, rounds = WORLDS[kind](), 60

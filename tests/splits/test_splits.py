@@ -50,11 +50,15 @@ def test_a_split_that_reads_the_future() -> None:
         Ahead().divide(torch.tensor([3]))
 
 
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("refresh", [1.3, 3.0])
 @pytest.mark.parametrize(
-    ("estimator", "rank"),
-    [("ridge", "empirical_cdf"), ("optimistic_ridge", "identity"), ("ridge", "noisy_rewards_cdf")],
+    ("split", "refresh", "estimator", "rank"),
+    [
+        ("full", 1.3, "ridge", "empirical_cdf"),
+        ("halves", 3.0, "ridge", "empirical_cdf"),
+        ("full", 3.0, "optimistic_ridge", "identity"),
+        ("halves", 1.3, "optimistic_ridge", "identity"),
+        ("halves", 3.0, "ridge", "noisy_rewards_cdf"),
+    ],
 )
 def test_a_lazy_model_in_simulation_and_online(
     split: str, refresh: float, estimator: str, rank: str

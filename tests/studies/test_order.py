@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from scipy.special import ndtr
 
 from tests.studies.order_posterior import OrderPosterior, log_order, of_rewards, start
@@ -32,12 +33,14 @@ def test_the_posterior_given_one_comparison() -> None:
     assert (error < 0.1).all()
 
 
+@pytest.mark.all
 def test_an_order_costs_more_than_rewards_at_the_start() -> None:
     """By 0.9 after ten rounds, with a standard error of 0.13 in 60 runs: chance below 1e-6."""
     order, rewards = (start(learner, 60, 10)[:, -1] for learner in (OrderPosterior(60), of_rewards))
     assert order.mean() > rewards.mean() + 0.2
 
 
+@pytest.mark.all
 def test_distortions_cost_ridge_much_and_pairs_nothing() -> None:
     """In 20 runs ridge has 15 ± 1 with distortions, and 2.4 ± 0.2 without: chance below 1e-6."""
     found = played("Gaussian", 1.0, NOISE, 0, numbers=2, rounds=300)
