@@ -151,8 +151,9 @@ def broken_off(call: Callable[[], object], when: AbstractContextManager[Any]) ->
     return False
 
 
-@pytest.mark.parametrize("how", [Operations, Lines])
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(
+    ("name", "how"), support.some(((n, how) for how in (Operations, Lines) for n in CONFIGS), 3)
+)
 def test_broken_off_anywhere(name: str, how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Either nothing has changed, or the call was whole; then it is made again from the start."""
     monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 2)  # logs come in several pieces

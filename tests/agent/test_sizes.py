@@ -57,14 +57,14 @@ def test_no_size_stops_an_agent(
     assert not refused or max(sizes) > 1e6
 
 
-@pytest.mark.parametrize(("size", "at", "late"), [(1e7, 0, 4), (1e9, 30, 0), (1e50, 30, 4)])
 @pytest.mark.parametrize(
-    "config",
+    ("config", "size", "at", "late"),
     [
-        "order_greedy",
-        {"split": "halves", "estimator": "pairwise_probit", "rank": "empirical_cdf"},
-        "forgetting_greedy",
-        {**SKLEARN, "estimator": {"name": "sklearn", "regressor": "sgd"}},
+        ("order_greedy", 1e50, 30, 4),
+        ({"split": "halves", "estimator": "pairwise_probit", "rank": "empirical_cdf"}, 1e9, 30, 0),
+        ("forgetting_greedy", 1e7, 0, 4),
+        ("forgetting_greedy", 1e50, 30, 4),
+        ({**SKLEARN, "estimator": {"name": "sklearn", "regressor": "sgd"}}, 1e9, 30, 0),
     ],
 )
 def test_one_large_context(config: Any, size: float, at: int, late: int) -> None:

@@ -67,8 +67,9 @@ def test_it_equals_its_loop(kind: str, gamma: float) -> None:
     equals_its_loop(optimist, partial(d_linucb, gamma=gamma), world, 1)
 
 
-@pytest.mark.parametrize("exploration", [None, 0.0, 0.3])
-@pytest.mark.parametrize("split", ["full", "halves"])
+@pytest.mark.parametrize(
+    ("split", "exploration"), [("full", None), ("halves", 0.0), ("full", 0.3), ("halves", 0.3)]
+)
 def test_without_forgetting_it_is_optimistic_ridge(split: str, exploration: float | None) -> None:
     found = []
     for name, more in (("forgetting_ridge", {"discount": 1.0}), ("optimistic_ridge", {})):

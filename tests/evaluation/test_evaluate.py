@@ -60,6 +60,9 @@ def test_a_table_of_all_measures():
     assert table.attrs["chosen"] == "fair_greedy"
     assert [one["unsupported"] for one in table.attrs["diagnostics"]] == [0.0, 0.0]
     assert set(table.attrs["assumptions"]) == {"ips, snips, dr, win", "direct", "exact"}
+    sizes = random_log(400).sizes
+    best = f"independent candidates would give {(sizes / (sizes + 1)).mean():.4f}"
+    assert any(best in note for note in table.attrs["notes"])
     pd.testing.assert_frame_equal(table, evaluate(random_log(400), ["fair_greedy", "uniform"]))
 
 
@@ -292,7 +295,9 @@ def test_pieces_of_shards_are_judged_as_the_whole(tmp_path, processes):
 
 def test_the_picture(tmp_path):
     table = evaluate(random_log(100), ["fair_greedy", "uniform"])
-    assert all(path.stat().st_size > 5_000 for path in save(draw_estimates(table), tmp_path, "it"))
+    picture = draw_estimates(table)
+    assert picture.axes[0].get_xlabel() == "mean reward (dr) →"
+    assert all(path.stat().st_size > 5_000 for path in save(picture, tmp_path, "it"))
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,16 @@ def test_a_group_without_support_is_refused_and_the_others_are_not(known):
     assert "are refused for some groups: c, " in note or known == "picks"
 
 
+def test_chance_alone_refuses_no_group():
+    """Where only propensities of picks are known, some group has too little weight by chance."""
+    log = random_log(400, probabilities=None)
+    groups = Sums.of(log, target(log), np.zeros(len(log.decisions))).groups
+    assert any(own.picked.mean[1] < own.picked.mean[3] for own in groups.values())
+    assert {own.unseen for own in groups.values()} == {""}
+    for number, reason in ((2, ""), (1, "fewer than two logged picks with a reward")):
+        assert groups["a"]._replace(counts=np.array([9, number])).unseen == reason
+
+
 def test_a_group_that_the_policy_never_picks_has_no_rewards():
     log = random_log(50)
     chances, groups = log.padded(target(log), 0.0), log.groups
