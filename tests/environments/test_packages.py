@@ -132,7 +132,7 @@ def test_missing_cells_get_the_mean_and_a_row_of_no_group_is_other(packages):
 def test_a_package_that_is_not_there(name, packages):
     cls = registry.lookup("environment", name)
     assert cls.fingerprint({}) is None
-    with pytest.raises(FairbanditError, match=r"docs/problems\.md says how to install"):
+    with pytest.raises(FairbanditError, match=r"docs/environments\.md says how to install"):
         built(name)
 
 
