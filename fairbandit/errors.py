@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 PREFIX = "fairbandit: error: "
 """The command line prints this before the message of every error."""
@@ -51,6 +52,8 @@ def _end(name: str) -> str:
 
 _CONTROLS = {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 _REMOVED = dict.fromkeys(_CONTROLS - {ord("\n"), ord("\t")})
+_MARKS = (0x061C, 0x200E, 0x200F, 0xFEFF, *range(0xD800, 0xE000))  # surrogates, too
+_ESCAPED = {code: ascii(chr(code))[1:-1] for code in (*_REMOVED, *_MARKS)}
 
 
 def printable(text: str) -> str:
@@ -60,3 +63,12 @@ def printable(text: str) -> str:
     'a[32mb'
     """
     return text.translate(_REMOVED)
+
+
+def visible(value: Any) -> str:
+    r"""Returns a text whose characters without a shape are written as escapes.
+
+    >>> visible("a\x1b\u202eb")
+    'a\\x1b\\u202eb'
+    """
+    return str(value).translate(_ESCAPED)

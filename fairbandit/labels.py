@@ -58,6 +58,7 @@ def normal(label: Any) -> str:
 @lru_cache(1 << 16)
 def _normal(text: str) -> str:
     text = normalize("NFC", text.strip())
+    text.encode()  # raises an error for half of a surrogate pair, which no file can hold
     if text.lower() in ("true", "false"):
         return text.lower()
     if len(text) > 15 or not re.fullmatch(NUMBER, text):  # float64 holds 15 digits

@@ -35,7 +35,7 @@ ORDER = (
         "engine",
         "run",
     ),
-    *("logs", "agent", "conformance", "results", "figures", "evaluation", "audit"),
+    *("logs", "agent", "conformance", "results", "figures", "evaluation", "audit", "reports"),
     *("cli", "__main__", "__init__"),
 )
 """The folders and the top-level modules; each imports only from itself and from those before it."""

@@ -66,7 +66,7 @@ def audit(
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
     if not len(log):
         raise FairbanditError("the log is empty; an audit needs at least one decision")
-    attributes, rows, counts, gaps = _attributes(log), [], [], []
+    attributes, rows, counts, gaps = attributes_of(log), [], [], []
     scores = log.candidates.scores
     for attribute, (groups, labels) in attributes.items():
         for group, label in enumerate(labels):
@@ -101,7 +101,7 @@ def audit(
     return Audit(table, wealths)
 
 
-def _attributes(log: Log) -> dict[str, tuple[Ints, tuple[str, ...]]]:
+def attributes_of(log: Log) -> dict[str, tuple[Ints, tuple[str, ...]]]:
     """Returns the codes, (R,), and labels of groups for each attribute and pair of attributes."""
     if not log.attributes:
         return {"group": (log.candidates.groups, tuple(map(str, log.labels)))}

@@ -15,7 +15,7 @@ from fairbandit.audit.rates import LEVEL, SMALL, compared, examine_counts, in_wo
 from fairbandit.building import build_policy, policy_label
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
-from fairbandit.figures.style import WIDTH, applied, group_line
+from fairbandit.figures.style import WIDTH, applied, group_line, shortened
 from fairbandit.files import sha256, written_aside
 from fairbandit.logs import Log
 from fairbandit.results import PooledRuns, read_scenes
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Page = Sequence[str | Sheet]
-"""Headings, paragraphs and tables."""
+Page = Sequence["str | Sheet | Figure"]
+"""Headings, paragraphs, tables and pictures."""
 
 _FORMS = {
     **dict.fromkeys(("round", "received", "selected", "drift_at", "order_at", "parity_at"), ","),
@@ -103,8 +103,15 @@ def report_log(
     Raises:
         FairbanditError: a value is out of range, or the log is empty.
     """
+    page, table = log_page(log, source, level, **options)
+    return page, _write(page, table, out)
+
+
+def log_page(
+    log: Log, source: Path | None = None, level: float = 0.05, **options: Any
+) -> tuple[Page, pd.DataFrame]:
+    """Returns the page of a log and its table, without writing them; see `report_log`."""
     audited = audit(log, level=level, **options)
-    files = sorted(source.iterdir()) if source and source.is_dir() else [source]
     facts = {
         "policy": ", ".join(map(policy_label, log.policies)) or "not named in the log",
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
@@ -112,7 +119,7 @@ def report_log(
         "candidates, selected": f"{log.sizes.sum():,}, {(log.picks >= 0).sum():,}",
         "known rewards": f"{1 - log.missing:.1%}",
         f"fairbandit {VERSION}": ", ".join(f"{key}={value}" for key, value in options.items()),
-        **{f"SHA-256 of {file.name}": sha256(file) for file in files if file and file.is_file()},
+        **hashes(source),
     }
     words = {"drift": DRIFT, **({"order": ORDER} if "order" in audited.wealth else {})}
     words |= {"parity": PARITY.format(epsilon=options.get("epsilon") or 0)}
@@ -121,12 +128,18 @@ def report_log(
         Sheet(("", ""), [*facts.items()], names=2),
         Sheet(("in words",), [[words] for words in audited.table["words"]]),
         _sheet(audited.table, "attribute"),
-        "![Rates and tests](audit.png)",
+        draw_log(audited, level),
         RATES,
         TESTS.format(rows=len(audited.table), level=level),
         *(words[test] if test in audited.wealth else NOT_TESTED[test] for test in words),
     ]
-    return page, [*_write(page, audited.table, out), *save(draw_log(audited, level), out, "audit")]
+    return page, audited.table
+
+
+def hashes(source: Path | None) -> dict[str, str]:
+    """Returns the hashes of a log's file, or of the files in its folder, by their names."""
+    files = sorted(source.iterdir()) if source and source.is_dir() else [source]
+    return {f"SHA-256 of {file.name}": sha256(file) for file in files if file and file.is_file()}
 
 
 def report(
@@ -213,10 +226,18 @@ def _sheet(table: pd.DataFrame, *names: str) -> Sheet:
 
 def _write(page: Page, table: pd.DataFrame, folder: Path) -> list[Path]:
     write(pa.Table.from_pandas(table, preserve_index=False), folder / "audit.csv")
-    texts = [part if isinstance(part, str) else part.exported("markdown").strip() for part in page]
+    texts, pictures = list[str](), list[Path]()
+    for part in page:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, Sheet):
+            texts.append(part.exported("markdown").strip())
+        else:
+            pictures += save(part, folder, "audit")
+            texts.append(f"![Rates and tests]({pictures[0].name})")
     with written_aside(folder / "audit.md") as file:
         file.write(("\n\n".join(texts) + "\n").encode())
-    return [folder / "audit.md", folder / "audit.csv"]
+    return [folder / "audit.md", folder / "audit.csv", *pictures]
 
 
 def draw_log(audited: Audit, level: float) -> Figure:
@@ -236,7 +257,7 @@ def draw_log(audited: Audit, level: float) -> Figure:
             for row, look, y in zip(rows.itertuples(), looks, range(len(groups)), strict=True):
                 arms = [[row.rate - row.low], [row.high - row.rate]]
                 first.errorbar(row.rate, y, xerr=arms, marker="o", color=look["color"])
-            first.set_yticks(range(len(groups)), [look["label"] for look in looks])
+            first.set_yticks(range(len(groups)), [shortened(one["label"], 1.2) for one in looks])
             first.set(xlabel="selected ÷ received", title=attribute, ylim=(len(groups) - 0.5, -0.5))
             for panel, test in zip(panels, tests, strict=True):
                 n = tests[test][attribute].shape[1]

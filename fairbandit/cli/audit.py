@@ -15,8 +15,10 @@ from fairbandit.cli.logs import given_log
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, unknown
+from fairbandit.reports.decisions import AUDIT, of_log_audit
+from fairbandit.reports.page import Report
 from fairbandit.run.folder import finished_below
-from fairbandit.run.table import console, make_table, named
+from fairbandit.run.table import Sheet, console, make_table, named
 
 _HELP = """\
 Reports and tests the selection rates of groups. The tests are valid at any sample size, and
@@ -55,16 +57,20 @@ def audit(words: Sequence[str]) -> None:
         for wrong in options.keys() - {"level"}:
             raise unknown("key for runs", wrong, ["level"])
         page, written = report(paths, given.out, **options)
+        names = ", ".join(path.absolute().name for path in paths)
+        whole = Report.of("Audit of runs", f"How did runs in {names} treat the groups?", page[1:])
     elif len(paths) == 1:
         log, options = given_log(paths[0], options, audited)
         page, written = report_log(log, given.out or Path("audit"), paths[0], **options)
+        whole = of_log_audit(page, log, paths[0], options.get("level", 0.05))
     else:
         raise FairbanditError("audit: expected one log, or folders that each hold a finished run")
+    written.append(whole.save(written[0].with_name(AUDIT)))
     screen = console()
     for part in page:
-        if not isinstance(part, str):
+        if isinstance(part, Sheet):
             screen.print(part, end="\n\n")
-        elif not part.startswith("!["):
+        elif isinstance(part, str):
             text = Text(part.replace("\n", " "))  # rich wraps it at the width of the screen
             screen.print(text, end="\n\n", width=min(screen.width, 100))
     for path in written:

@@ -26,6 +26,7 @@ TOOLS = {
     "theory": "computes the paper's constants and regret bounds for an environment",
     "evaluate": "estimates the value of other policies from a log",
     "audit": "reports how groups were treated, in a log of decisions or in saved runs",
+    "report": "writes one HTML page, to send, on runs, a study, an evaluation, an audit or a log",
     "replay": "plays an agent's log again and confirms every line",
 }
 """The tools, with their lines in `fairbandit --help`; tool NAME is `fairbandit.cli.NAME.NAME`."""

@@ -15,13 +15,12 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
-from msgspec import Meta
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
@@ -32,6 +31,7 @@ from fairbandit.cli.store import folder_name, plain_config, publish
 from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh, within
 from fairbandit.formats import Plain
+from fairbandit.reports.study import DATABASE, SavedTrial
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
 from fairbandit.run.identity import differences, identity
@@ -70,16 +70,9 @@ example:
 _UNNAMED = {"trials": 50, "prune": True, "resume": True, "folder": None}
 _OWN = {"search": None, "objective": "fair_regret", **_UNNAMED}
 
-_DATABASE = "study.db"  # in the folder of the study
 _REPORTS = 20  # approximate number of reports of a trial
 _STARTUP = 5  # number of trials needed for a comparison
 _WARM_UP = 0.25  # share of the rounds before a trial may be stopped
-
-
-class _Trial(msgspec.Struct):
-    params: dict[str, str | float | bool | None]
-    values: list[Annotated[float, Meta(ge=-1e300, le=1e300)]] | None
-    intermediate_values: dict[int, float]
 
 
 def tune(words: Sequence[str]) -> None:
@@ -117,7 +110,7 @@ def tune(words: Sequence[str]) -> None:
             study.show()
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         reason = in_a_line(error.__cause__ or error)
-        raise FairbanditError(f"{_DATABASE} cannot be read or written: {reason}") from error
+        raise FairbanditError(f"{DATABASE} cannot be read or written: {reason}") from error
 
 
 def _composed(words: Sequence[str]) -> dict[str, Any]:
@@ -206,15 +199,15 @@ class _Study:
         try:
             self.study = optuna.create_study(
                 study_name="fairbandit",
-                storage=f"sqlite:///{self.folder / _DATABASE}",
+                storage=f"sqlite:///{self.folder / DATABASE}",
                 directions=directions,
                 load_if_exists=True,
             )
             asked = msgspec.convert({"asked": self.asked, **self.study.user_attrs}["asked"], Plain)
             trials = self.study.get_trials()
-            msgspec.convert(trials, list[_Trial], from_attributes=True)
+            msgspec.convert(trials, list[SavedTrial], from_attributes=True)
         except (AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise FairbanditError(f"{_DATABASE} is not a fairbandit study: {error}") from error
+            raise FairbanditError(f"{DATABASE} is not a fairbandit study: {error}") from error
         if different := differences(asked, self.asked):
             raise FairbanditError(
                 f"the trials in {short(self.folder)} cannot be compared with those asked for: "
@@ -225,7 +218,7 @@ class _Study:
         keys = {key for trial in trials for key in trial.params} - self.search.keys()
         saved = [direction.name.lower() for direction in self.study.directions]
         if saved != directions or sizes or keys:
-            raise FairbanditError(f"{_DATABASE} is not a fairbandit study: its trials differ")
+            raise FairbanditError(f"{DATABASE} is not a fairbandit study: its trials differ")
         self.study.set_user_attr("asked", self.asked)
 
     def ended(self) -> list[FrozenTrial]:

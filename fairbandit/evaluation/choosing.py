@@ -16,7 +16,7 @@ PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
 
 _LIMIT = re.compile(r"\A\s*(.*[^\s<>=])\s*(<=|>=)\s*([^\s<>=]+)\s*\Z", re.DOTALL)
 
-_LESS = ("fair_regret", "reward_gap", "rank_gap")
+LESS = ("fair_regret", "reward_gap", "rank_gap")
 """The measures of which less is better."""
 
 
@@ -53,7 +53,7 @@ def chosen(
     rows = rows.loc[[*within]]
     if rows.empty:
         return None, ""
-    less = choose.partition(":")[0] in _LESS
+    less = choose.partition(":")[0] in LESS
     best = str(rows["high"].idxmin() if less else rows["low"].idxmax())
     own = rows.loc[best]
     overlap = (rows["low"] <= own["high"]) & (rows["high"] >= own["low"])

@@ -66,7 +66,7 @@ def _draw_groups(
     drawn: Sequence[tuple[str, Look, str]],
 ) -> None:
     """Draws a measure of the groups, each policy beside the others."""
-    from fairbandit.figures.style import group_name, wrapped
+    from fairbandit.figures.style import group_name, shortened
 
     rows = of_groups(table, measure)
     groups = list(dict.fromkeys(of_groups(table, "share")["group"]))
@@ -79,7 +79,7 @@ def _draw_groups(
         arms = [own["value"] - own["low"], own["high"] - own["value"]]
         style = {**look.style, "linestyle": "none", "marker": look.marker}
         panel.errorbar(places, own["value"], arms, **style)
-    names = [wrapped(group_name(group), 2.4 / len(groups)) for group in groups]
+    names = [shortened(group_name(group), 2.4 / len(groups), most=3) for group in groups]
     panel.set_xticks(range(len(groups)), names)
     panel.set_xlim(-0.5, len(groups) - 0.5)
     panel.set_ylabel(f"{label} ({', '.join(rows['estimator'].unique())})")

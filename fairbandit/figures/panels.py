@@ -11,7 +11,16 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Facet
-from fairbandit.figures.style import Look, group_line, group_name, inches, scale, setting, wrapped
+from fairbandit.figures.style import (
+    Look,
+    group_line,
+    group_name,
+    inches,
+    scale,
+    setting,
+    shortened,
+    wrapped,
+)
 from fairbandit.maths.moments import Floats
 from fairbandit.metrics import REGRETS
 from fairbandit.results import PooledRuns
@@ -122,8 +131,7 @@ def _name_groups(axes: Axes, facet: Facet) -> None:
     words = (inches(word, size) for name in names for word in name.split())
     upwards = max(words) > room or any(name.count("\n") > 2 for name in lines)
     if upwards:
-        lines = [wrapped(name, 1.2 * scale(), size) for name in names]
-        lines = [name.split("\n")[0] + "…" * ("\n" in name) for name in lines]
+        lines = [shortened(name, 1.2 * scale(), size) for name in names]
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), lines, rotation=90 if upwards else 0)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict
 
 from fairbandit import building
+from fairbandit.errors import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,6 +124,8 @@ _OTHERS = (
     building.Look("#225533", (2, 1), ">", "\\\\"),
 )
 
+_LONGEST = 80  # characters of the name of a group
+
 _GROUP_DASHES: Sequence[Any] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
 
 
@@ -161,6 +164,9 @@ def group_name(name: str) -> str:
     >>> group_name("0"), group_name("two_or_more")
     ('group 0', 'two or more')
     """
+    name = visible(name)
+    if len(name) > _LONGEST:
+        name = name[: _LONGEST - 1] + "…"
     return f"group {name}" if name.isdigit() else name.replace("_", " ")
 
 
@@ -202,3 +208,9 @@ def wrapped(text: str, width: float, points: float | None = None) -> str:
             lines.append("")
         lines[-1] += word
     return "\n".join(line.rstrip() for line in lines if line)
+
+
+def shortened(text: str, width: float, points: float | None = None, most: int = 1) -> str:
+    """Returns the first lines of a wrapped text, with "…" in place of the others."""
+    lines = wrapped(text, width, points).split("\n")
+    return "\n".join(lines[:most]) + "…" * (len(lines) > most)

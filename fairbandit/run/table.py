@@ -112,7 +112,7 @@ class Sheet:
         names: the number of leading columns that name the rows; the others are right-aligned.
         above: a remark on values that all rows share.
         below: a remark that explains the columns.
-        bold: the cells in bold in exported tables, by row and column.
+        bold: the cells in bold in exported tables and reports, by row and column.
     """
 
     headers: Sequence[str]

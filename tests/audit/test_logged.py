@@ -304,7 +304,7 @@ def test_the_command_reports_a_log(command, tmp_path):
     assert "# Audit of decisions" in out
     folder = tmp_path / "found"
     assert {path.name for path in folder.iterdir()} == {
-        *("audit.md", "audit.csv", "audit.png", "audit.pdf")
+        *("audit.md", "audit.csv", "audit.png", "audit.pdf", "audit.json")
     }
     table = pd.read_csv(folder / "audit.csv", index_col="group")
     assert 400 < table.loc["a", "drift_at"] < 500

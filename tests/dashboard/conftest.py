@@ -13,6 +13,9 @@ import pytest
 
 from fairbandit.cli.main import main
 from fairbandit.run.folder import EVENTS, LOCK, SUMMARY
+from tests.browsing import browser
+
+__all__ = ["POLICIES", "addresses", "browser", "sweep", "wait_for"]
 
 POLICIES = ["uniform", "greedy", "fair_greedy"]
 

@@ -1,26 +1,14 @@
 """The dashboard as a user sees it: in a real browser, on a sweep that was just made."""
 
-import shutil
 from typing import Any
 
 import pytest
 
 from fairbandit.cli.dashboard import UNFINISHED
+from tests.browsing import NEEDS_BROWSER
 from tests.dashboard.conftest import POLICIES, wait_for
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.all,
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver here"),
-    pytest.mark.xdist_group("dashboard"),
-]
-
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--no-first-run", "--window-size=1500,1300"),
-)
+pytestmark = [*NEEDS_BROWSER, pytest.mark.xdist_group("dashboard")]
 
 # TensorBoard nests shadow roots: all elements that match, wherever they are
 FIND = """
@@ -40,21 +28,6 @@ return find(document, 'tf-custom-scalar-margin-chart-card').map(card => [
 """
 
 SMOOTHING = f"{FIND} return find(document, 'tf-smoothing-input')[0].weight"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
-        options.add_argument(flag)
-    assert BROWSER is not None
-    options.binary_location = BROWSER
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
 
 
 def open_page(browser: Any, address: str) -> None:

@@ -32,6 +32,7 @@ from tests.fuzz.decisions import decisions
 from tests.fuzz.files import files
 from tests.fuzz.logs import logs
 from tests.fuzz.mistakes import mistakes
+from tests.fuzz.reports import reports
 from tests.fuzz.tables import tables
 
 Door = Callable[[random.Random, Path], None]
@@ -44,6 +45,7 @@ DOORS: dict[str, Door] = {
     "logs": logs,
     "mistakes": mistakes,
     "decisions": decisions,
+    "reports": reports,
 }
 
 SHARES = {
@@ -51,9 +53,10 @@ SHARES = {
     "files": 0.2,
     "tables": 0.15,
     "calls": 0.2,
-    "logs": 0.13,
+    "logs": 0.1,
     "mistakes": 0.15,
     "decisions": 0.07,
+    "reports": 0.03,
 }
 """The part of all inputs that each door gets."""
 

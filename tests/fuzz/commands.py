@@ -49,7 +49,7 @@ KEYS = (
 
 FLAGS = ("--help", "--version", "--cfg", "--cfg=job", "--resolve", "-m", "--nope", "-cn", "--", "-")
 
-TOOLS = ("collect", "check", "figures", "theory", "audit", "nope", "")
+TOOLS = ("collect", "check", "figures", "theory", "audit", "report", "nope", "")
 
 TOOL_WORDS = (
     *("kept", "nothing", ".", "", "kept/summary.json", "--out", "x.csv", "x.txt", "--only", "="),

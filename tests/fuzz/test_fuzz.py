@@ -9,7 +9,7 @@ from tests.fuzz import __main__ as fuzz
 
 INPUTS = {
     **{"calls": 300, "tables": 250, "files": 120, "logs": 200, "commands": 40, "mistakes": 150},
-    "decisions": 40,
+    **{"decisions": 40, "reports": 30},
 }
 """`make fuzz` tries many more."""
 

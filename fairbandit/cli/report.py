@@ -1,0 +1,85 @@
+"""`fairbandit report`: one page of HTML on runs, a study, an evaluation, an audit or a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fairbandit.audit import audit as audited
+from fairbandit.cli.logs import given_log
+from fairbandit.cli.messages import short
+from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.errors import FairbanditError
+from fairbandit.logs.own import is_own
+from fairbandit.logs.reading import ENDINGS
+from fairbandit.reports import Report, of_log, of_runs, of_study, read_report
+from fairbandit.reports.decisions import AUDIT
+from fairbandit.reports.estimates import EVALUATION
+from fairbandit.reports.study import DATABASE
+from fairbandit.run.folder import SUMMARY, finished_below
+from fairbandit.run.table import console, named
+
+_FILES = {DATABASE: of_study, EVALUATION: read_report, AUDIT: read_report}
+"""The functions that report a file, by its name."""
+
+_KINDS = f"""\
+PATH is one of
+  a folder with finished runs, at any depth ({SUMMARY})
+  the folder of a study of `fairbandit tune` ({DATABASE})
+  what `fairbandit evaluate` and `fairbandit audit` write to --out ({EVALUATION}, {AUDIT})
+  a log: what an agent wrote, a table, DSJSON, or a folder of such files"""
+
+_HELP = f"""\
+Writes one HTML file to send: the question, tables with the best values marked, pictures, results by
+group, how sure they are, assumptions, settings and hashes. It runs no script and loads nothing.
+
+{_KINDS}
+
+KEY=VALUE are the columns of a log and the settings of its audit, as for `fairbandit audit`."""
+
+_EXAMPLES = """\
+examples:
+  fairbandit report outputs/sweeps/policy_seed
+  fairbandit report decisions.jsonl --out decisions.html
+  fairbandit report hiring.csv group=sex reward=grade epsilon=0.05
+  fairbandit evaluate hiring.csv policy=greedy group=sex reward=grade --out found
+  fairbandit report found"""
+
+
+def report(words: Sequence[str]) -> None:
+    """Writes the report of a path."""
+    parser = tool_parser("report", _HELP, _EXAMPLES)
+    parser.add_argument("path", type=Path, metavar="PATH", help="see above")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of a log")
+    out = "the file, which is replaced [report.html]"
+    parser.add_argument("--out", type=Path, metavar="FILE", default=Path("report.html"), help=out)
+    given = parser.parse_intermixed_args(words)
+    settings = read_parameters(given.settings, "report")
+    reports = [*_saved(given.path)]
+    if reports and settings:
+        raise FairbanditError(f"only a log takes KEY=VALUE, got {', '.join(settings)}")
+    if not reports:
+        if not _is_log(given.path):
+            raise FairbanditError(f"{given.path} holds nothing to report. {_KINDS}")
+        log, options = given_log(given.path, settings, audited)
+        reports = [of_log(log, given.path, **options)]
+    parts = [part for one in reports for part in one.parts]
+    question = " ".join(one.question for one in reports)
+    Report(reports[0].title, question, parts).write(given.out)
+    console().print(named("written", short(given.out.absolute())), soft_wrap=True)
+
+
+def _saved(path: Path) -> Iterator[Report]:
+    """Yields the reports of what other commands left in a folder, or in one of its files."""
+    for name, function in _FILES.items():
+        file = path if path.name == name else path / name
+        if file.exists():
+            yield function(file)
+    if path.is_dir() and any(finished_below(path)):
+        yield of_runs(path)
+
+
+def _is_log(path: Path) -> bool:
+    names = [file.name for file in path.iterdir()] if path.is_dir() else [path.name]
+    known = any(name.lower().endswith(ENDINGS) for name in names)
+    return known or (not path.is_dir() and is_own(path))

@@ -1,0 +1,94 @@
+"""Reports of logged decisions, and of audits."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairbandit.audit.logged import attributes_of
+from fairbandit.audit.report import Page, hashes, log_page
+from fairbandit.evaluation.estimates import Moments
+from fairbandit.logs import Log, own_lines
+from fairbandit.logs.own import is_own
+from fairbandit.reports.page import Report, bracketed
+from fairbandit.results.naming import shown
+from fairbandit.run.settings import dotted
+from fairbandit.run.table import Sheet
+from fairbandit.version import VERSION
+
+AUDIT = "audit.json"
+"""The report of an audit in its folder."""
+
+_REWARDS = """\
+The mean reward of each group's picks, of those whose reward is known, with its {level:.0%} interval
+by decision (Student's t). It compares what came of the picks, not the candidates; rewards of
+different groups may not be comparable."""
+
+_CHAIN = """\
+The last hash covers every line of the log. Whoever has kept it elsewhere can check that no line was
+changed, and `fairbandit replay` plays every decision again."""
+
+
+def of_log(log: Log, path: Path, *, level: float = 0.05, **options: Any) -> Report:
+    """Reports logged decisions: their audit, and the rewards of each group's picks.
+
+    Args:
+        log, path: the log, and its file or folder.
+        level, options: the arguments of `audit`.
+
+    Raises:
+        FairbanditError: a value is out of range, or the log is empty.
+    """
+    page, _ = log_page(log, path, level, **options)
+    return of_log_audit(page, log, path, level)
+
+
+def of_log_audit(page: Page, log: Log, path: Path, level: float = 0.05) -> Report:
+    """Reports the page of a log's audit, with the rewards of each group's picks."""
+    question = f"How did each group fare in the {len(log):,} decisions of {path.name}?"
+    _, facts, rates, figure, *texts = page
+    rewards = _rewards(log, level), _REWARDS.format(level=1 - level)
+    parts: list[Any] = ["## By group", rates, figure, *rewards, "## How sure", *texts]
+    parts += [*(["## Notes", *log.notes] if log.notes else []), "## How it was made", facts]
+    if hashed := _chain(path):
+        parts += [Sheet(("", ""), [*hashed.items()], names=2), _CHAIN]
+    return Report.of(f"Report of {path.name}", question, parts)
+
+
+def facts_of(path: Path, words: Sequence[str]) -> Sheet:
+    """Returns what a report was made of: the settings of the command, versions and hashes."""
+    facts = {"settings": " ".join(words), "fairbandit": VERSION, **hashes(path), **_chain(path)}
+    return Sheet(("", ""), [*facts.items()], names=2)
+
+
+def _rewards(log: Log, level: float) -> Sheet:
+    rows, known = list[tuple[str, ...]](), (log.picks >= 0) & ~np.isnan(log.rewards)
+    for attribute, (groups, labels) in attributes_of(log).items():
+        for code, label in enumerate(labels):
+            own = known & (log.at_picks(groups) == code)
+            sums = np.stack([np.where(own, log.rewards, 0.0).sum(1), own.sum(1)])
+            mean = "–"
+            if count := int(own.sum()):
+                mean_of = Moments.of(sums).ratio(0, 1, 1, len(log))
+                mean = bracketed(mean_of.value, *mean_of.ends(1 - level))
+            rows.append((attribute, label, f"{count:,}", mean))
+    return Sheet(("attribute", "group", "picks with a reward", "mean reward"), rows, names=2)
+
+
+def _chain(path: Path) -> dict[str, str]:
+    """Returns the policy and the last hash of each file that an agent wrote."""
+    facts = dict[str, str]()
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.is_file() and is_own(file):
+            lines = own_lines(file)
+            first = next(lines)
+            (last,) = deque(chain([first], lines), maxlen=1)
+            config = dotted(first.record["config"])
+            facts[f"policy of {file.name}"] = ", ".join(f"{k}={shown(v)}" for k, v in config)
+            facts[f"last hash of {file.name}"] = last.at.sha256
+    return facts

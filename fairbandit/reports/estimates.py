@@ -1,0 +1,124 @@
+"""The report of an evaluation: what policies would give, to all and to each group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairbandit.audit.report import Page
+from fairbandit.environments.reading import listed
+from fairbandit.evaluation.choosing import LESS, of_groups
+from fairbandit.evaluation.picture import draw_estimates
+from fairbandit.reports.decisions import facts_of
+from fairbandit.reports.page import Report, bracketed
+from fairbandit.run.table import Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fairbandit.logs import Log
+
+EVALUATION = "evaluation.json"
+"""The report of an evaluation in its folder."""
+
+_ESTIMATES = """\
+Each estimate stands with its {level:.0%} interval. Arrows point in the better direction, and the
+best of a row is bold and shaded; where intervals overlap, another policy may be better. The rank of
+a pick is the share of its own group whose mean reward is at most that of the pick. Fair regret is
+the best rank of a pool less that of the pick. Win is the probability that the reward of the pick is
+above that of a random candidate of its group."""
+
+_ACROSS = """\
+The intervals of selection ratio, reward gap and rank gap hold for all groups together (Bonferroni).
+A gap of estimates is biased upwards: of several uncertain groups, one is the highest by luck."""
+
+_WEIGHTS = """\
+Weighted estimates rest on decisions in which the log did what the policy would do. Few effective
+decisions, or a large weight, mean that few of them count."""
+
+
+def of_evaluation(
+    table: pd.DataFrame, log: Log, path: Path, words: Sequence[str], level: float = 0.95
+) -> Report:
+    """Reports a table of `evaluate`.
+
+    Args:
+        table: the table, whose `attrs` hold notes and assumptions.
+        log, path: the log, and its file or folder.
+        words, level: the settings of the command, and the level of the intervals.
+    """
+    found, policies = table.attrs, [*dict.fromkeys(table["policy"])]
+    decisions = f"the {len(log):,} decisions of {path.name}"
+    question = f"What would {listed(policies, 6)} give in place of {decisions}?"
+    chosen = found.get("chosen", "") or "none, since no policy is within the limits"
+    page: Page = [
+        "## Estimates",
+        _estimates(table, policies),
+        _ESTIMATES.format(level=level),
+        *([f"The choice is {chosen}."] if "chosen" in found else []),
+        draw_estimates(table),
+        "## By group",
+        groups_of(table),
+        _ACROSS,
+        "## How sure",
+        *diagnostics_of(found["diagnostics"]),
+        _WEIGHTS,
+        "## Assumptions",
+        *(f"{names}: {text}." for names, text in found["assumptions"].items()),
+        "## Notes",
+        *(f"{note}." for note in found["notes"]),
+        "## How it was made",
+        facts_of(path, words),
+    ]
+    return Report.of(f"Evaluation of {path.name}", question, page)
+
+
+def _estimates(table: pd.DataFrame, policies: Sequence[str]) -> Sheet:
+    """Returns a row for each measure and estimator, and a column for each policy."""
+    whole = table[[":" not in measure for measure in table["measure"]]]
+    rows, best = list[tuple[str, ...]](), list[tuple[int, int]]()
+    for (measure, estimator), found in whole.groupby(["measure", "estimator"], sort=False):
+        own = {row.policy: row for row in found.itertuples()}
+        less, values = measure in LESS, found["value"]
+        top = values.min() if less else values.max()
+        best += [
+            (len(rows), at)
+            for at, name in enumerate(policies, 2)
+            if name in own and own[name].value == top and len(policies) > 1
+        ]
+        cells = [
+            bracketed(row.value, row.low, row.high) if (row := own.get(name)) else "–"
+            for name in policies
+        ]
+        rows.append((f"{measure.replace('_', ' ')} {'↓' if less else '↑'}", estimator, *cells))
+    return Sheet(("", "estimator", *policies), rows, names=2, bold=best)
+
+
+def groups_of(table: pd.DataFrame) -> Sheet:
+    """Returns a table of the groups side by side, with a row for each policy and group."""
+    cells = dict[tuple[str, str], dict[str, str]]()
+    for measure in ("share", "selection", "reward", "rank", "fair_regret", "win"):
+        rows = of_groups(table, measure)
+        head = f"{measure.replace('_', ' ')} ({', '.join(rows['estimator'].unique())})"
+        for row in rows.itertuples():
+            text = f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]"
+            cells.setdefault((row.policy, row.group), {})[head] = text
+    heads = list(dict.fromkeys(head for own in cells.values() for head in own))
+    lines = [(*names, *(own.get(head, "–") for head in heads)) for names, own in cells.items()]
+    return Sheet(("policy", "group", *heads), lines, 2, below="by group, with intervals; – refused")
+
+
+def diagnostics_of(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns a sentence for each policy on the weights of its estimates."""
+    lines = []
+    for row in found:
+        if not row["ess"]:  # a notice tells why
+            continue
+        support = "unknown" if isnan(row["unsupported"]) else f"{row['unsupported']:.2g}"
+        lines.append(
+            f"{row['policy']}: {row['ess']:,.0f} effective decisions, largest weight "
+            f"{row['largest_weight']:.3g}, share without support {support}"
+        )
+    return lines

@@ -1,0 +1,92 @@
+"""The report of a study of `fairbandit tune`: what was searched, and the best trials."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Meta
+
+from fairbandit.environments.reading import listed
+from fairbandit.errors import FairbanditError
+from fairbandit.formats import Plain, mapping
+from fairbandit.reports.page import Report
+from fairbandit.results.naming import short_names, shown
+from fairbandit.run.table import Sheet, written
+
+DATABASE = "study.db"
+"""The file of a study in its folder."""
+
+
+class SavedTrial(msgspec.Struct):
+    """What is read of a trial; see `optuna.trial.FrozenTrial`."""
+
+    params: dict[str, str | float | bool | None]
+    values: list[Annotated[float, Meta(ge=-1e300, le=1e300)]] | None
+    intermediate_values: dict[int, float]
+
+
+_ASKED = mapping(search=dict[str, list[Any] | Plain], objective=str | list[str])
+
+_ENDS = {"COMPLETE": "complete", "PRUNED": "stopped early", "FAIL": "failed"}
+
+_LUCK = """\
+Trials were stopped early where they were worse than the median of the others at the same round. All
+trials have one seed, and the best of many is also the luckiest: before you trust it, play it again
+with another seed, as `fairbandit tune` prints. The complete trials are the runs below."""
+
+
+def of_study(path: Path) -> Report:
+    """Reports the search of a study from its database, which is opened for reading alone.
+
+    Raises:
+        FairbanditError: Optuna is not installed, or the file is not a study of ours.
+    """
+    try:
+        import optuna
+        from sqlalchemy.exc import SQLAlchemyError
+    except ImportError as error:
+        raise FairbanditError("a study needs Optuna; pip install 'fairbandit[optuna]'") from error
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    errors = AssertionError, LookupError, RuntimeError, TypeError, ValueError, SQLAlchemyError
+    try:
+        storage = f"sqlite:///file:{quote(str(path.absolute()))}?mode=ro&uri=true"
+        return _report(path, optuna.load_study(study_name="fairbandit", storage=storage))
+    except (*errors, optuna.exceptions.OptunaError) as error:
+        reason = str(error).partition("\n")[0]
+        raise FairbanditError(f"{path} is not a study of fairbandit tune: {reason}") from error
+
+
+def _report(path: Path, study: Any) -> Report:
+    asked: Any = msgspec.convert(study.user_attrs["asked"], _ASKED)
+    trials = [trial for trial in study.get_trials() if trial.state.is_finished()]
+    msgspec.convert(trials, list[SavedTrial], from_attributes=True)
+    search, objective = asked["search"], asked["objective"]
+    columns = objective if isinstance(objective, list) else [objective]
+    names = [
+        f"{column.replace('_', ' ')} {'↓' if direction.name == 'MINIMIZE' else '↑'}"
+        for column, direction in zip(columns, study.directions, strict=True)
+    ]
+    keys = short_names([*search])
+    best = [
+        [f"{one.number}", *map(written, one.values), *(_text(one.params.get(key)) for key in keys)]
+        for one in study.best_trials
+    ]
+    ends = Counter(_ENDS[trial.state.name] for trial in trials)
+    page: list[str | Sheet] = [
+        "## Search",
+        Sheet(("searched key", "values"), [(key, shown(search[key])) for key in keys], names=2),
+        f"Trials: {', '.join(f'{number} {end}' for end, number in ends.items())}.",
+        f"## The best {'trial' if len(names) == 1 else 'trials: none beats another in all'}",
+        Sheet(("trial", *names, *keys.values()), best),
+        _LUCK,
+    ]
+    question = f"Which {listed([*keys.values()], 6)} gives the best {' and '.join(names)}?"
+    return Report.of(f"Study {path.absolute().parent.name}", question, page)
+
+
+def _text(value: Any) -> str:
+    return written(value) if type(value) is float else shown(value)
