@@ -62,7 +62,7 @@ def audit(words: Sequence[str]) -> None:
     elif len(paths) == 1:
         log, options = given_log(paths[0], options, audited)
         page, written = report_log(log, given.out or Path("audit"), paths[0], **options)
-        whole = of_log_audit(page, log, paths[0], options.get("level", 0.05))
+        whole = of_log_audit(page, log, paths[0], settings, options.get("level", 0.05))
     else:
         raise FairbanditError("audit: expected one log, or folders that each hold a finished run")
     written.append(whole.save(written[0].with_name(AUDIT)))

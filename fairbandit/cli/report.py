@@ -55,14 +55,15 @@ def report(words: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", default=Path("report.html"), help=out)
     given = parser.parse_intermixed_args(words)
     settings = read_parameters(given.settings, "report")
-    reports = [*_saved(given.path)]
+    path = given.path if given.path.name not in ("", "..") else given.path.resolve()
+    reports = [*_saved(path)]
     if reports and settings:
         raise FairbanditError(f"only a log takes KEY=VALUE, got {', '.join(settings)}")
     if not reports:
-        if not _is_log(given.path):
-            raise FairbanditError(f"{given.path} holds nothing to report. {_KINDS}")
-        log, options = given_log(given.path, settings, audited)
-        reports = [of_log(log, given.path, **options)]
+        if not _is_log(path):
+            raise FairbanditError(f"{path} holds nothing to report. {_KINDS}")
+        log, options = given_log(path, settings, audited)
+        reports = [of_log(log, path, given.settings, **options)]
     parts = [part for one in reports for part in one.parts]
     question = " ".join(one.question for one in reports)
     Report(reports[0].title, question, parts).write(given.out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairbandit.audit.logged import attributes_of
-from fairbandit.audit.report import Page, hashes, log_page
+from fairbandit.audit.report import Page, log_page
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.own import is_own
@@ -19,7 +20,6 @@ from fairbandit.reports.page import Report, bracketed
 from fairbandit.results.naming import shown
 from fairbandit.run.settings import dotted
 from fairbandit.run.table import Sheet
-from fairbandit.version import VERSION
 
 AUDIT = "audit.json"
 """The report of an audit in its folder."""
@@ -34,36 +34,51 @@ The last hash covers every line of the log. Whoever has kept it elsewhere can ch
 changed, and `fairbandit replay` plays every decision again."""
 
 
-def of_log(log: Log, path: Path, *, level: float = 0.05, **options: Any) -> Report:
+def of_log(
+    log: Log, path: Path, words: Sequence[str] = (), *, level: float = 0.05, **options: Any
+) -> Report:
     """Reports logged decisions: their audit, and the rewards of each group's picks.
 
     Args:
-        log, path: the log, and its file or folder.
+        log, path, words: the log, its file or folder, and the settings of the command.
         level, options: the arguments of `audit`.
 
     Raises:
         FairbanditError: a value is out of range, or the log is empty.
     """
     page, _ = log_page(log, path, level, **options)
-    return of_log_audit(page, log, path, level)
+    return of_log_audit(page, log, path, words, level)
 
 
-def of_log_audit(page: Page, log: Log, path: Path, level: float = 0.05) -> Report:
-    """Reports the page of a log's audit, with the rewards of each group's picks."""
+def of_log_audit(
+    page: Page, log: Log, path: Path, words: Sequence[str], level: float = 0.05
+) -> Report:
+    """Reports the page of a log's audit; see `of_log`."""
     question = f"How did each group fare in the {len(log):,} decisions of {path.name}?"
     _, facts, rates, figure, *texts = page
+    assert isinstance(facts, Sheet)
     rewards = _rewards(log, level), _REWARDS.format(level=1 - level)
-    parts: list[Any] = ["## By group", rates, figure, *rewards, "## How sure", *texts]
-    parts += [*(["## Notes", *log.notes] if log.notes else []), "## How it was made", facts]
-    if hashed := _chain(path):
-        parts += [Sheet(("", ""), [*hashed.items()], names=2), _CHAIN]
+    made = facts_of(path, words)
+    parts: list[Any] = ["## By group", rates, figure, *rewards, "## How sure"]
+    parts += [str(text).replace("**", "") for text in texts]  # the marks of bold words
+    parts += ["## Notes", *log.notes] if log.notes else []
+    parts += ["## How it was made", replace(facts, rows=[*facts.rows, *made.items()])]
+    parts += [_CHAIN] if len(made) > 1 else []
     return Report.of(f"Report of {path.name}", question, parts)
 
 
-def facts_of(path: Path, words: Sequence[str]) -> Sheet:
-    """Returns what a report was made of: the settings of the command, versions and hashes."""
-    facts = {"settings": " ".join(words), "fairbandit": VERSION, **hashes(path), **_chain(path)}
-    return Sheet(("", ""), [*facts.items()], names=2)
+def facts_of(path: Path, words: Sequence[str]) -> dict[str, str]:
+    """Returns the settings of a command, and the policy and last hash of each log of an agent."""
+    facts = {"settings": " ".join(words)}
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.is_file() and is_own(file):
+            lines = own_lines(file)
+            first = next(lines)
+            (last,) = deque(chain([first], lines), maxlen=1)
+            config = dotted(first.record["config"])
+            facts[f"policy of {file.name}"] = ", ".join(f"{k}={shown(v)}" for k, v in config)
+            facts[f"last hash of {file.name}"] = last.at.sha256
+    return facts
 
 
 def _rewards(log: Log, level: float) -> Sheet:
@@ -78,17 +93,3 @@ def _rewards(log: Log, level: float) -> Sheet:
                 mean = bracketed(mean_of.value, *mean_of.ends(1 - level))
             rows.append((attribute, label, f"{count:,}", mean))
     return Sheet(("attribute", "group", "picks with a reward", "mean reward"), rows, names=2)
-
-
-def _chain(path: Path) -> dict[str, str]:
-    """Returns the policy and the last hash of each file that an agent wrote."""
-    facts = dict[str, str]()
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        if file.is_file() and is_own(file):
-            lines = own_lines(file)
-            first = next(lines)
-            (last,) = deque(chain([first], lines), maxlen=1)
-            config = dotted(first.record["config"])
-            facts[f"policy of {file.name}"] = ", ".join(f"{k}={shown(v)}" for k, v in config)
-            facts[f"last hash of {file.name}"] = last.at.sha256
-    return facts

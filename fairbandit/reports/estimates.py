@@ -7,7 +7,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.audit.report import Page
+from fairbandit.audit.report import Page, hashes
 from fairbandit.environments.reading import listed
 from fairbandit.evaluation.choosing import LESS, of_groups
 from fairbandit.evaluation.picture import draw_estimates
@@ -70,7 +70,7 @@ def of_evaluation(
         "## Notes",
         *(f"{note}." for note in found["notes"]),
         "## How it was made",
-        facts_of(path, words),
+        Sheet(("", ""), [*{**facts_of(path, words), **hashes(path)}.items()], names=2),
     ]
     return Report.of(f"Evaluation of {path.name}", question, page)
 

@@ -29,9 +29,6 @@ from fairbandit.version import VERSION
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_OWN_HEADING = re.compile(r"\*\*(.+?)\.\*\* ")
-"""The heading of a paragraph, as audits write it in Markdown."""
-
 
 class _Saved(msgspec.Struct):
     sha256: Sha256
@@ -60,14 +57,8 @@ class Report(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, title: str, question: str, page: Iterable[str | Sheet | Figure]) -> Self:
         """Returns a report of texts, tables and figures, which are drawn as SVG."""
-        parts: list[str | Sheet | Picture] = []
-        for part in page:
-            if isinstance(part, str):
-                _, *heading, text = _OWN_HEADING.split(part) if part[:2] == "**" else ("", part)
-                parts += [*(f"## {own}" for own in heading), text]
-            else:
-                parts.append(part if isinstance(part, Sheet) else _drawn(part))
-        return cls(title, question, parts)
+        parts = (part if isinstance(part, (str, Sheet)) else _drawn(part) for part in page)
+        return cls(title, question, [*parts])
 
     @property
     def html(self) -> str:

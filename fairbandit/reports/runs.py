@@ -39,8 +39,8 @@ Means and their 95 % intervals over the replicas (Student's t). They speak of fu
 the same setting, not of other environments."""
 
 _HASHES = """\
-Hashes are SHA-256. The checksum of a run covers its settings, versions, data, plugins and results,
-whose bytes were compared with it for this report."""
+Hashes are SHA-256. The checksum of a run covers its settings, versions, data, plugins and results.
+Each file was compared with it when it was read for this report."""
 
 
 def of_runs(folder: Path) -> Report:
@@ -58,7 +58,7 @@ def of_runs(folder: Path) -> Report:
         which = f"Which of {len(runs)} settings of {names} does best"
     question = f"{which} in {where}, and how does each group fare?"
     parts = [part for scene in scenes for part in _scene(scene)]
-    return Report.of(f"Runs in {folder.absolute().name}", question, [*parts, *_made(runs)])
+    return Report.of(f"Runs in {folder.name}", question, [*parts, *_made(runs)])
 
 
 def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
