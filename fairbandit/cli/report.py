@@ -26,8 +26,8 @@ _KINDS = f"""\
 PATH is one of
   a folder with finished runs, at any depth ({SUMMARY})
   the folder of a study of `fairbandit tune` ({DATABASE})
-  what `fairbandit evaluate` and `fairbandit audit` write to --out ({EVALUATION}, {AUDIT})
-  a log: what an agent wrote, a table, DSJSON, or a folder of such files"""
+  the folder --out of `fairbandit evaluate` or `fairbandit audit` ({EVALUATION}, {AUDIT})
+  a log: a file of an agent, a table, DSJSON, or a folder of such files"""
 
 _HELP = f"""\
 Writes one HTML file to send: the question, tables with the best values marked, pictures, results by

@@ -25,13 +25,13 @@ AUDIT = "audit.json"
 """The report of an audit in its folder."""
 
 _REWARDS = """\
-The mean reward of each group's picks, of those whose reward is known, with its {level:.0%} interval
-by decision (Student's t). It compares what came of the picks, not the candidates; rewards of
-different groups may not be comparable."""
+The mean of the known rewards of each group's picks, with its {level:.0%} interval by decision
+(Student's t). It compares the outcomes of picks, not the candidates, and rewards of different
+groups may not be comparable."""
 
 _CHAIN = """\
-The last hash covers every line of the log. Whoever has kept it elsewhere can check that no line was
-changed, and `fairbandit replay` plays every decision again."""
+The last hash covers every line of the log. A copy of the hash that was kept elsewhere shows whether
+a line was changed, and `fairbandit replay` plays every decision again."""
 
 
 def of_log(

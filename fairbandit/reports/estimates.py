@@ -26,16 +26,16 @@ EVALUATION = "evaluation.json"
 _ESTIMATES = """\
 Each estimate stands with its {level:.0%} interval. Arrows point in the better direction, and the
 best of a row is bold and shaded; where intervals overlap, another policy may be better. The rank of
-a pick is the share of its own group whose mean reward is at most that of the pick. Fair regret is
-the best rank of a pool less that of the pick. Win is the probability that the reward of the pick is
-above that of a random candidate of its group."""
+a pick is the share of its own group with at most the pick's mean reward. Fair regret is the best
+rank of a pool less the rank of the pick. Win is the probability that a pick has a higher reward
+than a random candidate of its group."""
 
 _ACROSS = """\
 The intervals of selection ratio, reward gap and rank gap hold for all groups together (Bonferroni).
 A gap of estimates is biased upwards: of several uncertain groups, one is the highest by luck."""
 
 _WEIGHTS = """\
-Weighted estimates rest on decisions in which the log did what the policy would do. Few effective
+Weighted estimates rest on decisions in which the log made the policy's own picks. Few effective
 decisions, or a large weight, mean that few of them count."""
 
 

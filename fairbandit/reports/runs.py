@@ -26,8 +26,8 @@ _FIGURES = ("overview", "price", "metrics")
 
 _REGRETS = """\
 Fair regret adds up, over the rounds, how far the relative rank of the pick is below the best one of
-its pool. A relative rank is the share of the pick's own group whose true reward is at most that of
-the pick. Standard regret does the same with true rewards."""
+its pool. A relative rank is the share of the pick's own group with at most the pick's true reward.
+Standard regret does the same with true rewards."""
 
 _BEST = """\
 The best values are bold and shaded, and so are all that cannot be told from the best: the 95 %
@@ -47,7 +47,7 @@ def of_runs(folder: Path) -> Report:
     """Reports the finished runs below a folder, which are pooled over seeds.
 
     Raises:
-        FairbanditError: there are no finished runs, or a file is missing or damaged.
+        FairbanditError: no run has finished, or a file is missing or damaged.
     """
     scenes = read_scenes([folder])
     runs = [run for scene in scenes for run in scene.runs]
@@ -105,7 +105,7 @@ def _made(runs: Sequence[PooledRuns]) -> Iterator[str | Sheet]:
         data, plugins = identity["data"] or "–", identity["plugins"] or "–"
         files.append((one.place, seed, data, plugins, one.summary["checksum"]))
     yield "## How it was made"
-    yield Sheet(("setting", "what is its own"), own, names=2)
-    yield Sheet(("what all settings share", ""), shared, names=2)
+    yield Sheet(("setting", "its own values"), own, names=2)
+    yield Sheet(("shared by all settings", ""), shared, names=2)
     yield Sheet(("folder", "seed", "data", "plugins", "checksum"), files, names=5)
     yield _HASHES

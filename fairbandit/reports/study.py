@@ -1,4 +1,4 @@
-"""The report of a study of `fairbandit tune`: what was searched, and the best trials."""
+"""The report of a study of `fairbandit tune`: its search, and the best trials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATABASE = "study.db"
 
 
 class SavedTrial(msgspec.Struct):
-    """What is read of a trial; see `optuna.trial.FrozenTrial`."""
+    """The parts of `optuna.trial.FrozenTrial` that are read."""
 
     params: dict[str, str | float | bool | None]
     values: list[Annotated[float, Meta(ge=-1e300, le=1e300)]] | None
