@@ -254,10 +254,12 @@ def draw_log(audited: Audit, level: float) -> Figure:
         for (first, *panels), (attribute, rows) in zip(grid, by, strict=True):
             groups = rows["group"].tolist()
             looks = [group_line(code, groups) for code in range(len(groups))]
+            for look in looks:
+                look["label"] = shortened(look["label"], 0.9)
             for row, look, y in zip(rows.itertuples(), looks, range(len(groups)), strict=True):
                 arms = [[row.rate - row.low], [row.high - row.rate]]
                 first.errorbar(row.rate, y, xerr=arms, marker="o", color=look["color"])
-            first.set_yticks(range(len(groups)), [shortened(one["label"], 1.2) for one in looks])
+            first.set_yticks(range(len(groups)), [look["label"] for look in looks])
             first.set(xlabel="selected ÷ received", title=attribute, ylim=(len(groups) - 0.5, -0.5))
             for panel, test in zip(panels, tests, strict=True):
                 n = tests[test][attribute].shape[1]

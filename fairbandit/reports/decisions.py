@@ -55,11 +55,11 @@ def of_log_audit(
 ) -> Report:
     """Reports the page of a log's audit; see `of_log`."""
     question = f"How did each group fare in the {len(log):,} decisions of {path.name}?"
-    _, facts, rates, figure, *texts = page
+    _, facts, said, rates, figure, *texts = page
     assert isinstance(facts, Sheet)
     rewards = _rewards(log, level), _REWARDS.format(level=1 - level)
     made = facts_of(path, words)
-    parts: list[Any] = ["## By group", rates, figure, *rewards, "## How sure"]
+    parts: list[Any] = ["## By group", said, rates, figure, *rewards, "## How sure"]
     parts += [str(text).replace("**", "") for text in texts]  # the marks of bold words
     parts += ["## Notes", *log.notes] if log.notes else []
     parts += ["## How it was made", replace(facts, rows=[*facts.rows, *made.items()])]

@@ -23,7 +23,8 @@ from fairbandit.errors import FairbanditError, visible
 from fairbandit.figures.style import WIDTH, applied
 from fairbandit.files import open_regular, written_aside
 from fairbandit.formats import Sha256
-from fairbandit.run.table import Sheet, written
+from fairbandit.maths.checks import numeral
+from fairbandit.run.table import Sheet
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
@@ -129,8 +130,7 @@ def bracketed(value: float, low: float, high: float) -> str:
     ('3.76 [3.37, 4.15]', '0.25 [-inf, inf]')
     """
     half = (high - low) / 2 if isfinite(high - low) else None
-    ends = (written(end, half) if isfinite(end) else f"{end}" for end in (low, high))
-    return f"{written(value, half)} [{', '.join(ends)}]"
+    return "{} [{}, {}]".format(*(numeral(number, half) for number in (value, low, high)))
 
 
 _PAGES = Environment(

@@ -68,13 +68,14 @@ def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
     sheet = overview(runs, printed=True)
     yield sheet if len(runs) > 1 else replace(sheet, bold=())
     yield from (_REGRETS, _BEST) if len(runs) > 1 else (_REGRETS,)
-    yield from (compose(name, scene) for name in _FIGURES if few and name in general(scene))
+    for name in (name for name in _FIGURES if few and name in general(scene)):
+        yield from compose(name, scene)
     if not few:
         yield f"Figures show at most {MOST_RUNS} settings at once, and here are {len(runs):,}."
     yield "## By group"
     yield overview(runs, groups=True, printed=True)
     if few:
-        yield lay_out((), [selected_share], scene, Options())
+        yield from lay_out((), [selected_share], scene, Options())
     yield "## How sure"
     yield _INTERVALS
     ends = {column: end for run in runs for column, end in run.metrics.items()}

@@ -13,9 +13,10 @@ from msgspec import Meta
 from fairbandit.environments.reading import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import Plain, mapping
+from fairbandit.maths.checks import numeral
 from fairbandit.reports.page import Report
 from fairbandit.results.naming import short_names, shown
-from fairbandit.run.table import Sheet, written
+from fairbandit.run.table import Sheet
 
 DATABASE = "study.db"
 """The file of a study in its folder."""
@@ -72,7 +73,7 @@ def _report(path: Path, study: Any) -> Report:
     ]
     keys = short_names([*search])
     best = [
-        [f"{one.number}", *map(written, one.values), *(_text(one.params.get(key)) for key in keys)]
+        [f"{one.number}", *map(numeral, one.values), *(_text(one.params.get(key)) for key in keys)]
         for one in study.best_trials
     ]
     ends = Counter(_ENDS[trial.state.name] for trial in trials)
@@ -89,4 +90,4 @@ def _report(path: Path, study: Any) -> Report:
 
 
 def _text(value: Any) -> str:
-    return written(value) if type(value) is float else shown(value)
+    return numeral(value) if type(value) is float else shown(value)
