@@ -153,6 +153,8 @@ def listed(values: Any, what: str) -> list[Any]:
     Raises:
         FairbanditError: a value of another type.
     """
+    if type(values) is list:
+        return list(values)
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple, range)):
         raise FairbanditError(f"{what}: expected an array or a list, got {typed(values)}")

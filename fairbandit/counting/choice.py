@@ -16,7 +16,13 @@ from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
 
 SLICES = 1 << 16
-"""Windows of one pool are read as slices if they hold at most this number of entries."""
+"""Windows of few values are read as slices if these hold at most this number of scores."""
+
+SLICE, SCORE, COMPARE = 150, 1.5, 0.25
+"""The costs of a slice, of each score that slices are cut from, and of each comparison in them."""
+
+HELD = 1 << 22
+"""The largest number of scores of a replica that slices are cut from."""
 
 GATHER = 10
 """The cost of one comparison with a gathered entry."""
@@ -93,8 +99,7 @@ class Work(NamedTuple):
     """The size of a count.
 
     Attributes:
-        sliced: the number of entries in the windows of a single pool on the host, each group once;
-            None if there are several pools.
+        sliced: the number of scores that slices are cut from, under all models; None on a device.
         compared: the number of comparisons, which is the sum of the sizes of all values' windows.
         values: the number of values.
         replicas, groups, features: B, G and d.
@@ -130,26 +135,31 @@ class Choice(NamedTuple):
 def choose_way(work: Work, held: SortedSegment | None, not_worth_sorting: float) -> Choice:
     """The way to count that costs least, unless `forced` sets one.
 
-    1. The windows of a single pool are read as slices if they hold few entries.
-    2. Other entries are gathered or scanned, by the cost of both.
-    3. A sorted segment is used instead if this cost is at least `not_worth_sorting` and a search
-       costs at most a third of it. The rest is a budget for entries outside the segment and for
-       entries that have to be scored again. The held segment is searched until it has spent as much
-       as sorting costs. A new one is sorted if there is none, or if the held one has saved all that
-       it has cost, sorting included. If the budget does not suffice, the count is made as in 2, and
-       the caller drops the segment and raises `not_worth_sorting`.
+    1. The windows of a few values are read as slices if these hold few scores.
+    2. Other entries are gathered or scanned, by the cost of both, or read as slices if that costs
+       less.
+    3. A sorted segment is used instead if gathering or scanning costs at least `not_worth_sorting`
+       and a search costs at most a third of it. The rest is a budget for entries outside the
+       segment and for entries that have to be scored again. The held segment is searched until it
+       has spent as much as sorting costs. A new one is sorted if there is none, or if the held one
+       has saved all that it has cost, sorting included. If the budget does not suffice, the count
+       is made as in 2, and the caller drops the segment and raises `not_worth_sorting`.
 
     Args:
         work: the size of the count.
         held: the sorted segment that earlier counts made.
         not_worth_sorting: the largest cost for which sorting is known not to pay.
     """
-    given = forced_way()
-    if given is None and work.sliced is not None and work.sliced <= SLICES:
-        return Choice("slices", work.sliced)
+    given, few = forced_way(), SLICE * work.values <= SCAN
+    sliced = math.inf if given is not None or work.sliced is None else work.sliced
+    if few and sliced <= SLICES:
+        return Choice("slices", sliced)
     way, cost = cheaper(work.compared, work.groups)
     if given == "gathered" or given == "scanned":
         return Choice(given, cost)
+    slices = SLICE * work.values + SCORE * sliced + COMPARE * work.compared
+    if slices < cost and sliced <= HELD * work.replicas:
+        way = "slices"
     budget = math.inf
     if given is None:
         budget = cost - SEARCH * (SEARCH_SETUP / work.features + work.values)

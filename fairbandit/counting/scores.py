@@ -59,6 +59,7 @@ class PastScores:
         self._contexts, self._times, self._window = contexts, times, window
         self._groups, self._model, self._model_of_round = groups, model, model_of_round
         self._own = own
+        self._single = groups.shape[:2] == (1, 1) and groups.device.type == "cpu"
 
     def of(self, groups: Tensor | None = None) -> PastScores:
         """Past scores in the same windows, for values of given groups.
@@ -84,8 +85,8 @@ class PastScores:
         """The number of past scores of each candidate, (B, N, K) float64."""
         if forced_way() == "dense":
             return self._dense.count()
-        if self._pool is not None:
-            start, stop, groups = self._pool
+        if self._single:
+            [[start]], [[stop]], [[groups]] = self._lists
             sizes = [float(stop[group] - start[group]) if group >= 0 else 0.0 for group in groups]
             return torch.from_numpy(np.array([[sizes]]))
         return self._length.to(torch.float64)
@@ -184,12 +185,13 @@ class PastScores:
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
-        (b, _, d), contexts, sliced = theta.shape, self._contexts, None
-        memory = contexts.memory
-        if self._pool is not None:
-            start, stop, groups = self._pool
-            sliced = sum([stop[group] - start[group] for group in set(groups) - {-1}])
-        g, compared = contexts.total.shape[1], float(self.count.sum())
+        (b, u, d), memory, sliced = theta.shape, self._contexts.memory, None
+        if self._single:
+            [[start]], [[stop]], [[groups]] = self._lists
+            sliced = sum([stop[group] - start[group] for group in {*groups} - {-1}])
+        elif self._groups.device.type == "cpu":
+            sliced = u * int((self._ends[1, :, -1] - self._ends[0, :, 0]).sum())
+        g, compared = self._contexts.total.shape[1], float(self.count.sum())
         work = Work(sliced, compared, values.numel(), b, g, d)
         choice = choose_way(work, memory.sorted, memory.not_worth_sorting)
         if choice.budget > 0:
@@ -203,27 +205,32 @@ class PastScores:
         return self._count_slices(values, theta)
 
     @cached_property
-    def _pool(self) -> tuple[list[int], list[int], list[int]] | None:
-        """Start and stop of the window in each group, and the groups, of one pool on the host."""
-        if self._groups.shape[:2] != (1, 1) or self._groups.device.type != "cpu":
-            return None
-        (start, stop), groups = self._ends[:, 0, 0].tolist(), self._groups[0, 0].tolist()
-        return start, stop, groups
+    def _lists(self) -> tuple[Any, Any, Any]:
+        """Start and stop of each window, (B, N, G), and the groups, (B, N, K), as lists."""
+        starts, stops = self._ends.tolist()
+        return starts, stops, self._groups.tolist()
 
     def _count_slices(self, values: Tensor, theta: Tensor) -> Tensor:
-        """Counts for one pool, whose windows are slices."""
-        assert self._pool is not None
-        (start, stop, groups), memory = self._pool, self._contexts.memory
-        rows, weights, past = memory.rows[0], theta[0, 0], dict[int, Any]()
-        for group in set(groups) - {-1}:
-            address = memory.addresses[group]
-            window = rows[address + start[group] : address + stop[group]]
-            past[group] = torch.mv(window, weights).numpy()
-        counts = [
-            float(np.count_nonzero(past[group] <= value)) if group >= 0 else 0.0
-            for group, value in zip(groups, values[0, 0].tolist(), strict=True)
-        ]
-        return torch.from_numpy(np.array([[counts]]))
+        """Counts on the host: windows are slices of the scores of a group under each model."""
+        memory, models, counts = self._contexts.memory, self._model_of_round.tolist(), list[float]()
+        of_replicas = zip(*self._lists, values.tolist(), strict=True)
+        for b, (starts, stops, pools, of_pools) in enumerate(of_replicas):
+            rows, weights, scores = memory.rows[b], theta[b], dict[int, Any]()
+            of_rounds = zip(models, starts, stops, pools, of_pools, strict=True)
+            for model, start, stop, groups, of_pool in of_rounds:
+                windows = dict[int, Any]()
+                for group in {*groups}:
+                    low, address = starts[0][group], memory.addresses[group]
+                    if group not in scores:  # under all models, in all windows
+                        high = stops[-1][group] if group >= 0 else low
+                        window = rows[address + low : address + high]  # ends never decrease
+                        scores[group] = torch.mm(weights, window.mT).numpy()
+                    windows[group] = scores[group][model, start[group] - low : stop[group] - low]
+                counts += [
+                    float(np.count_nonzero(windows[group] <= value))
+                    for group, value in zip(groups, of_pool, strict=True)
+                ]
+        return torch.from_numpy(np.array(counts)).view(values.shape)
 
     def _count_sorted(self, values: Tensor, theta: Tensor, choice: Choice) -> Tensor | None:
         """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""

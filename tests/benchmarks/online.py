@@ -21,6 +21,7 @@ POLICY = "fair_greedy"
 VOWPAL = (Target(Measure.longer, 4),)
 GROWTH = (Target(Measure.longer, 12),)
 LOGGED = (Target(Measure.beyond, 0.00015),)
+TOGETHER = (Target(Measure.faster, 10),)
 
 AT_ONCE = 10_000
 """Rounds handed to `observe` at a time."""
@@ -68,6 +69,10 @@ def online(bench: Bench) -> Iterator[Row]:
     plain, logged = with_and_without_log(bench.folder, decisions)
     name = "Agent with a log, act + update, 10 candidates × 8 features, median"
     yield Row(name, logged, "without a log", plain, longer=True, targets=LOGGED)
+    bench.say("Agent, many pools at once")
+    one, many = alone_and_together(decisions // 2)
+    name = f"Agent, act_many, {decisions // 2:,} pools of 10 candidates × 17 features"
+    yield Row(name, many, "single calls", one, targets=TOGETHER, stated=decisions == 2_000)
 
 
 def with_and_without_log(folder: Path, decisions: int) -> tuple[float, float]:
@@ -90,6 +95,29 @@ def with_and_without_log(folder: Path, decisions: int) -> tuple[float, float]:
                 agent.update(1.0)
                 times.append(time.process_time() - start)
     return median(taken[0]), median(taken[1])
+
+
+def alone_and_together(pools: int) -> tuple[float, float]:
+    """Median seconds of a processor for pools in single calls and at once, after 300 rewards."""
+    draws, taken = np.random.default_rng(0), list[tuple[float, float]]()
+    contexts, groups = (
+        draws.normal(size=(300 + pools, 10, 17)),
+        draws.integers(0, 4, (300 + pools, 10)),
+    )
+    with threads():
+        for _ in range(3):
+            agents = [Agent.from_config(POLICY, features=17, groups=4) for _ in range(2)]
+            for agent in agents:
+                for x, labels in zip(contexts[:300], groups[:300], strict=True):
+                    agent.update(float(x[agent.act(x, labels).candidate].sum()))
+            start = time.process_time()
+            for x, labels in zip(contexts[300:], groups[300:], strict=True):
+                agents[0].act(x, labels)
+            middle = time.process_time()
+            agents[1].act_many(contexts[300:], groups[300:])
+            taken.append((middle - start, time.process_time() - middle))
+    one, many = zip(*taken, strict=True)
+    return median(one), median(many)
 
 
 def _vowpal(found: Timings, share: float) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The fast counts are those of the dense reference, whatever happens to the values in between."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -62,7 +63,7 @@ def ways(
             patch.setattr(segments, "CHUNK", 8)
             patch.setattr(segments, "MOST", 8)
         if gathered is not None or searched or small:
-            patch.setattr(choice, "SLICES", -1)
+            patch.setattr(choice, "SLICE", math.inf)
         if gathered is not None:
             patch.setattr(choice, "SCAN", 1e12 if gathered else -1e-9)
             patch.setattr(choice, "GROUP", 0)
