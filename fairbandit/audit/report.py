@@ -45,9 +45,9 @@ RATES = f"""\
 Rate: selected ÷ received, with its interval from low to high. Share and picked share: the group's
 share of all candidates and of all picks. Impact ratio: the rate ÷ the highest rate of groups
 without *, which marks groups with less than {SMALL:.0%} of the candidates, with its interval from
-ratio low to ratio high. Scoring rate: the share of candidates whose score is above the median of
-all scores. The report does not judge these numbers by a threshold; New York's Local Law 144, which
-requires them, sets none."""
+ratio low to ratio high, which takes the group with the highest rate as given. Scoring rate: the
+share of candidates whose score is above the median of all scores. The report does not
+judge these numbers by a threshold; New York's Local Law 144, which requires them, sets none."""
 
 TESTS = """\
 Each p is the smallest level at which the test has rejected so far, corrected for all {rows} rows.
