@@ -10,7 +10,7 @@ import pyarrow as pa
 from fairbandit.agent import Agent
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.evaluation import evaluate as evaluated
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.evaluation.whole import named as by_name
@@ -46,7 +46,9 @@ def evaluate(words: Sequence[str]) -> None:
     settings = read_parameters(given.settings, "evaluate")
     policies = settings.pop("policy", None)
     if policies is None:
-        raise FairbanditError("evaluate: which policies? policy=fair_greedy,greedy for example")
+        near = "".join(did_you_mean(key, ["policy"]) for key in settings)
+        words = "policy=fair_greedy,greedy for example"
+        raise FairbanditError(f"evaluate: which policies{near}? {words}")
     targets = by_name(policies.split(",") if isinstance(policies, str) else policies)
     agents = [policy for policy in targets.values() if isinstance(policy, Agent)]
     log, options = given_log(given.log, settings, evaluated, agents)

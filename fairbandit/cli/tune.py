@@ -28,7 +28,7 @@ from fairbandit.building import config_folders
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import folder_name, plain_config, publish
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.files import fresh, within
 from fairbandit.formats import Plain
 from fairbandit.reports.study import DATABASE, SavedTrial
@@ -82,6 +82,9 @@ def tune(words: Sequence[str]) -> None:
     words = parser.parse_args(words).words
     study_words = [word for word in words if word.partition("=")[0] in _OWN]
     others = [word for word in words if word not in study_words]
+    for key in (word.partition("=")[0] for word in others):
+        if "." not in key and did_you_mean(key, _OWN):
+            raise unknown("key", key, _OWN)
     given = _OWN | read_parameters(study_words, "tune")
     for key, kind in (("trials", int), ("prune", bool), ("resume", bool)):
         if type(given[key]) is not kind or given["trials"] < 1:

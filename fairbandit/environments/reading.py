@@ -231,7 +231,7 @@ def read_header(path: Path, separator: str) -> list[str]:
         right = marks[0].replace("\t", "tab")
         raise FairbanditError(
             f"{path} has one column {names[0]!r}; expected separator={right!r}, on the command "
-            f"""line 'separator="{right}"', and 'environment.separator="{right}"' for a run"""
+            f"line 'separator={right}', and 'environment.separator={right}' for a run"
         )
     return _named(names)
 

@@ -144,6 +144,7 @@ def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp
     ("words", "message"),
     [
         ([], "tune needs the keys that it varies, as in 'search={"),
+        (["serch=3"], "unknown key 'serch' (did you mean 'search'?); expected one of search"),
         (["search=3"], "search must map keys to lists of choices"),
         (["search={policy.split: {low: 3, high: 2}}"], "`low <= high` must hold"),
         (["search={policy.split: [[1], [2]]}"], "policy.split: Cannot merge"),

@@ -200,7 +200,7 @@ def test_damaged_parquet(tmp_path):
 @pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab")])
 def test_another_separator(tmp_path, mark, typed):
     path = text(tmp_path, f"a{mark}b\n1{mark}2,5\n")
-    remedy = f"""separator='{typed}', on the command line 'separator="{typed}"'"""
+    remedy = f"separator='{typed}', on the command line 'separator={typed}'"
     assert remedy in refused(path)
     source = read_table(path, ["b"], separator=typed, decimal=",")
     assert source.numbers("b").tolist() == [2.5]

@@ -223,7 +223,7 @@ def test_columns_are_excluded_and_texts_are_missing(tmp_path):
     with pytest.raises(FairbanditError, match="no column 'idd'"):
         read_log(frame, exclude=["idd"])
     for read in (read_log, lambda path: [*read_pieces(path)]):
-        with pytest.raises(FairbanditError, match=r"""'separator=";"', and"""):
+        with pytest.raises(FairbanditError, match="'separator=;', and"):
             read(tmp_path / "semicolons.csv")
     with pytest.raises(FairbanditError, match="bad_lines: a log of a table takes only decision"):
         read_log(frame, bad_lines="skip")
