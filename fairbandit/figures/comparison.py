@@ -11,7 +11,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Facet, Options, too_small, whole
 from fairbandit.figures.style import applied, scale, setting, wrapped
 from fairbandit.results import PooledRuns, Scene
-from fairbandit.results.ranking import rank
+from fairbandit.results.table import rank
 from fairbandit.run.table import spread
 from fairbandit.run.tensorboard import titled
 

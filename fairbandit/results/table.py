@@ -1,4 +1,4 @@
-"""Tables of pooled runs: the complete table for files, and an overview for the screen."""
+"""Tables of pooled runs: for files, for the screen and for print, with the ranks of runs."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from fairbandit.building import policy_label
 from fairbandit.errors import unknown
 from fairbandit.files import natural_order
+from fairbandit.maths.moments import Floats
 from fairbandit.results.by_group import MEASURES
 from fairbandit.results.naming import differing, full_key, shown, union
-from fairbandit.results.pooling import PooledRuns
-from fairbandit.results.ranking import rank
+from fairbandit.results.pooling import PooledRuns, paired_difference
 from fairbandit.results.runs import FOLDER, KEYS
 from fairbandit.run.settings import COST
 from fairbandit.run.table import Sheet, meanings, metric_header, spread
 
 MOST_GROUPS = 4
 """The largest number of groups whose selection rates the overview shows unless asked."""
+
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
 
 
 def tidy(rows: Sequence[PooledRuns], *, groups: bool = False) -> pa.Table:
@@ -143,6 +146,34 @@ def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> lis
             ties = rank(runs, column)[1]
             bold += [(place, number) for place, tie in zip(places, ties, strict=True) if tie]
     return bold
+
+
+def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
+    """Ranks R runs by a metric, separately for each number of rounds.
+
+    Returns:
+        ranks: (R,), from 0 for the best to 1 for the worst; NaN for runs that know the truth, and
+            for a column without a better direction.
+        ties: (R,), whether the interval of the paired difference to the best contains 0.
+    """
+    ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
+    known = {
+        row: end["mean"] if end["lower_is_better"] else -end["mean"]
+        for row, run in enumerate(runs)
+        if not run.knows_truth
+        and "lower_is_better" in (end := run.spreads.get(column, {}))
+        and end["mean"] is not None
+    }
+    for rounds in {runs[row].rounds for row in known}:
+        rows = sorted((row for row in known if runs[row].rounds == rounds), key=known.__getitem__)
+        values = np.array([known[row] for row in rows])
+        steps = ~np.isclose(values[1:], values[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
+        ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
+        for row in rows:
+            difference = paired_difference(runs[row], runs[rows[0]], column)
+            near = difference is not None and difference["low"] <= 0 <= difference["high"]
+            ties[row] = ranks[row] == 0 or near
+    return ranks, ties
 
 
 def _column(values: Sequence[Any]) -> pa.Array:

@@ -11,7 +11,7 @@ from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Options
 from fairbandit.results import PooledRuns
-from fairbandit.results.ranking import rank
+from fairbandit.results.table import rank
 from fairbandit.run.summary import _knows_truth
 from tests.figures.synthetic import around, compose, saved, scene_of
 
