@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.direct import RewardFit, direct_values, weight_below
+from fairbandit.evaluation.direct import RewardFit, direct_values, unspanned, weight_below
 from fairbandit.evaluation.whole import plan
 from tests.evaluation.logs import THETA, random_log, target
 
@@ -17,6 +17,13 @@ def test_the_weight_below_by_brute_force(n):
     left = [weights[values < one].sum() for one in values]
     assert weight_below(values, weights).tolist() == right
     assert weight_below(values, weights, 0.0).tolist() == left
+
+
+def test_picks_that_all_have_a_feature_do_not_span_it():
+    given = {"groups": np.zeros((9, 2), int), "contexts": np.tile([[1.0], [0.0]], (9, 1, 1))}
+    for picks, lost in ((np.zeros(9, int), 1), (np.arange(9) % 2, 0)):
+        log = random_log(9, k=2, **given, picks=picks[:, None], features=("a",))
+        assert unspanned(log) == lost
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])

@@ -11,6 +11,7 @@ from scipy.stats import t
 
 from fairbandit import FairbanditError
 from fairbandit.evaluation import Sums, evaluate_sums
+from fairbandit.evaluation.betting import BETS, CENTRES, lower_end
 from fairbandit.evaluation.direct import RewardFit
 from fairbandit.evaluation.estimates import Estimate
 from fairbandit.evaluation.sums import weighted_picks
@@ -52,6 +53,7 @@ def test_estimates_are_plain_sums():
     for name, value in plain(log, chances, scores).items():
         assert found[name].value == pytest.approx(value, abs=1e-12)
     assert found["ips"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    assert Sums.of(log, chances, scores).diagnostics["largest_weight"] == pytest.approx(w.max())
 
 
 @pytest.mark.all
@@ -79,13 +81,16 @@ def test_estimates_equal_those_of_obp():
         assert found[name].value == pytest.approx(right, abs=1e-9)
 
 
-def test_the_interval_of_snips_is_that_of_a_jackknife():
+def test_intervals_are_those_of_a_mean_and_of_a_jackknife():
     log, chances, _, (w, r, *_) = parts(400)
     w, r = w[:, 0], r[:, 0]
     without = ((w * r).sum() - w * r) / (w.sum() - w)
     spread = math.sqrt(((without - without.mean()) ** 2).sum())  # of n − 1 of n
-    found = rewards(log, chances)["snips"]
-    assert (found.high - found.low) / 2 == pytest.approx(1.97 * spread, rel=0.03)
+    found = rewards(log, chances)
+    half = {name: (one.high - one.low) / 2 for name, one in found.items()}
+    assert half["snips"] == pytest.approx(1.97 * spread, rel=0.03)
+    error = float((w * r).std(ddof=1)) / math.sqrt(400)
+    assert half["ips"] == half["dr"] == pytest.approx(t.ppf(0.975, found["ips"].ess - 1) * error)
 
 
 def test_shortlists_are_means_over_picks():
@@ -146,6 +151,25 @@ def test_win_of_uniform_picks_is_a_half_and_empty_slots_change_nothing():
     }
     value = wins(replace(log, **padded), chances)[0].value
     assert value == pytest.approx(wins(log, chances)[0].value)
+
+
+def test_with_one_group_the_win_of_all_is_that_of_the_group():
+    """But for the factors n/(n − 1) and ess/(ess − 1) of variances, also for an ess below two."""
+    log, ess = random_log(3, k=2, groups=np.zeros((3, 2), int)), 144 / 102
+    whole, groups = wins(log, log.candidates.probabilities * np.repeat([10.0, 1.0, 1.0], 2))
+    assert whole.ess == pytest.approx(ess)
+    one, other = (high - low for low, high in (of.ends(0.9) for of in (whole, groups["a"])))
+    assert one / other == pytest.approx(math.sqrt(3 / 2 * (ess - 1) / ess))
+
+
+def test_the_lower_end_is_where_the_mean_wealth_is_the_limit():
+    z = np.random.default_rng(0).random(200)
+    low = lower_end(200, z.mean(), (z**2).mean(), 0.05)
+    wealth = [
+        math.exp(bet * (z - low).sum() + (math.log(1 - bet) + bet) * ((z - centre) ** 2).sum())
+        for bet, centre in zip(BETS.ravel(), CENTRES.ravel(), strict=True)
+    ]
+    assert np.mean(wealth) == pytest.approx(1 / 0.05, rel=1e-4)
 
 
 @pytest.mark.all
@@ -244,6 +268,27 @@ def test_propensities_that_do_not_fit_are_refused(wrong, known):
     for chances in (np.full(p.size, 0.25), log.candidates.probabilities, target(log)):
         refusal = Sums.of(changed, chances, np.zeros(p.size)).refusal
         assert "over the picks from pools of K is" in refusal
+
+
+def test_features_of_picks_are_held_against_the_bound_of_freedman():
+    """Of three, two are picked and one has the feature: variances 8/9, deviations up to 8/3."""
+    n, level = 3000, math.log(2e4)
+    bound = math.floor(math.sqrt(2 * level * n * 8 / 9) + level * 8 / 3 / 3)
+    for more, refused in ((0, False), (1, True)):
+        first = np.where(np.arange(n) < 2 * n / 3 + bound + more, 0, 2)
+        log = random_log(
+            n,
+            groups=np.zeros((n, 3), int),
+            contexts=np.tile([[1.0], [0.0], [0.0]], (n, 1, 1)),
+            features=("skill",),
+            picks=np.stack([first, np.ones(n, int)], 1),
+            rewards=np.zeros((n, 2)),
+            propensities=np.full((n, 2), 2 / 3),
+            probabilities=None,
+        )
+        refusal = Sums.of(log, np.full(3 * n, 2 / 3), np.zeros(3 * n)).refusal
+        message = f"another mean of 'skill' than their probabilities say, by {(bound + 1) / n:.3g}:"
+        assert (message in refusal) if refused else not refusal
 
 
 @pytest.mark.parametrize("decimals", [2, 3, 17])
