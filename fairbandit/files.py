@@ -36,6 +36,8 @@ def open_regular(path: Path, failure: str = "cannot read") -> Iterator[BinaryIO]
         FairbanditError: the file is missing, cannot be read, or is not a regular file; the message
             begins with `failure` and the path.
     """
+    if "\0" in str(path):
+        raise FairbanditError(f"{failure} {path}: its name has a null character")
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with of_file(path, failure):
         descriptor = os.open(path, flags)

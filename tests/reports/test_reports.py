@@ -164,6 +164,7 @@ def test_two_reports_have_the_same_bytes_and_a_saved_one_is_checked(tmp_path):
     ("words", "message"),
     [
         (["nothing"], "cannot read nothing"),
+        (["\0"], "its name has a null character"),
         (["."], "holds nothing to report. PATH is one of"),
         (["a.txt"], "a.txt holds nothing to report"),
         (["b"], "audit.json is not a whole report"),
