@@ -1,7 +1,8 @@
 """Puts the drawings into the pages themselves, where they take the page's colours, light or dark.
 
 A page shows a drawing as any image, `![what it shows](pictures/name.svg)`, so that it also appears
-where the Markdown is read without this site. MkDocs calls `on_page_content` for every page.
+where the Markdown is read without this site. If there is `name.phone.svg` too, `site.css` shows it
+on narrow screens. MkDocs calls `on_page_content` for every page.
 """
 
 import re
@@ -16,7 +17,10 @@ def on_page_content(html: str, *, page: Any, **_: Any) -> str:
     folder = Path(page.file.abs_src_path).parent
 
     def drawing(image: re.Match[str]) -> str:
-        text = (folder / image[2]).read_text(encoding="utf-8")
-        return text.replace("<svg ", f'<svg role="img" aria-label="{image[1]}" ', 1)
+        files = [folder / image[2], (folder / image[2]).with_suffix(".phone.svg")]
+        texts = [file.read_text(encoding="utf-8") for file in files if file.exists()]
+        # the numbers at axes are no words to search for
+        given = f'<svg role="img" aria-label="{image[1]}" data-search-exclude '
+        return "".join(text.replace("<svg ", given, 1) for text in texts)
 
     return _IMAGE.sub(drawing, html)

@@ -15,7 +15,7 @@ from fairbandit.audit.rates import LEVEL, SMALL, compared, examine_counts, in_wo
 from fairbandit.building import build_policy, policy_label
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import save
-from fairbandit.figures.style import WIDTH, applied, group_line, shortened
+from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
 from fairbandit.files import sha256, written_aside
 from fairbandit.logs import Log
 from fairbandit.results import PooledRuns, read_scenes
@@ -247,7 +247,7 @@ def draw_log(audited: Audit, level: float) -> Figure:
     table, tests = audited.table, audited.wealth
     by = list(table.groupby("attribute", sort=False))
     heights = [0.7 + max(0.9, 0.17 * len(rows)) for _, rows in by]
-    with applied():
+    with applied(text="".join([*table["attribute"], *table["group"]])):
         size = (WIDTH * (1 + len(tests)) / 3, sum(heights))
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(by), 1 + len(tests), squeeze=False, height_ratios=heights)
@@ -255,7 +255,7 @@ def draw_log(audited: Audit, level: float) -> Figure:
             groups = rows["group"].tolist()
             looks = [group_line(code, groups) for code in range(len(groups))]
             for look in looks:
-                look["label"] = shortened(look["label"], 0.9)
+                look["label"] = shortened(look["label"], WIDTH / 6, most=2)
             for row, look, y in zip(rows.itertuples(), looks, range(len(groups)), strict=True):
                 arms = [[row.rate - row.low], [row.high - row.rate]]
                 first.errorbar(row.rate, y, xerr=arms, marker="o", color=look["color"])
@@ -271,6 +271,7 @@ def draw_log(audited: Audit, level: float) -> Figure:
                 where = {"transform": panel.get_yaxis_transform(), "va": "bottom", "ha": "right"}
                 panel.text(0.98, line, f"rejected at {level:g}", fontsize="small", **where)
                 panel.set(xlabel="decision", ylabel="log₁₀ wealth", title=f"test of {test}")
+                write_numbers(panel, WIDTH / 8)
             if panels:
                 panels[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

@@ -32,18 +32,20 @@ def draw_estimates(table: pd.DataFrame) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    from fairbandit.figures.style import WIDTH, applied, looks
+    from fairbandit.figures.layout import legend
+    from fairbandit.figures.style import WIDTH, applied, looks, write_numbers
 
     labels = {name: policy_label(name) for name in dict.fromkeys(table["policy"])}
     drawn = [(labels[name], look, name) for name, look in looks(labels).items()]
-    with applied():
+    with applied(text="".join([*labels.values(), *of_groups(table, "share")["group"]])):
         figure = Figure(figsize=(WIDTH, WIDTH * 0.75), layout="constrained")
         first, *others = figure.subplots(2, 2).flat
         _draw_whole(first, table, drawn)
         for panel, (measure, label) in zip(others, _BY_GROUP.items(), strict=True):
             _draw_groups(panel, table, measure, label, drawn)
-        handles, names = first.get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=min(4, len(drawn)))
+        for panel in figure.axes:
+            write_numbers(panel, 0.4 * WIDTH)
+        legend(figure, [first], "lower")
     return figure
 
 
@@ -66,7 +68,7 @@ def _draw_groups(
     drawn: Sequence[tuple[str, Look, str]],
 ) -> None:
     """Draws a measure of the groups, each policy beside the others."""
-    from fairbandit.figures.style import group_name, shortened
+    from fairbandit.figures.panels import name_groups
 
     rows = of_groups(table, measure)
     groups = list(dict.fromkeys(of_groups(table, "share")["group"]))
@@ -79,7 +81,5 @@ def _draw_groups(
         arms = [own["value"] - own["low"], own["high"] - own["value"]]
         style = {**look.style, "linestyle": "none", "marker": look.marker}
         panel.errorbar(places, own["value"], arms, **style)
-    names = [shortened(group_name(group), 2.4 / len(groups), most=3) for group in groups]
-    panel.set_xticks(range(len(groups)), names)
-    panel.set_xlim(-0.5, len(groups) - 0.5)
+    name_groups(panel, groups)
     panel.set_ylabel(f"{label} ({', '.join(rows['estimator'].unique())})")

@@ -54,7 +54,7 @@ def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
             width = min(width, margin + _COLUMN * unit * len(known))
         lines = -(-len(known) // max(1, int((width - margin) / (_NARROWEST * unit) + 1e-9)))
         each = -(-len(known) // lines)  # columns beside each other; others follow below
-        names = [facet.looks[run.label].name + " *" * run.knows_truth for run in _listed(facet)]
+        names = [facet.looks[run.label].name + "*" * run.knows_truth for run in _listed(facet)]
         names = [wrapped(name, labels) for name in names]
         row = max(_ROW, 0.13 * (1 + max(name.count("\n") for name in names))) * unit
         text = wrapped(_explanation(facet, known), 0.98 * width, small)

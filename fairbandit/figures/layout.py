@@ -21,7 +21,7 @@ from fairbandit.figures.style import (
     scale,
     setting,
     wrapped,
-    write_thousands,
+    write_numbers,
 )
 from fairbandit.maths.moments import Floats, interval
 from fairbandit.results import PooledRuns, Scene
@@ -246,8 +246,8 @@ def _arranged(
         row[0].set_title(wrapped(facet.title, 0.8 * room), loc="left")
     groups = [axes for axes, panel, _ in drawn if panel in once]
     if len(groups) < len(drawn):
-        _legend(figure, groups, "lower")
-    _legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
+        legend(figure, groups, "lower")
+    legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
     if size[1] is None:
         _fit(figure, height)
     return figure
@@ -293,12 +293,12 @@ def _draw_blocks(
             if not np.isfinite(axes.dataLim.get_points()).all():
                 axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
             room = figure.get_figwidth() / columns - 0.8 * scale()
-            write_thousands(axes, room)
+            write_numbers(axes, room)
             drawn.append((axes, panel, facet))
     return drawn
 
 
-def _legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
+def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
     """Adds the legend of some panels at an edge of the figure."""
     width, sample, named = figure.get_figwidth(), _HANDLE * scale(), dict[str, Any]()
     for axes in panels:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CLUSTER = 0.84  # width of the runs' marks at a group; the distance between groups is 1
+_BAND = 200  # greatest number of points of a band, for small files
 _MARK = 0.16  # distance between two markers of a curve, as a share of the panel's diagonal
 
 
@@ -62,7 +63,9 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
         axes.plot(curve.rounds, curve.mean, zorder=2.7 + 0.1 * (look.line != "solid"), **style)
         fill = (look.colour, 0.1), (look.colour, 0.5)
         style = {"facecolor": fill[0], "edgecolor": fill[1], "linewidth": 0.5}
-        axes.fill_between(curve.rounds, *facet.band(run, column), **style)
+        at = np.unique(np.linspace(0, len(curve.rounds) - 1, _BAND, dtype=np.int64))
+        low, high = facet.band(run, column)
+        axes.fill_between(curve.rounds[at], low[at], high[at], **style)
     axes.set_xlabel("round")
     axes.set_ylabel(wrapped(titled(column), 1.5 * scale()) + facet.spread)
     axes.margins(x=0)
@@ -90,7 +93,7 @@ def selected_share(axes: Axes, facet: Facet) -> None:
     axes.set_ylabel("selected candidates [%]" + facet.spread)
     axes.autoscale()
     axes.set_ylim(0, min(100, axes.get_ylim()[1]))
-    _name_groups(axes, facet)
+    name_groups(axes, facet.scene.groups)
 
 
 def selected_count(axes: Axes, facet: Facet) -> None:
@@ -108,7 +111,7 @@ def selected_count(axes: Axes, facet: Facet) -> None:
     lowest = min(float(np.nanmin(run.by_group("selected")[0])) for run in facet.scene.runs)
     bottom = 10.0 ** math.floor(math.log10(lowest)) if lowest >= 1 else -0.2
     axes.set_ylim(bottom, 10.0 ** math.ceil(math.log10(axes.get_ylim()[1])))
-    _name_groups(axes, facet)
+    name_groups(axes, facet.scene.groups)
 
 
 def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple[Floats, Floats]]]:
@@ -120,9 +123,9 @@ def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple
         yield at, facet.looks[run.label], ends
 
 
-def _name_groups(axes: Axes, facet: Facet) -> None:
-    """Names the groups below an axis: in lines if they find room, or else upwards."""
-    names, size = [*map(group_name, facet.scene.groups)], setting("xtick.labelsize")
+def name_groups(axes: Axes, groups: Sequence[str]) -> None:
+    """Names groups below an axis: in lines if they find room, or else upwards."""
+    names, size = [*map(group_name, groups)], setting("xtick.labelsize")
     figure: Any = axes.figure
     part: Any = axes.get_subplotspec()
     share = len(part.colspan) / part.get_gridspec().ncols

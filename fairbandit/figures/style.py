@@ -181,10 +181,12 @@ def inches(text: str, points: float) -> float:
     return 1.06 * float(width) / 72
 
 
-def write_thousands(axes: Axes, width: float) -> None:
+def write_numbers(axes: Axes, width: float) -> None:
     """Writes large numbers at the axes as 12,000, so few that they fit in a width in inches."""
     from matplotlib.ticker import ScalarFormatter
 
+    # matplotlib spaces ticks by the size that applies when the figure is saved, unless given here
+    axes.tick_params(labelsize=setting("xtick.labelsize"))
     for axis in (axes.xaxis, axes.yaxis):
         most = max(map(abs, axis.get_view_interval()))
         if most < 1000 or not isinstance(axis.get_major_formatter(), ScalarFormatter):

@@ -20,10 +20,11 @@ from fairbandit.audit.processes import (
     wealth,
 )
 from fairbandit.audit.rates import ratio_interval, selection_rate
-from fairbandit.audit.report import report_log
+from fairbandit.audit.report import draw_log, report_log
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
 from tests import support
+from tests.figures.placing import check_texts
 
 LEVEL = 0.05
 
@@ -316,3 +317,10 @@ def test_the_command_reports_a_log(command, tmp_path):
     ]:
         assert message in command(*words, more)[2]
     assert "one log, or folders" in command("audit", "log.csv", "log.csv")[2]
+
+
+def test_the_picture_has_room_for_long_names():
+    audited = audit(made(0, 3000), epsilon=0.1, order=True)
+    names = {"a": "American Indian or Alaska Native", "b": "LatinoNative"}
+    longer = audited._replace(table=audited.table.replace({"group": names}))
+    check_texts(draw_log(longer, LEVEL))

@@ -23,6 +23,7 @@ from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
 from tests.evaluation.logs import THETA, random_log
 from tests.evaluation.worlds import fresh, logged, truth
+from tests.figures.placing import check_texts
 
 WORLD = Simulation()
 
@@ -295,7 +296,9 @@ def test_pieces_of_shards_are_judged_as_the_whole(tmp_path, processes):
 
 def test_the_picture(tmp_path):
     table = evaluate(random_log(100), ["fair_greedy", "uniform"])
-    picture = draw_estimates(table)
+    names = {":a$": ":American Indian or Alaska Native", ":b$": ":LatinoNative"}
+    picture = draw_estimates(table.replace({"measure": names}, regex=True))
+    check_texts(picture)
     assert picture.axes[0].get_xlabel() == "mean reward (dr) →"
     assert all(path.stat().st_size > 5_000 for path in save(picture, tmp_path, "it"))
 

@@ -78,7 +78,7 @@ def test_cells_and_what_is_written_below():
         *("fair regret\n↓", "share\n↑", "same\n↓", "near\n↓")
     ]
     names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == ["Uniform random", "OFUL", "Fair-Greedy", "GMF (fair optimum) *"]
+    assert names == ["Uniform random", "OFUL", "Fair-Greedy", "GMF (fair optimum)*"]
     shades = colormaps["YlGnBu"]([0.56, 0.295, 0.03])
     best, middle, worst = (pytest.approx(shade[:3]) for shade in shades)
     tie = ("2 ±0", True, GREY)  # a column is grey where no difference to the best is clear

@@ -10,7 +10,6 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
-from matplotlib.text import Text
 
 from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
@@ -21,6 +20,7 @@ from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.maths.moments import interval
 from fairbandit.results import PooledRuns, Scene
+from tests.figures.placing import check_texts
 from tests.figures.synthetic import SIX, around, compose, crossed, saved, scene_of
 
 NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
@@ -178,19 +178,6 @@ def test_facets_share_their_axes_and_a_legend():
     assert rows[2][0].get_ylim()[1] > highest
 
 
-def texts(figure: Any) -> list[tuple[str, Any]]:
-    """All texts that a figure shows, with their boxes."""
-    canvas: Any = FigureCanvasAgg(figure)
-    ticks = set[int]()
-    figure.draw_without_rendering()
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        hidden = {*axis.get_major_ticks(), *axis.get_minor_ticks()} - {*axis._update_ticks()}
-        ticks |= {id(label) for tick in hidden for label in (tick.label1, tick.label2)}
-    shown = [text for text in figure.findobj(Text) if text.get_visible() and id(text) not in ticks]
-    boxes = [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in shown]
-    return [(text, box) for text, box in boxes if text.strip() and box.width > 1]
-
-
 WORDS = {
     "short": ("gap", ("a", "b", "c")),
     "long": ("a policy of many words", ("American Indian or Alaska Native", "LatinoNative", "x")),
@@ -209,16 +196,6 @@ def crowd(number: int, words: str) -> Scene:
         rank = {"name": "tradeoff", "alpha": place / 16} if weighted else {"name": "identity"}
         runs.append(saved(f"{name} {place}", finals, groups, {"rank": rank}))
     return scene_of(*runs)
-
-
-def check_texts(figure: Any) -> None:
-    """No two texts overlap, and none is cut off."""
-    found, inside = texts(figure), figure.bbox.padded(3)
-    for text, box in found:
-        assert inside.x0 <= box.x0 <= box.x1 <= inside.x1, text
-        assert inside.y0 <= box.y0 <= box.y1 <= inside.y1, text
-    for (text, box), (other, beside) in combinations(found, 2):
-        assert not box.padded(-1).overlaps(beside.padded(-1)), (text, other)
 
 
 STYLED = [(look, width) for look in ("page", "slides") for width in (3.25, 5.0, 7.0)]

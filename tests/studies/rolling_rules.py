@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -16,6 +16,9 @@ from fairbandit import Engine, build
 from fairbandit.building import policy_label
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.stopping import hazards, thresholds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROUNDS, REPLICAS, PICKS = 400, 5, 2
 
@@ -79,31 +82,36 @@ def played(world: str, rule: str) -> tuple[Row, float]:
     return Row(float(sums.mean()), error, float(rates.min() / rates.max())), float(best.mean())
 
 
-def draw(table: dict[str, tuple[float, dict[str, Row]]], path: Path) -> None:
+def draw(
+    table: dict[str, tuple[float, dict[str, Row]]], style: str = "page", width: float | None = None
+) -> Figure:
     """Draws the sums of ranks and the parity of each rule in each world."""
     from matplotlib.figure import Figure
 
-    from fairbandit.figures.style import WIDTH, applied, looks
+    from fairbandit.figures.style import applied, looks, setting
 
     labels = {rule: policy_label(rule) for rule in RULES}
-    with applied():
-        figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
-        panels = figure.subplots(1, 2, sharey=True, width_ratios=[1.4, 1])
+    with applied(style):
+        across = 2 if style == "page" else 1
+        size = (width or setting("figure.figsize")[0], 6.4 / across)
+        figure = Figure(figsize=size, layout="constrained")
+        widths = [1.4, 1][:across]
+        panels = figure.subplots(2 // across, across, sharey=True, width_ratios=widths)
         for number, (rule, look) in enumerate(looks(labels).items()):
             rows = [row for _, rules in table.values() for row in [rules[rule]]]
             at = [-y + 0.27 - 0.18 * number for y in range(len(table))]
-            style: Any = {"color": look.colour, "marker": look.marker, "linestyle": "none"}
+            marks: Any = {"color": look.colour, "marker": look.marker, "linestyle": "none"}
             errors = [row.error for row in rows]
-            panels[0].errorbar([row.ranks for row in rows], at, xerr=errors, **style)
+            panels[0].errorbar([row.ranks for row in rows], at, xerr=errors, **marks)
             label = labels[rule] if rule != "true ranks" else "thresholds on true ranks"
-            panels[1].plot([row.parity for row in rows], at, **style, label=label)
+            panels[1].plot([row.parity for row in rows], at, **marks, label=label)
         for y, (best, _) in enumerate(table.values()):
             panels[0].plot([best, best], [-y - 0.4, -y + 0.4], color="black", linewidth=0.8)
         panels[0].set_yticks([-y for y in range(len(table))], list(table))
-        panels[0].set_xlabel("sum of true ranks a round; lines: the two best in hindsight")
+        panels[0].set_xlabel("sum of true ranks a round\n(lines: the two best in hindsight)")
         panels[1].set(xlabel="lowest ÷ highest selection rate", xlim=(-0.03, 1.03))
-        figure.legend(loc="outside upper center", ncols=4)
-        figure.savefig(path)
+        figure.legend(loc="outside upper center", ncols=2 * across)
+    return figure
 
 
 def main() -> None:
@@ -126,7 +134,7 @@ def main() -> None:
         cells = [f"{row.ranks:.3f} ± {row.error:.3f}, {row.parity:.2f}" for row, _ in rows.values()]
         print(f"| {world} | {best:.3f} | {' | '.join(cells)} |", flush=True)
     if given.draw:
-        draw(table, given.draw)
+        draw(table).savefig(given.draw)
 
 
 if __name__ == "__main__":
