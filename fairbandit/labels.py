@@ -67,7 +67,9 @@ def _normal(text: str) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Codes]:
+def coded(
+    labels: Collection[Any], known: Codes, what: str = "groups"
+) -> tuple[NDArray[np.int64], Codes]:
     """Returns the numbers of labels, and all groups, in which new groups get the next numbers."""
     groups = [known.get(label) if type(label) is str else None for label in labels]
     if None not in groups:  # most labels of agents are known texts
@@ -82,7 +84,7 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
             known = grown
     except Exception as error:  # a label's own methods may raise any error
         raise FairbanditError(
-            f"groups: expected hashable labels that are equal to themselves; {error}"
+            f"{what}: expected hashable labels that are equal to themselves; {error}"
         ) from error
     return np.array([known[form].code for form in forms], np.int64), known
 

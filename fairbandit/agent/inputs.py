@@ -16,7 +16,7 @@ from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.environments.reading import table_of
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import Codes, coded, normal, spellings
+from fairbandit.labels import Codes, coded, spellings
 from fairbandit.logs.log import padded, pieces
 from fairbandit.logs.schema import pool_key
 from fairbandit.maths.checks import shown, typed
@@ -216,6 +216,11 @@ def encoded(
             with of_pool(at):
                 pools.append(encoded(pool, encoder, names))
         return pools
+    if ndim == 3 and (hasattr(contexts, "columns") or isinstance(contexts, Mapping)):
+        raise FairbanditError(
+            "contexts: expected an array or a list of pools, got one table; "
+            "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each row"
+        )
     if encoder is None:
         columns = getattr(contexts, "columns", None)
         if columns is not None and list(columns) != list(names or ()):
@@ -291,24 +296,22 @@ def split(
     Raises:
         FairbanditError: a missing column or pool, or different numbers of candidates.
     """
-    import pandas as pd  # here, since it takes a third of a second
-
     if isinstance(pools, str):
         table = table_of(contexts)
         if pools not in table.column_names:
             raise FairbanditError(f"pools: the table has no column {shown(pools)}")
         pools, contexts = table[pools].to_pylist(), table.drop_columns([pools]).to_pandas()
     rows, labels = numbers(encoded(contexts, encoder, names), "contexts"), listed(groups, "groups")
-    names_of_pools = pd.Series(listed(pools, "pools"), dtype=object)
-    if not np.shape(rows)[:1] == (len(labels),) == names_of_pools.shape:
+    given = listed(pools, "pools")
+    if not np.shape(rows)[:1] == (len(labels),) == (len(given),):
         raise FairbanditError(
-            "expected contexts, groups and pools of the same candidates; got "
-            f"{len(rows)}, {len(labels)} and {len(names_of_pools)}"
+            f"expected the groups and the pools of all candidates; got contexts of shape "
+            f"{np.shape(rows)}, {len(labels)} groups and {len(given)} pools"
         )
-    if (missing := names_of_pools.isna()).any():
-        raise FairbanditError(f"pools: candidate {int(missing.argmax())} has no pool")
-    codes, _ = names_of_pools.map(normal).factorize()
-    places = np.split(codes.argsort(kind="stable"), np.bincount(codes).cumsum()[:-1])
+    if missing := [row for row, own in enumerate(given) if own is None]:
+        raise FairbanditError(f"pools: candidate {missing[0]} has no pool")
+    codes, _ = coded(given, {}, "pools")
+    *places, _ = np.split(codes.argsort(kind="stable"), np.bincount(codes).cumsum())
     return [rows[at] for at in places], [[labels[row] for row in at] for at in places]
 
 

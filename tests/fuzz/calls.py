@@ -32,7 +32,7 @@ CONFIGS: tuple[Any, ...] = (
 
 
 def calls(draw: random.Random, folder: Path) -> None:
-    """`act`, `update`, `drop` and `observe`, and the constructor."""
+    """`act`, `act_many`, `update`, `drop` and `observe`, and the constructor."""
     if draw.random() < 0.1:
         Agent.from_config(**_options(draw))
         return
@@ -103,13 +103,21 @@ def _round(draw: random.Random, agent: Agent, twin: Agent, scale: float = 1.0) -
 def _call(draw: random.Random, agent: Agent) -> tuple[str, dict[str, Any], str]:
     """A method, its arguments, and which of them is odd."""
     rows = _rows(draw)
-    match draw.choice(["contexts", "groups", "reward", "ticket", "observe"]):
+    match draw.choice(["contexts", "groups", "pools", "reward", "ticket", "observe"]):
         case "contexts":
             odd = _contexts(draw)
             count = len(odd) if isinstance(odd, list | np.ndarray) else draw.randint(0, 3)
             return "act", {"contexts": odd, "groups": ["a", "new", "b", "a"][:count]}, "contexts"
         case "groups":
             return "act", {"contexts": rows, "groups": _labels(draw, len(rows))}, "groups"
+        case "pools" if draw.random() < 0.3:
+            pools, table = _labels(draw, len(rows)), {"contexts": np.array(rows)}
+            return "act_many", {**table, "groups": ["a"] * len(rows), "pools": pools}, "pools"
+        case "pools":
+            many: dict[str, Any] = {"contexts": [rows] * 2, "groups": [["a"] * len(rows)] * 2}
+            key = draw.choice(list(many))
+            odd = _contexts(draw) if key == "contexts" else _labels(draw, len(rows))
+            return "act_many", {**many, key: draw.choice([odd, [many[key][0], odd]])}, key
         case "reward":
             given = {"reward": draw.choice(NUMBERS), "ticket": draw.choice([None, *agent.pending])}
             return "update", given, "reward"
