@@ -171,8 +171,8 @@ class Policy:
         Args:
             known: the knowledge before.
             groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
-            stepwise: whether outcomes are added as by one call for each round, whose rounding
-                differs from that of adding all at once, which is faster.
+            stepwise: whether outcomes are added round by round, with the rounding of N calls. To
+                add all at once is faster.
         """
         problem, past, state, trained, ahead = known
         past, rounds = past.with_picks(groups), past.rounds
@@ -217,8 +217,8 @@ class Policy:
         Args:
             played: the number of rounds played.
             last: the last round that is asked about.
-            rewards: whether rewards of these rounds come before the next of them is decided; if
-                not, only picks have to be guessed.
+            rewards: whether rewards come between these rounds. Without rewards, a round waits only
+                for picks.
 
         Raises:
             FairbanditError: a part whose decision at round t reads round t or later.

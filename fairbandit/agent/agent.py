@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairbandit.agent import inputs, journal, learning, openings, saving
+from fairbandit.agent import blocks, inputs, journal, learning, openings, saving
 from fairbandit.agent.calls import Now, call
 from fairbandit.agent.deciding import Deciding
 from fairbandit.agent.explaining import Explanation, explanation
@@ -245,11 +245,11 @@ class Agent(Deciding):
             FairbanditError: an invalid log, or a group that the truth does not know.
         """
         before = now = self._now
-        contexts = inputs.encoded(contexts, self.encoder, self._names, 3)
+        contexts = blocks.encoded(contexts, self.encoder, self._names, 3)
         d = before.known.problem.features
-        for piece in inputs.log(contexts, groups, actions, rewards, d):
+        for piece in blocks.log(contexts, groups, actions, rewards, d):
             now = learning.after_rounds(self._policy, self._vetted, now, *piece, self._patience)
-        entries = [inputs.entry(contexts, groups, actions, rewards)] if self._journal else []
+        entries = [blocks.entry(contexts, groups, actions, rewards)] if self._journal else []
         self._commit(before, now, *entries)
 
     def save(self, path: str | PathLike[str]) -> None:

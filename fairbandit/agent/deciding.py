@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairbandit.agent import inputs, journal, learning
+from fairbandit.agent import blocks, inputs, journal, learning
 from fairbandit.agent.calls import Now, call
 from fairbandit.agent.decisions import Decision
 from fairbandit.agent.openings import Openings
@@ -83,16 +83,16 @@ class Deciding(Openings):
         before = now = self._now
         m, d = inputs.whole(picks, "picks", 1), now.known.problem.features
         if pools is not None:
-            contexts, groups = inputs.split(contexts, groups, pools, self.encoder, self._names)
-        contexts = inputs.encoded(contexts, self.encoder, self._names, 3)
-        arrays, labels = inputs.pools(contexts, groups, d)
+            contexts, groups = blocks.split(contexts, groups, pools, self.encoder, self._names)
+        contexts = blocks.encoded(contexts, self.encoder, self._names, 3)
+        arrays, labels = blocks.pools(contexts, groups, d)
         codes, known = learning.coded_pools(self._vetted, now.groups, labels)
         sizes = np.array([len(array) for array in arrays], np.int64)
         decisions, entries = list[Decision](), list[journal.Entry]()
         for some in _blocks(self._policy, now.known.past.rounds, sizes, known, m):
             if (groups := known[some.start]) is not now.groups:
                 now = learning.grown(self._policy, now, groups)
-            block = inputs.Pools.padded(arrays[some], codes[some], now.groups)
+            block = blocks.Block.padded(arrays[some], codes[some], now.groups)
             now, more, lines = self._decided(now, block, min(m, int(sizes[some.start])))
             decisions += more
             entries += lines
@@ -100,7 +100,7 @@ class Deciding(Openings):
         return decisions
 
     def _decided(
-        self, now: Now, pools: inputs.Pools, picks: int
+        self, now: Now, pools: blocks.Block, picks: int
     ) -> tuple[Now, list[Decision], list[journal.Entry]]:
         """Decides N pools as the next rounds; returns the state, decisions and entries of a log."""
         tensors, n = pools.tensors, pools.groups.shape[1]
@@ -116,14 +116,14 @@ class Deciding(Openings):
         entries = journal.decision_entries(decisions, pools, selection) if self._journal else []
         return now._replace(known=known, tickets=tickets), decisions, entries
 
-    def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, inputs.Pools, int]:
+    def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, blocks.Block, int]:
         """Returns the state with the pool's groups, the pool, and the number m of picks."""
-        contexts = inputs.encoded(contexts, self.encoder, self._names)
-        x, labels = inputs.pool(contexts, groups, self._now.known.problem.features)
+        contexts = blocks.encoded(contexts, self.encoder, self._names)
+        x, labels = blocks.pool(contexts, groups, self._now.known.problem.features)
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
         tensors = torch.from_numpy(x[None, None]), torch.from_numpy(codes[None, None])
         m = min(inputs.whole(picks, "picks", 1), x.shape[0])
-        return now, inputs.Pools(*tensors, now.groups), m
+        return now, blocks.Block(*tensors, now.groups), m
 
 
 def _blocks(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from fairbandit.agent.blocks import Block
 from fairbandit.agent.calls import call
-from fairbandit.agent.inputs import Pools, whole
+from fairbandit.agent.inputs import whole
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
 from fairbandit.errors import FairbanditError
@@ -143,7 +144,7 @@ class Explanation:
 
 
 def explanation(
-    agent: Any, known: Knowledge, pool: Pools, picks: int, offers: Offers | None = None
+    agent: Any, known: Knowledge, pool: Block, picks: int, offers: Offers | None = None
 ) -> Explanation:
     """Explains how an agent decides the next round.
 
@@ -176,7 +177,7 @@ def explanation(
 def _play(
     agent: Any,
     known: Knowledge,
-    pool: Pools,
+    pool: Block,
     picks: int,
     offers: Offers | None,
     contexts: Floats,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
+from fairbandit.agent.blocks import Block
 from fairbandit.agent.decisions import Decision
-from fairbandit.agent.inputs import Pools
 from fairbandit.agent.tickets import Waiting
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import Line, LogFile, Position, of_line, own_lines, text
@@ -61,7 +61,7 @@ def reward_entry(ticket: int, rewards: Mapping[int, float], picks: Waiting) -> E
 
 
 def decision_entries(
-    decisions: Sequence[Decision], pools: Pools, selection: Selection
+    decisions: Sequence[Decision], pools: Block, selection: Selection
 ) -> list[Entry]:
     """Returns the log's entries for the decisions about N pools."""
     [contexts], [chances] = pools.contexts.tolist(), selection.inclusion.tolist()

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fairbandit.agent import inputs
+from fairbandit.agent import blocks, inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
 from fairbandit.labels import Codes, coded, normal
@@ -117,10 +117,10 @@ def after_rounds(
     rewards: Floats,
     patience: int | None,
 ) -> Now:
-    """Returns the agent's state after logged rounds, which `inputs.log` has checked."""
+    """Returns the agent's state after logged rounds, which `blocks.log` has checked."""
     first = now.known.past.rounds + 1
     now, codes = with_groups(policy, truth, now, labels)
-    x, g, outcomes = inputs.tensors(pools, codes, places, rewards, first)
+    x, g, outcomes = blocks.tensors(pools, codes, places, rewards, first)
     known = now.known._replace(past=now.known.past.with_pools(x, g))
     known = policy.advance(tell_checked(policy, known, outcomes), outcomes.groups[..., None])
     tickets, hashes, at = now.tickets.give_up(known.past.rounds, patience), [], 0
@@ -176,7 +176,7 @@ def coded_pools(
     """
     codes, known = list[Ints](), list[Codes]()
     for at, pool in enumerate(labels):
-        with inputs.of_pool(at):
+        with blocks.of_pool(at):
             numbers, more = coded(pool, groups)
             if more is not groups:
                 inputs.check_known(truth, more, len(groups))

@@ -10,7 +10,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from fairbandit.agent.inputs import Pools
+from fairbandit.agent.blocks import Block
 from fairbandit.agent.tickets import Waiting
 from fairbandit.formats import Count, Natural, Number, fitted, mapping, within
 from fairbandit.labels import Codes
@@ -99,9 +99,9 @@ class Offers(NamedTuple):
         """The numbers of the candidates who are taken."""
         return tuple(self.taken.nonzero()[:, 0].tolist())
 
-    def pool(self, known: Codes) -> Pools:
+    def pool(self, known: Codes) -> Block:
         """Returns the candidates as a pool in their order of arrival."""
-        return Pools(self.contexts[:, None], self.groups[:, None], known)
+        return Block(self.contexts[:, None], self.groups[:, None], known)
 
     def waiting(self, known: Codes, t: int) -> Waiting:
         """Returns the picks, which all wait for a reward, as those of round t."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Self
 
 from fairbandit.agent import inputs, learning
+from fairbandit.agent.blocks import Block
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.offers import Offer, Offers
@@ -74,7 +75,7 @@ class Openings(Committing):
 
     _policy: Policy
     _patience: int | None
-    _pool: Callable[..., tuple[Now, inputs.Pools, int]]
+    _pool: Callable[..., tuple[Now, Block, int]]
 
     @call
     def round(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.agent import inputs
+from fairbandit.agent.blocks import Block
 from fairbandit.agent.decisions import Decision
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import Count, Natural, fitted, mapping, within
@@ -56,7 +57,7 @@ class Waiting(NamedTuple):
 
     @classmethod
     def picked(
-        cls, pools: inputs.Pools, actions: Tensor, decisions: Sequence[Decision], first: int
+        cls, pools: Block, actions: Tensor, decisions: Sequence[Decision], first: int
     ) -> tuple[list[Self], Tensor]:
         """Returns the picks of N rounds, which all wait for a reward.
 

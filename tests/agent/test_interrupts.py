@@ -156,7 +156,7 @@ def broken_off(call: Callable[[], object], when: AbstractContextManager[Any]) ->
 )
 def test_broken_off_anywhere(name: str, how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Either nothing has changed, or the call was whole; then it is made again from the start."""
-    monkeypatch.setattr("fairbandit.agent.inputs.PIECE", 2)  # logs come in several pieces
+    monkeypatch.setattr("fairbandit.agent.blocks.PIECE", 2)  # logs come in several pieces
     draw, broken = random.Random(f"{name} {how.__name__}"), 0
     past, now, future = worlds.spans(worlds.stories(5, 300), 250, 260)
     with ways(searched=name == "rounds"):  # past contexts are sorted wherever that can be done

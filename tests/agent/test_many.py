@@ -99,15 +99,15 @@ def agent() -> Agent:
         ([X[0], X[1, :, :2]], LABELS, {}, r"contexts\[1\]: expected shape \(K, 4\)"),
         ([X[0], X[1] * np.nan], LABELS, {}, r"contexts\[1\]: .* got nan at \[0, 0\]"),
         (X * [[[1]], [[np.nan]]], LABELS, {}, r"contexts: .* got nan at \[1, 0, 0\]"),
-        (X, LABELS[:1], {}, "the labels of 2 pools, .* got those of 1"),
+        (X, LABELS[:1], {}, "the labels of 2 pools, .* got 1 pools"),
         (X, [LABELS[0], ["b"]], {}, r"groups\[1\]: expected 3 labels, .* got 1"),
         (X, [LABELS[0], ["b", "a", {}]], {}, "pool 1: groups: .* hashable"),
         (X, LABELS, {"picks": 0}, "picks: expected a whole number"),
-        (X[0], LABELS[0], {"pools": [1, 2, None]}, "candidate 2 has no pool"),
+        (X[0], LABELS[0], {"pools": [1, 2, None]}, "candidate 2 lacks a pool"),
         (X[0], LABELS[0], {"pools": [1, 2]}, r"\(3, 4\), 3 groups and 2 pools"),
         (X[0], LABELS[0], {"pools": [1, 2, {}]}, "pools: .* hashable"),
         (pd.DataFrame(X[0]), LABELS[0], {}, "got one table; .* pools=COLUMN"),
-        (pd.DataFrame(X[0]), LABELS[0], {"pools": "day"}, "the table has no column 'day'"),
+        (pd.DataFrame(X[0]), LABELS[0], {"pools": "day"}, "the table lacks the column 'day'"),
     ],
 )
 def test_a_bad_pool_is_named_and_nothing_is_decided(

@@ -1,0 +1,264 @@
+"""Pools as callers give them, and the blocks that a policy takes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fairbandit.agent.inputs import listed, numbers
+from fairbandit.environments import Encoder
+from fairbandit.environments.reading import table_of
+from fairbandit.errors import FairbanditError
+from fairbandit.labels import Codes, coded, spellings
+from fairbandit.logs.log import padded, pieces
+from fairbandit.logs.schema import pool_key
+from fairbandit.maths.checks import shown
+from fairbandit.past import Outcomes
+from fairbandit.streams import CHUNK_ROUNDS
+
+PIECE = 16 * CHUNK_ROUNDS
+"""The number of logged rounds that are processed at once."""
+
+
+class Block(NamedTuple):
+    """N pools of at most K candidates, whose groups are numbered, as a policy takes them.
+
+    Attributes:
+        contexts, groups: the candidates' features and group numbers, (1, N, K, d) and (1, N, K);
+            −1 for an empty place.
+        known: all known groups.
+    """
+
+    contexts: Tensor
+    groups: Tensor
+    known: Codes
+
+    @classmethod
+    def padded(
+        cls, pools: Sequence[NDArray[Any]], codes: Sequence[NDArray[np.int64]], known: Codes
+    ) -> Self:
+        """Returns pools (Kᵢ, d) with group numbers (Kᵢ,), with empty places after smaller ones."""
+        sizes = np.array([len(pool) for pool in pools])
+        contexts = padded(sizes, np.concatenate(pools, dtype=np.float64), 0.0)
+        groups = padded(sizes, np.concatenate(codes), -1)
+        return cls(torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None], known)
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """The pools as a policy takes them: contexts and groups."""
+        return self.contexts, self.groups
+
+    @property
+    def labels(self) -> list[list[Hashable]]:
+        """The first spelling of each candidate's group, pool by pool."""
+        known = spellings(self.known)
+        return [[known[group] for group in pool if group >= 0] for pool in self.groups[0].tolist()]
+
+    @property
+    def keys(self) -> list[str]:
+        """The hash of each pool's labels, see `pool_key`."""
+        forms = list(self.known)
+        pools = self.groups[0].tolist()
+        return [pool_key([forms[group] for group in pool if group >= 0]) for pool in pools]
+
+
+@contextmanager
+def of_pool(at: int) -> Iterator[None]:
+    """Re-raises errors of a block with the number of the pool in their messages."""
+    try:
+        yield
+    except FairbanditError as error:
+        raise FairbanditError(f"pool {at}: {error}") from error
+
+
+def encoded(
+    contexts: Any, encoder: Encoder | None, names: Sequence[str] | None = None, ndim: int = 2
+) -> Any:
+    """Encodes a pool of raw rows, or a list of such pools if `ndim` is 3; returns arrays as given.
+
+    Raises:
+        FairbanditError: a table whose columns are not the names, if `encoder` is None.
+    """
+    if isinstance(contexts, (np.ndarray, Tensor)):
+        return contexts
+    if ndim == 3 and isinstance(contexts, (list, tuple)):
+        pools = list[Any]()
+        for at, pool in enumerate(contexts):
+            with of_pool(at):
+                pools.append(encoded(pool, encoder, names))
+        return pools
+    if ndim == 3 and (hasattr(contexts, "columns") or isinstance(contexts, Mapping)):
+        raise FairbanditError(
+            "contexts: expected an array or a list of pools, got one table; "
+            "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each row"
+        )
+    if encoder is None:
+        columns = getattr(contexts, "columns", None)
+        if columns is not None and list(columns) != list(names or ()):
+            raise FairbanditError(
+                f"contexts: the columns are {shown(list(columns))}; an agent takes a table only if "
+                f"these are its features, in this order: features={shown(list(names or columns))}"
+            )
+        return contexts
+    if isinstance(contexts, (list, tuple)) and not any(
+        isinstance(row, Mapping) for row in contexts
+    ):
+        return contexts
+    return encoder(contexts)
+
+
+def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:
+    """Returns a pool's contexts, (K, d) float64, as a copy, and its K labels.
+
+    Raises:
+        FairbanditError: wrong shapes, an empty pool, or values that are not finite.
+    """
+    array = numbers(contexts, "contexts")
+    _check_pool(array, "contexts", features)
+    labels = listed(groups, "groups")
+    if len(labels) != len(array):
+        raise FairbanditError(
+            f"groups: expected {len(array)} labels, one per candidate; got {len(labels)}"
+        )
+    return np.array(array, dtype=np.float64), labels
+
+
+def pools(
+    contexts: Any, groups: Any, features: int
+) -> tuple[list[NDArray[Any]], list[list[Hashable]]]:
+    """Returns the contexts (Kᵢ, d) and the Kᵢ labels of each of N pools.
+
+    Raises:
+        FairbanditError: wrong shapes, an empty pool, or values that are not finite.
+    """
+    if isinstance(contexts, (list, tuple)):
+        arrays = [numbers(rows, f"contexts[{at}]") for at, rows in enumerate(contexts)]
+    else:
+        arrays = list(np.atleast_1d(numbers(contexts, "contexts")))
+    labels = [listed(pool, "groups") for pool in listed(groups, "groups")]
+    if len(labels) != len(arrays):
+        raise FairbanditError(
+            f"groups: expected the labels of {len(arrays)} pools, like the contexts; got "
+            f"{len(labels)} pools"
+        )
+    for at, (rows, names) in enumerate(zip(arrays, labels, strict=True)):
+        _check_pool(rows, f"contexts[{at}]", features)
+        if len(names) != len(rows):
+            raise FairbanditError(
+                f"groups[{at}]: expected {len(rows)} labels, one per candidate; got {len(names)}"
+            )
+    return arrays, labels
+
+
+def split(
+    contexts: Any, groups: Any, pools: Any, encoder: Encoder | None, names: Sequence[str] | None
+) -> tuple[list[NDArray[Any]], list[list[Hashable]]]:
+    """Splits R candidates into pools, in the order of the pools' first candidates.
+
+    Args:
+        contexts: the candidates' features, (R, d), or a table.
+        groups: the labels of the candidates' groups, (R,).
+        pools: the pool of each candidate, (R,), or the column of the table that holds it.
+        encoder, names: as for `encoded`.
+
+    Returns:
+        The contexts and the labels of each pool.
+
+    Raises:
+        FairbanditError: a missing column or pool, or different numbers of candidates.
+    """
+    if isinstance(pools, str):
+        table = table_of(contexts)
+        if pools not in table.column_names:
+            raise FairbanditError(f"pools: the table lacks the column {shown(pools)}")
+        pools, contexts = table[pools].to_pylist(), table.drop_columns([pools]).to_pandas()
+    rows, labels = numbers(encoded(contexts, encoder, names), "contexts"), listed(groups, "groups")
+    given = listed(pools, "pools")
+    if not np.shape(rows)[:1] == (len(labels),) == (len(given),):
+        raise FairbanditError(
+            f"expected the groups and the pools of all candidates; got contexts of shape "
+            f"{np.shape(rows)}, {len(labels)} groups and {len(given)} pools"
+        )
+    if missing := [row for row, own in enumerate(given) if own is None]:
+        raise FairbanditError(f"pools: candidate {missing[0]} lacks a pool")
+    codes, _ = coded(given, {}, "pools")
+    *places, _ = np.split(codes.argsort(kind="stable"), np.bincount(codes).cumsum())
+    return [rows[at] for at in places], [[labels[row] for row in at] for at in places]
+
+
+def log(
+    contexts: Any, groups: Any, actions: Any, rewards: Any, features: int
+) -> Iterator[tuple[list[NDArray[Any]], list[Any], NDArray[np.int64], NDArray[np.float64]]]:
+    """Checks logged rounds and cuts them into pieces; see `Agent.observe`.
+
+    Yields:
+        The pools of N rounds, (Kᵢ, d) each, the labels of all their candidates, and the picks'
+        places and rewards, (N,) each.
+
+    Raises:
+        FairbanditError: shapes that do not match, contexts or rewards that are not finite, or
+            actions that are not integers from 0 to Kᵢ − 1.
+    """
+    arrays, labels = pools(contexts, groups, features)
+    places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(arrays)
+    if not places.shape == given.shape == (n,):
+        raise FairbanditError(
+            f"expected actions and rewards of {n} rounds, like the contexts; got {places.shape} "
+            f"and {given.shape}"
+        )
+    if n and places.dtype.kind not in "iu":
+        raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
+    for at, (rows, place) in enumerate(zip(arrays, places.tolist(), strict=True)):
+        if not 0 <= place < len(rows):
+            raise FairbanditError(
+                f"expected an action from 0 to {len(rows) - 1} in pool {at}; got action {place}"
+            )
+    places, given = places.astype(np.int64), given.astype(np.float64)
+    for piece in pieces(np.array([len(rows) for rows in arrays], np.int64), PIECE):
+        yield arrays[piece], list(chain(*labels[piece])), places[piece], given[piece]
+
+
+def tensors(
+    pools: list[NDArray[Any]],
+    codes: NDArray[np.int64],
+    places: NDArray[np.int64],
+    rewards: NDArray[np.float64],
+    first: int,
+) -> tuple[Tensor, Tensor, Outcomes]:
+    """Returns N logged rounds as contexts (1, N, K, d), groups (1, N, K) and outcomes.
+
+    Smaller pools are padded with empty places; `first` is the number of the first round.
+    """
+    sizes = np.array([len(pool) for pool in pools])
+    contexts = padded(sizes, np.concatenate(pools, dtype=np.float64), 0.0)
+    groups = padded(sizes, codes, -1)
+    picked = np.arange(len(pools)), places
+    arrays = contexts, groups, contexts[picked], groups[picked], rewards
+    x, g, *outcomes = (torch.from_numpy(array)[None] for array in arrays)
+    return x, g, Outcomes(torch.arange(first, first + len(pools)), *outcomes)
+
+
+def entry(contexts: Any, groups: Any, actions: Any, rewards: Any) -> dict[str, Any]:
+    """Returns the log's entry for observed rounds, which `log` has checked."""
+    return {
+        "kind": "observed",
+        "contexts": [numbers(pool, "contexts").tolist() for pool in contexts],
+        "groups": [listed(pool, "groups") for pool in listed(groups, "groups")],
+        "actions": numbers(actions, "actions").tolist(),
+        "rewards": numbers(rewards, "rewards").tolist(),
+    }
+
+
+def _check_pool(array: NDArray[Any], what: str, features: int) -> None:
+    if array.ndim != 2 or array.shape[1] != features or not len(array):
+        raise FairbanditError(
+            f"{what}: expected shape (K, {features}) with K of at least 1, a row of {features} "
+            f"features per candidate; got shape {array.shape}"
+        )
