@@ -44,7 +44,7 @@ def report(folder: Path) -> dict[str, Any]:
     worlds = {"simulation": simulation, "coarse": Coarse(), "table": table(folder)}
     plays: dict[str, tuple[Policy, Environment]] = {
         f"{name} on {place}": (support.policy(name), worlds[place])
-        for name, place in zip((*support.PRESETS, *support.PRESETS), cycle(worlds), strict=False)
+        for name, place in zip(support.PRESETS, cycle(worlds))
     }
     for name in ("greedy", "fair_greedy", "oful"):
         tiny = support.policy(name, regularization=1e-8)

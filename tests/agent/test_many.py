@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent.replaying import replay
 from fairbandit.building import presets
+from tests import support
 from tests.agent import worlds
 
 LAW = {"name": "rolling", "count": "uniform", "candidates": 9, "epsilon": 0.2}
@@ -50,8 +52,7 @@ def lines(log: Path) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("picks", [1, 3])
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(("name", "picks"), support.some(product(POLICIES, [1, 3]), 3))
 def test_as_single_calls(name: str, picks: int, tmp_path: Path) -> None:
     """Decisions, log and later state, with new groups and late rewards in between.
 
