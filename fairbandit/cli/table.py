@@ -18,8 +18,9 @@ from fairbandit.environments.columns import (
     group_columns,
     resolve_columns,
 )
+from fairbandit.environments.notices import listed
 from fairbandit.environments.products import pairs_of
-from fairbandit.environments.reading import Source, listed, read_header, read_table
+from fairbandit.environments.reading import Source, read_header, read_table
 from fairbandit.labels import JOINED
 from fairbandit.logs import Log, is_table
 from fairbandit.maths.checks import numeral

@@ -21,7 +21,8 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbandit.environments.reading import listed, read_table
+from fairbandit.environments.notices import listed
+from fairbandit.environments.reading import read_table
 from fairbandit.errors import FairbanditError
 
 YEARS = (2017, 2018)

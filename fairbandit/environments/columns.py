@@ -16,7 +16,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from fairbandit.environments.reading import Source, listed, remark
+from fairbandit.environments.notices import listed, remark
+from fairbandit.environments.reading import Source
 from fairbandit.errors import FairbanditError, did_you_mean, type_of
 from fairbandit.maths.checks import shown
 

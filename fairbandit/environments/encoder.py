@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.columns import codes_and_reference
+from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.products import multiplied, pairs_of
-from fairbandit.environments.reading import Source, keep, listed, remark, source_of, table_of
+from fairbandit.environments.reading import Source, keep, source_of, table_of
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED
 from fairbandit.registry import create

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from fairbandit.environments.columns import check_groups, resolve_columns
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.reading import Source, listed, read_table, remark
+from fairbandit.environments.notices import listed, remark
+from fairbandit.environments.reading import Source, read_table
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import NUMBER
 from fairbandit.maths.grouped_cdf import GroupedCdf

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import csv
 import io
-import logging
 import re
 import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -30,6 +27,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.files import open_regular
 from fairbandit.labels import JOINED, NUMBER, normal
@@ -48,31 +46,7 @@ MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
 
 _FILES = (".csv", ".parquet")  # how the names of tables in files end
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
-_noted: ContextVar[list[str]] = ContextVar("_noted", default=[])  # noqa: B039 - never read
-_remark = cache(logging.getLogger("fairbandit").warning)
 _in_memory: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
-
-
-def listed(items: Sequence[str], limit: int = 30) -> str:
-    """Joins the first `limit` items for a message, and counts the others."""
-    shown = ", ".join(items[:limit])
-    return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
-
-
-def remark(text: str) -> None:
-    """Logs a notice once in a process, so that the jobs of a sweep do not repeat it."""
-    _noted.get().append(text)
-    _remark(text)
-
-
-@contextmanager
-def noted() -> Iterator[list[str]]:
-    """Yields a list that collects the remarks of the block."""
-    token = _noted.set(notes := list[str]())
-    try:
-        yield notes
-    finally:
-        _noted.reset(token)
 
 
 def texts_of(name: str, given: Any) -> list[str]:

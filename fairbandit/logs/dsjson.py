@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.environments.reading import listed, remark, texts_of
+from fairbandit.environments.notices import listed, remark
+from fairbandit.environments.reading import texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.files import open_regular
 from fairbandit.labels import JOINED

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.reading import remark
+from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, written_aside
 from fairbandit.labels import normal

@@ -27,7 +27,7 @@ import numpy as np
 
 from fairbandit import registry
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.reading import remark
+from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, open_regular, written_aside
 from fairbandit.labels import JOINED

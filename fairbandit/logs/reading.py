@@ -14,14 +14,12 @@ import pyarrow.compute as pc
 
 from fairbandit.environments.columns import group_columns
 from fairbandit.environments.encoder import Encoder
+from fairbandit.environments.notices import listed, noted, remark
 from fairbandit.environments.reading import (
     Source,
-    listed,
-    noted,
     read_batches,
     read_header,
     read_table,
-    remark,
     source_of,
     table_of,
     texts_of,

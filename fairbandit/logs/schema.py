@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.reading import listed
+from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import fitted
 from fairbandit.labels import normal

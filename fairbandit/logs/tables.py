@@ -18,7 +18,8 @@ from fairbandit.environments.columns import (
     resolve_columns,
 )
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.reading import LARGEST, Source, listed, remark, texts_of
+from fairbandit.environments.notices import listed, remark
+from fairbandit.environments.reading import LARGEST, Source, texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED, coded, normal, spellings
 from fairbandit.logs.log import Floats, Ints, Log, padded

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbandit.audit.report import Page, hashes
-from fairbandit.environments.reading import listed
+from fairbandit.environments.notices import listed
 from fairbandit.evaluation.choosing import LESS, of_groups
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.reports.decisions import facts_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.building import policy_label
-from fairbandit.environments.reading import listed
+from fairbandit.environments.notices import listed
 from fairbandit.figures.draw import compose, general
 from fairbandit.figures.layout import MOST_RUNS, Options, lay_out
 from fairbandit.figures.panels import selected_share

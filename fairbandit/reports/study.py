@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Meta
 
-from fairbandit.environments.reading import listed
+from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import Plain, mapping
 from fairbandit.maths.checks import numeral

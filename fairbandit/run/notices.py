@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairbandit.environments import Environment, Table
-from fairbandit.environments.reading import listed, remark
+from fairbandit.environments.notices import listed, remark
 from fairbandit.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.run.statistics import RunStatistics

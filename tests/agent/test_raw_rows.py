@@ -13,7 +13,8 @@ import pytest
 
 from fairbandit import Agent, Encoder, FairbanditError, build, read_log
 from fairbandit.agent.replaying import replay
-from fairbandit.environments import Table, reading
+from fairbandit.environments import Table
+from fairbandit.environments.notices import _remark
 from fairbandit.labels import normal
 from fairbandit.run import state
 from fairbandit.streams import Purpose, Streams
@@ -49,7 +50,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def notices(caplog):
-    reading._remark.cache_clear()
+    _remark.cache_clear()
     return lambda: [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
 
 

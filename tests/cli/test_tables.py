@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairbandit.environments.reading import _remark
+from fairbandit.environments.notices import _remark
 from fairbandit.errors import FairbanditError
 from fairbandit.run import table as results
 from fairbandit.run.table import Sheet, console, make_table

@@ -1,0 +1,34 @@
+"""Notices of what a user should know of the input, each once in a process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+_noted: ContextVar[list[str]] = ContextVar("_noted", default=[])  # noqa: B039 - never read
+_remark = cache(logging.getLogger("fairbandit").warning)
+
+
+def listed(items: Sequence[str], limit: int = 30) -> str:
+    """Joins the first `limit` items for a message, and counts the others."""
+    shown = ", ".join(items[:limit])
+    return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
+
+
+def remark(text: str) -> None:
+    """Logs a notice once in a process, so that the jobs of a sweep do not repeat it."""
+    _noted.get().append(text)
+    _remark(text)
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Yields a list that collects the remarks of the block."""
+    token = _noted.set(notes := list[str]())
+    try:
+        yield notes
+    finally:
+        _noted.reset(token)
