@@ -47,7 +47,6 @@ INTERVALS = {
 _PANEL = 1.9  # least width of a panel with its texts
 _LEAST, _ENOUGH = 0.5, 0.8  # least side of a panel without its texts, alone and among others
 _AMPLE = 4.0  # upper bound on the height of a panel's texts
-_HANDLE = 0.55  # width of a line sample in a legend, with the gaps around it
 
 
 @dataclass(frozen=True)
@@ -300,7 +299,10 @@ def _draw_blocks(
 
 def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
     """Adds the legend of some panels at an edge of the figure."""
-    width, sample, named = figure.get_figwidth(), _HANDLE * scale(), dict[str, Any]()
+    size, named = setting("font.size"), dict[str, Any]()
+    parts = ("borderpad", "handlelength", "handletextpad", "columnspacing")
+    border, line, pad, between = (setting(f"legend.{part}") * size / 72 for part in parts)
+    sample, width = line + pad + between, figure.get_figwidth() - 2 * border + between
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         # error bars would hide the small markers of a legend
@@ -308,8 +310,10 @@ def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -
         named |= zip((wrapped(label, width - sample) for label in labels), lines, strict=True)
     if not named:
         return
-    longest = max(inches(line, setting("font.size")) for name in named for line in name.split("\n"))
-    columns = max(1, int(width / (sample + longest)))
+    widths = [sample + max(inches(line, size) for line in name.split("\n")) for name in named]
+    splits = (np.array_split(widths, n) for n in range(len(widths), 0, -1))
+    fits = (len(split) for split in splits if sum(map(max, split)) <= width)
+    columns = next(fits, 1)
     columns = math.ceil(len(named) / math.ceil(len(named) / columns))  # balances the columns
     style: Any = {"loc": f"outside {edge} center", "title": wrapped(title, width) or None}
     figure.legend([*named.values()], [*named], ncols=columns, **style)

@@ -87,7 +87,9 @@ def selected_share(axes: Axes, facet: Facet) -> None:
     right = axes.get_yaxis_transform()
     for m in sorted({run.settings.get("picks", 1) for run in facet.runs}):
         equal, text = 100 * min(m / facet.scene.candidates, 1), f"{m}/K"
-        axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label=text)
+        # a name that begins with _ is not in the legend
+        line: dict[str, Any] = {"linewidth": 0.8, "linestyle": "--", "label": f"_{text}"}
+        axes.axhline(equal, color="black", **line)
         size = setting("xtick.labelsize")
         axes.text(1.0, equal, f" {text}", transform=right, va="center", fontsize=size)
     axes.set_ylabel("selected candidates [%]" + facet.spread)

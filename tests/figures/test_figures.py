@@ -101,7 +101,7 @@ def test_the_papers_figures(scene, mixed_scene):
     share, *_ = compose("selection", mixed_scene).axes
     assert share.get_ylabel() == "selected candidates [%]\n(mean, 10 to 90 %)"
     check_groups(share, mixed_scene, "selection_rate", 100)
-    assert list(lines(share)["1/K"].get_ydata()) == pytest.approx([20, 20])  # pools of five
+    assert list(lines(share)["_1/K"].get_ydata()) == pytest.approx([20, 20])  # pools of five
     _, count, *_ = compose("counts", mixed_scene).axes
     assert count.get_yscale() == "symlog"
     check_groups(count, mixed_scene, "selected", 1)

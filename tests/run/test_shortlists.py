@@ -80,7 +80,7 @@ def test_rows_and_sums_are_those_of_the_literal_loop(sweep: Path, name: str) -> 
 def test_figures_and_the_audit_know_how_many_are_picked(sweep: Path, tmp_path: Path) -> None:
     (scene,) = read_scenes([sweep])
     share, *_ = compose("selection", scene).axes
-    (line,) = [line for line in share.lines if line.get_label() == "3/K"]
+    (line,) = [line for line in share.lines if line.get_label() == "_3/K"]
     assert np.asarray(line.get_ydata()).tolist() == [75, 75]
     _, paths = report([sweep], tmp_path)
     assert all(path.exists() for path in paths)
