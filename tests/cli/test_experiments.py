@@ -12,7 +12,13 @@ FEW = ["simulation"]
 
 @pytest.mark.parametrize(
     "name",
-    [*FEW, *(pytest.param(one, marks=pytest.mark.all) for one in EXPERIMENTS - {*FEW, *ELSEWHERE})],
+    [
+        *FEW,
+        *(
+            pytest.param(one, marks=pytest.mark.all)
+            for one in sorted(EXPERIMENTS - {*FEW, *ELSEWHERE})
+        ),
+    ],
 )
 def test_every_experiment_runs(command, tmp_path, name):
     words = ["environment.root=sample"] if name.startswith("census") else []
