@@ -102,7 +102,8 @@ def ratio_interval(
         return math.nan, math.nan
     if not selected.any():
         high = selection_rate(received, selected, level / 2)[2]
-        return 0.0, high / selection_rate(received_other, selected_other, level / 2)[1]
+        low = selection_rate(received_other, selected_other, level / 2)[1]
+        return 0.0, high / low if low else math.inf
     rates = selected.sum() / received.sum(), selected_other.sum() / received_other.sum()
     influence = (selected - rates[0] * received) / selected.mean()
     influence = influence - (selected_other - rates[1] * received_other) / selected_other.mean()

@@ -32,24 +32,27 @@ def note_rare_groups(
     """Notes groups that `empirical_cdf` ranks in too coarse steps at the last round.
 
     A candidate of a group with n independent past contexts has the rank i/n with probability
-    1/(n + 1), for i = 0 … n. If the best m of K candidates are picked, the share of the picks of
-    this group exceeds its share of the candidates by a factor of about 1 + (K/2m − 1)/n, which is
-    below 1.05 from n = `STEPS`·K/m on. If all groups have fewer contexts, the run is short, and the
-    groups are alike.
+    1/(n + 1), for i = 0 … n; in a table, n is at most the number of the group's members. If the
+    best m of K candidates are picked, the share of the picks of this group exceeds its share of
+    the candidates by a factor of about 1 + (K/2m − 1)/n, which is below 1.05 from n = `STEPS`·K/m
+    on. If all groups have fewer contexts, the run is short, and the groups are alike.
     """
     if not isinstance(policy.rank, EmpiricalCdf):
         return
     start, stop = policy.schedule.plan(rounds, 1).windows[:, 0].tolist()
     counts = statistics.received.double().mean(0) * (stop - start) / rounds
     n = counts.clamp(min=1, max=policy.rank.max_contexts)
+    if isinstance(environment, Table):  # a person who comes again is no further context
+        n = n.minimum(environment.members.sizes.to(n))
     needed = STEPS * environment.places / picks
     names = [name for name, few in zip(statistics.group_names, n < needed, strict=True) if few]
     if 0 < len(names) < len(n):
         least = float(n.min())
         remark(
-            f"{policy.rank} ranks candidates of {listed([*map(repr, names)])} among few past "
-            f"contexts, about {least:,.0f} at the last round, so in steps of {1 / least:.2g}. With "
+            f"{policy.rank} ranks candidates of {listed([*map(repr, names)])} among few different "
+            f"past contexts, about {least:,.0f} at the last round, so in steps of "
+            f"{1 / least:.2g}. With "
             f"{picks} of {environment.places} candidates picked, a group with fewer than "
             f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf or shrunk_cdf is "
-            "finer"
+            "finer (docs/rare.md)"
         )

@@ -252,6 +252,8 @@ def test_intervals_of_ratios_cover():
     low, high = ratio_interval((received, none), (6 - received, none + 1), LEVEL)
     assert 0 == low < high < 0.1
     assert np.isnan(ratio_interval((received, picked), (6 - received, none), LEVEL)).all()
+    few = np.array([0, 0, 1]), np.array([1, 0, 0])  # one pick of one candidate, none of another
+    assert ratio_interval((few[0], 0 * few[0]), (few[1], few[1]), LEVEL) == (0, np.inf)
 
 
 def test_rows_say_what_is_compared_with_epsilon():

@@ -9,10 +9,12 @@ from fairbandit.run.notices import STEPS
 from tests import support
 from tests.environments.data import arguments, people, write
 
+POOLS = {"pool": "random", "candidates": 5}
 
-def notes(folder, rank: str, rounds: int, **settings) -> str:
+
+def notes(folder, rank: str, rounds: int, table=None, pool=POOLS, **settings) -> str:
     """The notices of a run in pools of five, of three groups of which b and c are small."""
-    world = arguments(write(folder / "people.csv", people()), pool="random", candidates=5)
+    world = arguments(write(folder / "people.csv", table or people()), **pool)
     policy = {**support.PRESETS["fair_greedy"], "name": "fair_greedy", "rank": rank}
     config = {"policy": policy, "environment": world, "rounds": rounds, "replicas": 2, **settings}
     with noted() as found:
@@ -22,10 +24,17 @@ def notes(folder, rank: str, rounds: int, **settings) -> str:
 
 def test_groups_with_few_past_contexts_beside_others_are_noted(tmp_path):
     found = notes(tmp_path, "empirical_cdf", 60)
-    assert "ranks candidates of 'b', 'c' among few past contexts" in found
+    assert "ranks candidates of 'b', 'c' among few different past contexts" in found
     assert "fewer than 50 is picked too often" in found
     for rank, rounds in (("smoothed_cdf", 60), ("empirical_cdf", 8)):
-        assert "few past contexts" not in notes(tmp_path, rank, rounds)
+        assert "few different past contexts" not in notes(tmp_path, rank, rounds)
+
+
+def test_people_who_come_again_are_no_further_contexts(tmp_path):
+    groups = ["c" if row < 24 else "ab"[row % 2] for row in range(400)]
+    table, pool = {**people(), "group": groups}, {"pool": "one_per_group"}
+    found = notes(tmp_path, "empirical_cdf", 100, table, pool)
+    assert "ranks candidates of 'c' among few different past contexts, about 24 " in found
 
 
 @pytest.mark.parametrize("places", [4, 10, 100])
