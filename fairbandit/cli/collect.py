@@ -45,7 +45,7 @@ def collect(words: Sequence[str]) -> None:
     add("--policies", type=split_names, metavar="NAMES", help="only runs of some policies")
     text = "a result, the best first, or a setting by which the printed rows are sorted"
     add("--sort", default="fair_regret", metavar="NAME", help=f"{text} [fair_regret]")
-    text = "prints labels, and in bold the best and what ties with it, without seconds"
+    text = "prints a table to paste, with labels and the best in bold; > FILE writes it to a file"
     add("--format", choices=("markdown", "latex"), help=text)
     given = parser.parse_args(words)
     runs = read_runs(given.folders)

@@ -84,7 +84,7 @@ def dashboard(words: Sequence[str]) -> None:
         for title, address in pages.items():
             suffix = f", {title}" if len(pages) > 1 else ""
             print(f"TensorBoard on {shown}{suffix}: {base}{address}")
-        print("Ctrl-C ends it.", flush=True)
+        print(f"All runs: {base}\nCtrl-C ends it.", flush=True)
         threading.Event().wait()
 
 

@@ -58,8 +58,9 @@ def overview(
     Args:
         rows: the settings.
         groups: gives each setting a row for each group, with the means over the group's picks.
-        columns: the results to show, columns of `PooledRuns.spreads`; None shows the metrics, the
-            cost of a pick, the selection rates of up to `MOST_GROUPS` groups, and the seconds.
+        columns: the results to show: columns of `PooledRuns.spreads`, or `MEASURES` with `groups`;
+            None shows the metrics, the cost of a pick, the selection rates of up to `MOST_GROUPS`
+            groups, and the seconds, or all measures.
         sort: a result, of which the best comes first, or a setting.
         printed: makes a table for print: labels in place of names, no seconds, and the best in
             bold, as in the figure `notions`.
@@ -81,26 +82,27 @@ def overview(
     same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
     above = ", ".join(f"{name} {named.pop(name)[0]}" for name in same)
     results, chosen = {}, _default(rows) if columns is None else columns
-    for column in chosen:
-        known = [row.spreads.get(column) for row in rows]
-        if not any(known):
-            raise unknown("column", column, union(row.spreads for row in rows))
-        header = _header(column, rows, next(filter(None, known)))
-        results[header] = [spread(own) if own else "–" for own in known]
-    if not (printed or columns):
-        results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
-    if any(row.each for row in rows):
-        results[FOLDER] = [row.runs[0].place for row in rows]
     if groups:
         pairs = [(at, group) for at, row in enumerate(rows) for group in row.groups]
         named = {name: [cells[at] for at, _ in pairs] for name, cells in named.items()}
         named["group"] = [group for _, group in pairs]
-        results = {
-            f"{measure.replace('_', ' ')} {sign}".strip(): [
-                spread(rows[at].of_groups[f"{measure}:{group}"]) for at, group in pairs
-            ]
-            for measure, sign in MEASURES.items()
-        }
+        for measure in MEASURES if columns is None else columns:
+            if measure not in MEASURES:
+                raise unknown("column by group", measure, MEASURES)
+            header = f"{measure.replace('_', ' ')} {MEASURES[measure]}".strip()
+            own = [rows[at].of_groups[f"{measure}:{group}"] for at, group in pairs]
+            results[header] = [spread(value) for value in own]
+    else:
+        for column in chosen:
+            known = [row.spreads.get(column) for row in rows]
+            if not any(known):
+                raise unknown("column", column, union(row.spreads for row in rows))
+            header = _header(column, rows, next(filter(None, known)))
+            results[header] = [spread(own) if own else "–" for own in known]
+        if not (printed or columns):
+            results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
+        if any(row.each for row in rows):
+            results[FOLDER] = [row.runs[0].place for row in rows]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
     bold = _best(rows, chosen, len(named)) if printed and not groups else ()

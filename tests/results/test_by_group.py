@@ -45,5 +45,12 @@ def test_columns_of_groups_are_means_over_their_picks(tmp_path, picks, capsys):
     collect([str(tmp_path), "--by", "group"])
     shown = capsys.readouterr().out
     assert len(re.findall(r"^ uniform", shown, re.MULTILINE)) % len(runs[0].groups) == 0
+    collect([str(tmp_path), "--by", "group", "--columns", "rank"])
+    assert "reward" not in (printed := capsys.readouterr().out)
+    assert "rank ↑" in printed
+    with pytest.raises(
+        FairbanditError, match=r"unknown column by group 'fair_regrets' .*share, re"
+    ):
+        collect([str(tmp_path), "--by", "group", "--columns", "fair_regrets"])
     with pytest.raises(FairbanditError, match="by: expected 'group'"):
         runs.pooled(by="sex")  # type: ignore[arg-type]
