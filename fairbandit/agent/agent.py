@@ -245,7 +245,7 @@ class Agent(Deciding):
             FairbanditError: an invalid log, or a group that the truth does not know.
         """
         before = now = self._now
-        contexts = blocks.encoded(contexts, self.encoder, self._names, 3)
+        contexts = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
         d = before.known.problem.features
         for piece in blocks.log(contexts, groups, actions, rewards, d):
             now = learning.after_rounds(self._policy, self._vetted, now, *piece, self._patience)

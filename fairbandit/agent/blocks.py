@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fairbandit.agent.inputs import labels as labels_of
 from fairbandit.agent.inputs import listed, numbers
 from fairbandit.environments import Encoder
 from fairbandit.environments.reading import table_of
@@ -79,20 +80,25 @@ def of_pool(at: int) -> Iterator[None]:
 
 
 def encoded(
-    contexts: Any, encoder: Encoder | None, names: Sequence[str] | None = None, ndim: int = 2
+    contexts: Any,
+    groups: Any,
+    encoder: Encoder | None,
+    names: Sequence[str] | None = None,
+    ndim: int = 2,
 ) -> Any:
     """Encodes a pool of raw rows, or a list of such pools if `ndim` is 3; returns arrays as given.
 
     Raises:
-        FairbanditError: a table whose columns are not the names, if `encoder` is None.
+        FairbanditError: a label that contradicts its row, or a table whose columns are not the
+            names, if `encoder` is None.
     """
     if isinstance(contexts, (np.ndarray, Tensor)):
         return contexts
     if ndim == 3 and isinstance(contexts, (list, tuple)):
         pools = list[Any]()
-        for at, pool in enumerate(contexts):
+        for at, own in enumerate(zip(contexts, _labels(groups, len(contexts)), strict=True)):
             with of_pool(at):
-                pools.append(encoded(pool, encoder, names))
+                pools.append(encoded(*own, encoder, names))
         return pools
     if ndim == 3 and (hasattr(contexts, "columns") or isinstance(contexts, Mapping)):
         raise FairbanditError(
@@ -111,7 +117,7 @@ def encoded(
         isinstance(row, Mapping) for row in contexts
     ):
         return contexts
-    return encoder(contexts)
+    return encoder(contexts, labels_of(groups))
 
 
 def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:
@@ -122,7 +128,7 @@ def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64]
     """
     array = numbers(contexts, "contexts")
     _check_pool(array, "contexts", features)
-    labels = listed(groups, "groups")
+    labels = labels_of(groups)
     if len(labels) != len(array):
         raise FairbanditError(
             f"groups: expected {len(array)} labels, one per candidate; got {len(labels)}"
@@ -142,19 +148,26 @@ def pools(
         arrays = [numbers(rows, f"contexts[{at}]") for at, rows in enumerate(contexts)]
     else:
         arrays = list(np.atleast_1d(numbers(contexts, "contexts")))
-    labels = [listed(pool, "groups") for pool in listed(groups, "groups")]
-    if len(labels) != len(arrays):
-        raise FairbanditError(
-            f"groups: expected the labels of {len(arrays)} pools, like the contexts; got "
-            f"{len(labels)} pools"
-        )
+    labels = _labels(groups, len(arrays))
     for at, (rows, names) in enumerate(zip(arrays, labels, strict=True)):
         _check_pool(rows, f"contexts[{at}]", features)
         if len(names) != len(rows):
             raise FairbanditError(
-                f"groups[{at}]: expected {len(rows)} labels, one per candidate; got {len(names)}"
+                f"groups[{at}]: expected {len(rows)} labels, one per candidate; got "
+                f"{len(names)} (the labels of several columns are a tuple for each candidate)"
             )
     return arrays, labels
+
+
+def _labels(groups: Any, n: int) -> list[list[Hashable]]:
+    """Returns the labels of each of n pools; other input is an error."""
+    expected = 'one list of labels for each pool, as in `people[["ethnicity"]].to_numpy()`'
+    labels = [labels_of(pool, expected) for pool in listed(groups, "groups", expected)]
+    if len(labels) != n:
+        raise FairbanditError(
+            f"groups: expected the labels of {n} pools, like the contexts; got {len(labels)} pools"
+        )
+    return labels
 
 
 def split(
@@ -179,7 +192,8 @@ def split(
         if pools not in table.column_names:
             raise FairbanditError(f"pools: the table lacks the column {shown(pools)}")
         pools, contexts = table[pools].to_pylist(), table.drop_columns([pools]).to_pandas()
-    rows, labels = numbers(encoded(contexts, encoder, names), "contexts"), listed(groups, "groups")
+    rows, labels = encoded(contexts, groups, encoder, names), labels_of(groups)
+    rows = numbers(rows, "contexts")
     given = listed(pools, "pools")
     if not np.shape(rows)[:1] == (len(labels),) == (len(given),):
         raise FairbanditError(
@@ -250,7 +264,7 @@ def entry(contexts: Any, groups: Any, actions: Any, rewards: Any) -> dict[str, A
     return {
         "kind": "observed",
         "contexts": [numbers(pool, "contexts").tolist() for pool in contexts],
-        "groups": [listed(pool, "groups") for pool in listed(groups, "groups")],
+        "groups": _labels(groups, len(contexts)),
         "actions": numbers(actions, "actions").tolist(),
         "rewards": numbers(rewards, "rewards").tolist(),
     }

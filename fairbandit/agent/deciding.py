@@ -84,7 +84,7 @@ class Deciding(Openings):
         m, d = inputs.whole(picks, "picks", 1), now.known.problem.features
         if pools is not None:
             contexts, groups = blocks.split(contexts, groups, pools, self.encoder, self._names)
-        contexts = blocks.encoded(contexts, self.encoder, self._names, 3)
+        contexts = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
         arrays, labels = blocks.pools(contexts, groups, d)
         codes, known = learning.coded_pools(self._vetted, now.groups, labels)
         sizes = np.array([len(array) for array in arrays], np.int64)
@@ -118,7 +118,7 @@ class Deciding(Openings):
 
     def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, blocks.Block, int]:
         """Returns the state with the pool's groups, the pool, and the number m of picks."""
-        contexts = blocks.encoded(contexts, self.encoder, self._names)
+        contexts = blocks.encoded(contexts, groups, self.encoder, self._names)
         x, labels = blocks.pool(contexts, groups, self._now.known.problem.features)
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
         tensors = torch.from_numpy(x[None, None]), torch.from_numpy(codes[None, None])

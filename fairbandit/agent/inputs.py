@@ -95,7 +95,7 @@ def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int
     return int(value)
 
 
-def listed(values: Any, what: str) -> list[Any]:
+def listed(values: Any, what: str, expected: str = "an array or a list") -> list[Any]:
     """Returns the entries of an array, tensor, series, list or tuple as plain Python objects.
 
     Raises:
@@ -105,8 +105,21 @@ def listed(values: Any, what: str) -> list[Any]:
         return list(values)
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple, range)):
-        raise FairbanditError(f"{what}: expected an array or a list, got {typed(values)}")
+        raise FairbanditError(f"{what}: expected {expected}, got {typed(values)}")
     return list(entries)
+
+
+def labels(values: Any, expected: str = "an array or a list") -> list[Any]:
+    """Returns candidates' labels: those of several columns, as lists or a DataFrame, as tuples.
+
+    Raises:
+        FairbanditError: a value of another type.
+    """
+    if hasattr(values, "itertuples"):
+        values = [list(row) for row in values.itertuples(index=False, name=None)]
+    given = listed(values, "groups", expected)
+    rows = (label if type(label) is list else [label] for label in given)
+    return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 
 def groups(given: int | Sequence[Hashable]) -> Codes:

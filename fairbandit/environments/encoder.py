@@ -17,8 +17,8 @@ from fairbandit.environments.columns import codes_and_reference
 from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.products import multiplied, pairs_of
 from fairbandit.environments.reading import Source, keep, source_of, table_of
-from fairbandit.errors import FairbanditError
-from fairbandit.labels import JOINED
+from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.labels import JOINED, coded
 from fairbandit.registry import create
 
 
@@ -226,15 +226,17 @@ class Encoder:
         }
         return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
-    def __call__(self, rows: Any) -> NDArray[np.float64]:
+    def __call__(self, rows: Any, groups: Sequence[Any] | None = None) -> NDArray[np.float64]:
         """Returns the features of each row, (n, d).
 
         Args:
             rows: a DataFrame, an Arrow table, a mapping from names to columns, or a list of rows,
                 each a mapping; other columns are ignored.
+            groups: the labels of the rows' groups, (n,), to be compared with the column of groups,
+                if this is a feature.
 
         Raises:
-            FairbanditError: a column is missing, or a cell is invalid.
+            FairbanditError: a column is missing, a cell is invalid, or a label contradicts its row.
         """
         raw, at = not isinstance(rows, Source), 0
         if raw:
@@ -249,9 +251,10 @@ class Encoder:
                 expected = "a value" if column.label else "a value (missing=mean fills in the mean)"
                 source.require(name, ~source.gaps(name), expected)
             block = (_encoded(source, column, raw and self.fill) - column.means) / column.deviations
+            if column.label and groups is not None:
+                _check_labels(groups, source, name)
             if raw and np.isnan(block).any():
-                text = "missing or unknown cells get the table's mean, as missing=mean asks for"
-                remark(f"a pool, column {name!r}: {text}")
+                _note_means(source, column, np.isnan(block[:, 0]))
             features[:, at : at + width] = np.where(np.isnan(block), 0.0, block)
             at += width
         self._multiply(features)
@@ -264,6 +267,28 @@ def _scales(block: NDArray[np.float64]) -> tuple[list[float], list[float]]:
     constant = low == np.nanmax(block, axis=0)
     means = np.where(constant, low, np.nanmean(block, axis=0))
     return means.tolist(), np.where(constant, 1.0, np.nanstd(block, axis=0)).tolist()
+
+
+def _check_labels(groups: Sequence[Any], source: Source, name: str) -> None:
+    """Raises an error for a label whose row has another; callers check the number of labels."""
+    codes, known = coded(groups, {})
+    forms = [*known]
+    for at, (code, own) in enumerate(zip(codes, source.labels(name), strict=False)):
+        if forms[code] != own:
+            raise FairbanditError(
+                f"groups[{at}] is {forms[code]!r}, but column {name!r} of the row says {own!r}"
+            )
+
+
+def _note_means(source: Source, column: Column, filled: NDArray[np.bool_]) -> None:
+    """Notes that missing cells get the table's mean, and which unknown codes do."""
+    what, gaps = f"a pool, column {column.name!r}:", source.gaps(column.name)
+    if gaps.any():
+        remark(f"{what} missing cells get the table's mean, as missing=mean asks for")
+    codes = [*map(str, [*column.codes, *column.reference])]
+    for cell in map(str, source.frame[column.name][filled & ~gaps].unique()):
+        guess = did_you_mean(cell, codes)
+        remark(f"{what} unknown {cell!r}{guess} gets the table's mean; known are {listed(codes)}")
 
 
 def _places(source: Source, column: Column) -> NDArray[np.int64]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import lru_cache
 
-_noted: ContextVar[list[str]] = ContextVar("_noted", default=[])  # noqa: B039 - never read
-_remark = cache(logging.getLogger("fairbandit").warning)
+_nowhere = deque[str](maxlen=0)
+_noted: ContextVar[list[str] | deque[str]] = ContextVar("_noted", default=_nowhere)
+_remark = lru_cache(1 << 12)(logging.getLogger("fairbandit").warning)
 
 
 def listed(items: Sequence[str], limit: int = 30) -> str:

@@ -153,7 +153,7 @@ def test_a_table_with_a_column_of_pools() -> None:
     single = [one.act(pool, pool["sex"]) for pool in apart]
     assert many.act_many(encoder(table), table["sex"], pools=table["day"]) == single
     with pytest.raises(FairbanditError, match=r"pool 1: .* no column 'job'"):
-        many.act_many([apart[0], apart[1][["age"]]], [["f"] * len(pool) for pool in apart[:2]])
+        many.act_many([apart[0], apart[1][["age"]]], [pool["sex"] for pool in apart[:2]])
 
 
 def test_the_log_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

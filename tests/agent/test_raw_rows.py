@@ -104,6 +104,7 @@ def test_files_and_logs_hold_the_encoder(tmp_path, path):
     log, saved = tmp_path / "decisions.jsonl", tmp_path / "agent.pt"
     agent = Agent.from_config("fair_greedy", features=encoder, log=log)
     rows = [{name: cells[row] for name, cells in raw(9).items()} for row in range(9)]
+    rows = [{**row, "group": label} for label, row in enumerate(rows)]
     for _ in range(5):
         agent.act(rows, range(9))
         agent.update(1.0)
@@ -141,13 +142,21 @@ def test_an_agent_made_from_the_log_of_a_table_takes_rows_of_it():
 def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
     encoder = Encoder.from_table(people(), **TABLE)
     known = [{"group": "a", "age": 30, "job": 1, "town": "north", "flat": 0.1}]
-    odd = [{"group": "new", "age": None, "job": 9, "town": "west", "flat": float("nan")}]
+    odd = [{"group": "new", "age": None, "job": 9, "town": "North", "flat": float("nan")}]
     assert encoder(known).all(axis=0).sum() == len(encoder.names) - 1  # all but `flat`
     assert not notices()
     assert encoder(odd).tolist() == [[0.0] * (len(encoder.names) - 1) + [1.0]]
     assert [text.split("'")[1] for text in notices()] == ["age", "job", "town", "flat", "group"]
     encoder(odd)
     assert len(notices()) == 5  # once in a process
+    guess = "unknown 'North' (did you mean 'north'?) gets the table's mean; known are north, south"
+    assert notices()[2] == f"a pool, column 'town': {guess}"
+    encoder([{**known[0], "town": None}, {**known[0], "town": "west"}])
+    texts = [text.partition(": ")[2].partition(";")[0] for text in notices()[5:]]
+    assert texts == [
+        "missing cells get the table's mean, as missing=mean asks for",
+        "unknown 'west' gets the table's mean",
+    ]
     with pytest.raises(FairbanditError, match=r"column 'group', row 0 .from 0.: expected a value"):
         encoder([{**odd[0], "group": None}])
 
@@ -173,6 +182,54 @@ def test_without_means_they_are_errors_that_change_nothing(changed, expected):
     with pytest.raises(FairbanditError, match=expected):
         agent.act([known, {**known, **changed}], ["a", "b"])
     assert worlds.held(agent) == before
+
+
+def test_labels_that_contradict_their_rows_are_refused():
+    cells = {
+        "age": range(20),
+        "sex": list("fm") * 10,
+        "region": ["North", "South", "South", "1"] * 5,
+    }
+    rows = pd.DataFrame({**cells, "pay": range(20)})
+    encoder = Encoder.from_table(rows, group="region", reward="pay", missing="mean")
+    agent = Agent.from_config("fair_rolling", features=encoder)
+    table, says = rows[:4], r"groups\[0\] is '{}', but column 'region' of the row says '{}'"
+    for decide in (agent.act, agent.explain):
+        with pytest.raises(FairbanditError, match=says.format("f", "North")):
+            decide(table, table["sex"])
+    with pytest.raises(FairbanditError, match="pool 1: " + says.format("south", "South")):
+        agent.act_many([table, table[1:]], [table["region"], ["south", "South", 1]])
+    with pytest.raises(FairbanditError, match=r"groups\[1\] is 'North'"):
+        agent.act_many(table, ["North"] * 4, pools=[0] * 4)
+    with pytest.raises(FairbanditError, match="pool 0: " + says.format("South", "North")):
+        agent.observe([table], [["South"] * 4], [0], [1.0])
+    with agent.round(places=1, candidates=2) as opening:
+        row = dict(rows.iloc[0])
+        with pytest.raises(FairbanditError, match=says.format("South", "North")):
+            opening.offer(row, "South")
+        opening.offer({**row, "region": "West"}, "West ")  # a group that the encoder does not know
+    agent.act(table, ["North", "South", " South", 1.0])
+    assert agent.groups == ("West ", "North", "South", 1.0)
+
+
+def test_labels_of_several_columns_are_rows_of_them():
+    rows = pd.DataFrame({"age": range(8), "sex": list("fm") * 4, "region": list("NNSS") * 2})
+    encoder = Encoder.from_table(
+        rows.assign(pay=rows["age"]), group=["region", "sex"], reward="pay"
+    )
+    agent = Agent.from_config("fair_greedy", features=encoder)
+    pairs = rows[["region", "sex"]]
+    for labels in (pairs, pairs.to_numpy(), pairs.to_numpy().tolist()):
+        assert agent.explain(rows, labels).groups == tuple(
+            zip(rows["region"], rows["sex"], strict=True)
+        )
+    with pytest.raises(FairbanditError, match=r"groups\[0\] is 'f × N', but .* says 'N × f'"):
+        agent.act(rows, rows[["sex", "region"]])
+    agent.observe(encoder(rows)[:, None], pairs.to_numpy()[:, None], [0] * 8, range(8))
+    assert len(agent.groups) == 4
+    assert agent.explain(rows[:2], [("N", "f"), ["N", "m"]]).groups == (("N", "f"), ("N", "m"))
+    with pytest.raises(FairbanditError, match=r"one list of labels for each pool, as in `people"):
+        agent.observe(encoder(rows)[:, None], rows["sex"], [0] * 8, range(8))
 
 
 def test_other_inputs_are_refused():
