@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairbandit.evaluation.estimates import checked_level
+from fairbandit.evaluation.groups import SMALL
 from fairbandit.logs import Floats, Ints
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 LEVEL = 0.001
 """The default family-wise level of each run's test and of its band."""
-
-SMALL = 0.02
-"""Groups with a smaller share of the candidates are marked as small."""
 
 
 def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats, Floats]:

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from fairbandit.audit.logged import Audit, audit
-from fairbandit.audit.rates import LEVEL, SMALL, compared, examine_counts, in_words
+from fairbandit.audit.rates import LEVEL, compared, examine_counts, in_words
 from fairbandit.building import build_policy, policy_label
 from fairbandit.errors import FairbanditError
+from fairbandit.evaluation.groups import SMALL
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
 from fairbandit.files import sha256, written_aside

@@ -22,7 +22,7 @@ LESS = ("fair_regret", "reward_gap", "rank_gap")
 
 def chosen(
     table: pd.DataFrame, choose: str | None, limits: str | Sequence[str] | None
-) -> tuple[str | None, str]:
+) -> tuple[str | None, list[str]]:
     """Returns the policy whose interval has the best near end, among those within limits.
 
     Args:
@@ -32,37 +32,53 @@ def chosen(
             interval is; without an estimate, it is not.
 
     Returns:
-        The name of the policy, or None if all policies leave the limits; and a note that names the
-        other policies within the limits with an interval that overlaps the chosen one, or "".
+        The name of the policy, or None if all policies leave the limits; and notes, which name the
+        policies that are not within the limits, and the other policies within the limits with an
+        interval that overlaps the chosen one.
 
     Raises:
         FairbanditError: a limit cannot be read, or a measure does not exist.
     """
     if choose is None:
         raise FairbanditError("limits restrict what choose=MEASURE chooses, which is missing")
-    within = dict.fromkeys(table["policy"])
+    within, left = dict.fromkeys(table["policy"]), list[str]()
     given = limits if isinstance(limits, (list, tuple)) else [limits] * (limits is not None)
     for limit in given:
         measure, sign, bound = _read_limit(limit)
         rows = preferred(table, measure)
         kept = rows["low"] >= bound if sign == ">=" else rows["high"] <= bound
-        within = {name: None for name in within if kept.get(name, False)}
+        for name in [name for name in within if not kept.get(name, False)]:
+            left.append(f"{name} with {measure} {_interval(rows, name)}")
+            del within[name]
     rows = preferred(table, choose)
     if len(rows) < table["policy"].nunique():
         raise FairbanditError(f"choose={choose!r}: not all policies have an estimate of it")
-    rows = rows.loc[[*within]]
-    if rows.empty:
-        return None, ""
-    less = choose.partition(":")[0] in LESS
-    best = str(rows["high"].idxmin() if less else rows["low"].idxmax())
+    rows, less = rows.loc[[*within]], choose.partition(":")[0] in LESS
+    best, notes = None, list[str]()
+    if not rows.empty:
+        best = str(rows["high"].idxmin() if less else rows["low"].idxmax())
+    if given:
+        why = f"the {'smallest upper' if less else 'largest lower'} end of {choose}"
+        among = f"{why} among the policies within {' and '.join(map(str.strip, given))}"
+        others = f"; not within: {', '.join(left)}" * bool(left)
+        notes.append(f"chosen {best}: {among}{others}" if best else f"no policy is chosen{others}")
+    if best is None:
+        return None, notes
     own = rows.loc[best]
     overlap = (rows["low"] <= own["high"]) & (rows["high"] >= own["low"])
-    if not (tied := [name for name in rows.index[overlap] if name != best]):
-        return best, ""
-    return best, (
-        f"choose={choose}: {best} ties with {', '.join(tied)}: their intervals overlap, so that "
-        "these estimates do not show which is better"
-    )
+    if tied := [name for name in rows.index[overlap] if name != best]:
+        notes.append(
+            f"choose={choose}: {best} ties with {', '.join(tied)}: their intervals overlap, so "
+            "that these estimates do not show which is better"
+        )
+    return best, notes
+
+
+def _interval(rows: pd.DataFrame, name: str) -> str:
+    if name not in rows.index:
+        return "unknown"
+    value, low, high = rows.loc[name, ["value", "low", "high"]]
+    return f"{value:.3g} [{low:.3g}, {high:.3g}]"
 
 
 def _read_limit(limit: Any) -> tuple[str, str, float]:
@@ -73,7 +89,7 @@ def _read_limit(limit: Any) -> tuple[str, str, float]:
     except (TypeError, ValueError) as error:
         raise FairbanditError(
             "limits: expected a text such as 'selection_ratio>=0.8' or 'reward_gap<=1', or a list "
-            f"of such texts, got {limit!r}"
+            f"of such texts, got {limit!r}; in a shell, < and > need quotes"
         ) from error
 
 

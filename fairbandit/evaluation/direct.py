@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
+from fairbandit.evaluation.estimates import UNBOUNDED, Estimate, Uncertain, by_group
 from fairbandit.evaluation.groups import GroupSums
 from fairbandit.labels import normal
 from fairbandit.logs import Floats, Ints, Log
@@ -74,15 +74,21 @@ def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
     return log.at_picks(contexts_of(log))[known], log.rewards[known], np.nonzero(known)[0]
 
 
-def unspanned(log: Log) -> int:
-    """Counts the dimensions of the candidates' contexts that picks with a reward do not span."""
+def unspanned(log: Log) -> tuple[int, list[str]]:
+    """Counts the dimensions of the candidates' contexts that picks with a reward do not span.
+
+    Returns:
+        Their number, and the features that differ between candidates, but not between such picks.
+    """
     candidates = contexts_of(log)
     scale, ranks = candidates.std(0), []
     scale[scale <= 1e-12 * np.abs(candidates).max(0, initial=0.0)] = np.inf
-    for x in (candidates, _known_picks(log)[0]):
+    picks = _known_picks(log)[0]
+    for x in (candidates, picks):
         x = (x - x.sum(0) / max(len(x), 1)) / scale
         ranks.append(np.linalg.matrix_rank(x.T @ x / max(len(x), 1), hermitian=True))
-    return int(ranks[0] - ranks[1])
+    equal = (picks == picks[:1]).all(0) & np.isfinite(scale)
+    return int(ranks[0] - ranks[1]), [log.features[at] for at in np.flatnonzero(equal)]
 
 
 def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:
@@ -153,7 +159,7 @@ def direct_estimates(
     measures = {"reward": reward, "rank": rank, "fair_regret": best - rank}
     n = max(own.pools.n for own in groups.values())
     for measure, of in measures.items():
-        yield _unbiased(of.sum(1), n, n).at(level, measure, "direct")
+        yield _unbiased(measure, of.sum(1), n, n).at(level, measure, "direct")
     codes = {label: code for code, label in enumerate(map(normal, labels))}
     picked = {label: own for label, own in groups.items() if own.picks > 0}
     for measure, of in measures.items():
@@ -161,17 +167,18 @@ def direct_estimates(
         for label, own in picked.items():
             with np.errstate(all="ignore"):
                 ratios = of[:, codes[label]] / share[:, codes[label]]
-            found[label] = _unbiased(ratios, int(own.counts[0]), own.pools.effective(0))
+            found[label] = _unbiased(measure, ratios, int(own.counts[0]), own.pools.effective(0))
         yield from by_group(measure, "direct", found, level, whole=True)
 
 
-def _unbiased(values: Floats, n: int, ess: float) -> Uncertain:
+def _unbiased(measure: str, values: Floats, n: int, ess: float) -> Uncertain:
     """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values.
 
     The interval is infinite if a repetition lacks a value, because it lacks picks of a group.
     """
     value, again = float(values[0]), values[1:]
+    span = (0.0, 1.0) if measure == "rank" else UNBOUNDED
     if not np.isfinite(again).all():
-        return Uncertain.student(value, math.inf, 0.0, n, ess)
+        return Uncertain.student(value, math.inf, 0.0, n, ess, span)
     variance, freedom = float(again.var(ddof=1)), min(len(again), ess) - 1
-    return Uncertain.student(2 * value - float(again.mean()), variance, freedom, n, ess)
+    return Uncertain.student(2 * value - float(again.mean()), variance, freedom, n, ess, span)

@@ -48,7 +48,7 @@ def student(
     from scipy.special import stdtrit
 
     half = float(stdtrit(freedom, (1 + level) / 2)) * error if freedom > 1e-9 else math.inf
-    return max(value - half, span[0]), min(value + half, span[1])
+    return min(max(value - half, span[0]), span[1]), max(min(value + half, span[1]), span[0])
 
 
 class Uncertain(NamedTuple):

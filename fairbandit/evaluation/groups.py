@@ -16,6 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbandit.environments.notices import listed
 from fairbandit.evaluation.betting import reward_ends
 from fairbandit.evaluation.estimates import Moments, Uncertain
 from fairbandit.labels import normal
@@ -23,6 +24,9 @@ from fairbandit.logs import Floats, Ints, Log
 
 MOST_ROUNDED = 0.05
 """The largest relative shift of a mean weight that the rounding of propensities may explain."""
+
+SMALL = 0.02
+"""Groups with a smaller share of the candidates are small, which audits and notes say."""
 
 
 class GroupSums(NamedTuple):
@@ -137,6 +141,18 @@ def merged_groups(
         label: one.get(label, none_of_one).merged(other.get(label, none_of_other))
         for label in {**one, **other}
     }
+
+
+def small_groups(groups: Mapping[str, GroupSums]) -> list[str]:
+    """Returns a note that names the small groups, if any."""
+    sizes = {label: own.pools.n * float(own.pools.mean[2]) for label, own in groups.items()}
+    total = sum(sizes.values())
+    few = [f"{label} has {n:,.0f}" for label, n in sizes.items() if n < SMALL * total]
+    note = (
+        "selection_ratio and the gaps compare all groups, also those with less than "
+        f"{SMALL:.0%} of the {total:,.0f} candidates: {listed(few)}"
+    )
+    return [note] if few else []
 
 
 def _without_group(groups: Mapping[str, GroupSums]) -> GroupSums:

@@ -13,6 +13,7 @@ import numpy as np
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.building import build_policy, presets
+from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import (
@@ -23,6 +24,7 @@ from fairbandit.evaluation.direct import (
     unspanned,
 )
 from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_level
+from fairbandit.evaluation.groups import small_groups
 from fairbandit.evaluation.sums import Sums, merged, uniform
 from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Ints, Log, read_pieces
@@ -142,10 +144,10 @@ def evaluate(
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
     table.attrs["notes"] += notes
     best = values[:, 3, 0].sum(1)
-    table.attrs["notes"] += _notes(judged, best, forward, max(map(unspanned, parts)))
+    table.attrs["notes"] += _notes(judged, best, forward, parts)
     if choose is not None or limits is not None:
-        table.attrs["chosen"], tied = chosen(table, choose, limits)
-        table.attrs["notes"] += [tied] if tied else []
+        table.attrs["chosen"], why = chosen(table, choose, limits)
+        table.attrs["notes"] += why
     return table
 
 
@@ -307,6 +309,7 @@ def evaluate_sums(
             reasons = "; ".join(f"{label}, {why}" for label, why in own.unseen.items())
             notes.append(f"{name}: ips, snips, dr and win are refused for some groups: {reasons}")
     table = pd.DataFrame(rows, columns=list(COLUMNS))
+    notes += small_groups(max((own.groups for own in sums.values()), key=len, default={}))
     used = set(table["estimator"])
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
     table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
@@ -319,7 +322,7 @@ def _place(measure: str, groups: Sequence[str]) -> tuple[bool, int, int]:
     return bool(group), MEASURES.index(name), groups.index(group)
 
 
-def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
+def _notes(log: Log, best: Floats, forward: bool, parts: Sequence[Log]) -> Iterator[str]:
     """Yields notes that a reader of the numbers needs."""
     sizes, picks = log.sizes, (log.picks >= 0).sum(1)
     # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
@@ -330,10 +333,14 @@ def _notes(log: Log, best: Floats, forward: bool, lost: int) -> Iterator[str]:
         f"estimates as {best[1:].mean() - best[0]:+.4f}; fair_regret is corrected by it"
     )
     yield "policies were trained forward in time" if forward else "decisions were dealt at random"
+    found = [(*unspanned(part), number) for number, part in enumerate(parts, 1)]
+    lost, names, number = max(found, key=lambda one: one[0])
     if lost:
+        where = f"in part {number} of {len(parts)} of the log, " * (len(parts) > 1)
+        such = listed([*map(repr, names)], 3) if names else "a group without such picks"
         yield (
-            f"direct is a guess: all picks are equal in {lost} dimensions of the contexts, such as "
-            "a group that was never picked"
+            f"direct is a guess: {where}all picks with a reward are equal in {lost} dimensions of "
+            f"the contexts, such as {such}"
         )
     if log.missing:
         yield (

@@ -55,12 +55,12 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
             ess = _effective(np.bincount(rows, own, n))
             variance *= ess / max(ess - 1, 1e-9)
             size = len(np.unique(rows[other > 0]))
-            of_groups[label] = Uncertain.student(share, variance, ess - 1, size, ess)
+            of_groups[label] = Uncertain.student(share, variance, ess - 1, size, ess, (0.0, 1.0))
     influence = (influence - w * value) / w.mean()
     influence, ess = influence.reshape(weights.shape).mean(1), _effective(weights.mean(1))
     wider = max(ess - 1, 0.0) / max(ess - shares, 1e-9)
     variance = float((influence**2).sum()) / max(n - 1, 1) / n * wider
-    return Uncertain.student(value, variance, ess - shares, n, ess), of_groups
+    return Uncertain.student(value, variance, ess - shares, n, ess, (0.0, 1.0)), of_groups
 
 
 def _effective(weights: NDArray[Any]) -> float:

@@ -23,7 +23,7 @@ def test_the_weight_below_by_brute_force(n):
 
 def test_picks_that_all_have_a_feature_do_not_span_it():
     given: Any = {"groups": np.zeros((9, 2), int), "contexts": np.tile([[1.0], [0.0]], (9, 1, 1))}
-    for picks, lost in ((np.zeros(9, int), 1), (np.arange(9) % 2, 0)):
+    for picks, lost in ((np.zeros(9, int), (1, ["a"])), (np.arange(9) % 2, (0, []))):
         log = random_log(9, k=2, **given, picks=picks[:, None], features=("a",))
         assert unspanned(log) == lost
 

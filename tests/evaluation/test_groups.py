@@ -1,6 +1,7 @@
 """Estimates by group: plain sums, jackknives, what compares groups, and where they are refused."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,21 @@ def test_a_group_that_the_policy_never_picks_has_no_rewards():
     assert "reward_gap" in found
 
 
+def test_small_groups_are_counted_and_named_and_ranks_are_within_their_range():
+    log = random_log(60)
+    few = replace(
+        log, groups=np.where(np.arange(60)[:, None] > 1, log.groups.clip(max=1), log.groups)
+    )
+    size = (few.groups == 2).sum()
+    assert 0 < size < 0.02 * few.sizes.sum()
+    table = evaluate(few, "uniform")
+    (note,) = (note for note in table.attrs["notes"] if "the gaps compare all groups" in note)
+    assert note.endswith(f"less than 2% of the {few.sizes.sum()} candidates: c has {size}")
+    assert not any("gaps compare" in note for note in evaluate(log, "uniform").attrs["notes"])
+    within = table[table["measure"].str.match("rank:|win")]
+    assert (within["low"].min(), within["high"].max()) == (0, 1)
+
+
 ROWS = [
     *(("a", "reward", "dr", 1.0, 3.0), ("a", "selection_ratio", "exact", 0.7, 1.0)),
     *(("b", "reward", "dr", 0.5, 9.0), ("b", "selection_ratio", "exact", 0.85, 0.9)),
@@ -212,8 +228,15 @@ ROWS = [
 )
 def test_limits_leave_policies_whose_intervals_are_within(limits, right, tied):
     table = pd.DataFrame(ROWS, columns=["policy", "measure", "estimator", "low", "high"])
-    best, note = chosen(table, "reward", limits)
-    assert (best, tied in note, bool(note)) == (right, True, bool(tied))
+    best, notes = chosen(table.assign(value=table["low"]), "reward", limits)
+    assert best == right
+    assert [tied in note for note in notes[limits is not None :]] == [True] * bool(tied)
+    if right == "c":
+        assert notes == [
+            "chosen c: the largest lower end of reward among the policies within "
+            "selection_ratio>=0.8 and reward<=1; not within: a with selection_ratio 0.7 [0.7, 1], "
+            "b with reward 0.5 [0.5, 9]"
+        ]
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_with_one_group_the_win_of_all_is_that_of_the_group():
     log, ess = random_log(3, k=2, groups=np.zeros((3, 2), int)), 144 / 102
     whole, groups = wins(log, log.candidates.probabilities * np.repeat([10.0, 1.0, 1.0], 2))
     assert whole.ess == pytest.approx(ess)
-    one, other = (high - low for low, high in (of.ends(0.9) for of in (whole, groups["a"])))
+    one, other = (high - low for low, high in (of.ends(0.05) for of in (whole, groups["a"])))
     assert one / other == pytest.approx(math.sqrt(3 / 2 * (ess - 1) / ess))
 
 
