@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairbandit.agent.inputs import number, whole
-from fairbandit.audit.processes import arrival, differences, disparity, drift
+from fairbandit.audit.processes import FIRST, arrival, differences, disparity, drift
 from fairbandit.audit.rates import compared, in_words, selection_rate
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import checked_level
@@ -25,12 +25,14 @@ class Audit(NamedTuple):
     Attributes:
         table: one row for each group of each attribute and of each pair of attributes. `share` and
             `picked_share` are its shares of all candidates and of all picks. ε bounds the
-            expectation of their difference in a decision with a choice, and `gap` is its mean. The
-            interval of the `impact_ratio` to the group `reference` is `ratio_low` to `ratio_high`,
-            and `words` is the row as a sentence. For each test, a column
-            such as `drift_p` has the anytime-valid p-value min(1, rows/largest wealth), and
-            `drift_at` the first decision after which it is at most the level.
-        wealth: the log wealth, (G, n), by test (`drift`, `order` or `parity`) and attribute.
+            expectation of their difference in a decision with a choice; `choices` is the number of
+            these decisions, and `gap` the mean difference in them. The interval of the
+            `impact_ratio` to the group `reference` is `ratio_low` to `ratio_high`, and `words` is
+            the row as a sentence. For each test, a column such as `drift_p` has the anytime-valid
+            p-value min(1, rows/largest wealth), and `drift_at` the first decision after which it is
+            at most the level.
+        wealth: the log wealth, (G, n), by test (`drift`, `order` or `parity`) and attribute. Drift
+            and order are not tested before a model is frozen, after 100 decisions.
     """
 
     table: pd.DataFrame
@@ -66,7 +68,7 @@ def audit(
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
     if not len(log):
         raise FairbanditError("the log is empty; an audit needs at least one decision")
-    attributes, rows, counts, gaps = attributes_of(log), [], [], []
+    attributes, rows, counts, gaps, choices = attributes_of(log), [], [], [], []
     scores = log.candidates.scores
     for attribute, (groups, labels) in attributes.items():
         for group, label in enumerate(labels):
@@ -74,6 +76,7 @@ def audit(
             received, selected = log.sums(here), log.sums(here & log.picked)
             counts.append((received, selected))
             difference, choice = differences(log, here)
+            choices.append(choice.sum())
             gaps.append(difference[choice].mean() if choice.any() else np.nan)
             rates = selection_rate(received, selected, level)
             rows.append([attribute, label, received.sum(), selected.sum(), *rates])
@@ -82,14 +85,15 @@ def audit(
                 rows[-1].append((known > np.nanmedian(scores)).mean() if len(known) else np.nan)
     columns = ["attribute", "group", "received", "selected", "rate", "low", "high", "scoring_rate"]
     table = pd.DataFrame(rows, columns=columns[: len(rows[0])])
-    table = compared(table, ["attribute"], counts, level).assign(gap=gaps)
+    table = compared(table, ["attribute"], counts, level).assign(choices=choices, gap=gaps)
     wealths: dict[str, dict[str, Floats]] = {}
-    if log.candidates.contexts is not None and log.missing < 1:
-        wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
-    if order and "drift" not in wealths:
+    known = log.candidates.contexts is not None and log.missing < 1
+    if order and not known:
         raise FairbanditError("the test of the order of arrival needs contexts and rewards")
-    if order:
-        wealths["order"] = {key: arrival(log, *by) for key, by in attributes.items()}
+    if known and len(log) > FIRST[0]:
+        wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
+        if order:
+            wealths["order"] = {key: arrival(log, *by) for key, by in attributes.items()}
     if epsilon is not None:
         wealths["parity"] = {key: disparity(log, *by, epsilon) for key, by in attributes.items()}
     for test, by in wealths.items():

@@ -145,15 +145,19 @@ def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None)
 
     >>> row = {"attribute": "sex", "group": "f", "share": 0.47, "picked_share": 0.37,
     ...        "impact_ratio": 0.653, "ratio_low": 0.58, "ratio_high": 0.73, "reference": "m",
-    ...        "gap": -0.1, "parity_at": None}
+    ...        "received": 20, "selected": 9, "choices": 8, "gap": -0.1, "parity_at": None}
     >>> in_words(row, 0.05)[:62]
     'sex f: picked 0.65 times as often as m (95 %: 0.58 to 0.73), 3'
-    >>> in_words(row, 0.05, 0.02).partition("; ")[2][:65]
-    'the mean gap of a decision, -10.0 points, is beyond ε = 2 points,'
+    >>> in_words(row, 0.05, 0.02).partition("; ")[2][:78]
+    'in the 8 decisions with a choice, the share of the picks was 10.0 points below'
+    >>> in_words({**row, "selected": 0}, 0.05)[:29]
+    'sex f: never picked (0 of 20)'
     """
     ratio, low, high = (row[name] for name in ("impact_ratio", "ratio_low", "ratio_high"))
     words = f"{row.get('attribute') or row['run']} {row['group']}: "
-    if row["group"] == row["reference"]:
+    if not row["selected"]:
+        words += f"never picked (0 of {row['received']:,}), "
+    elif row["group"] == row["reference"]:
         words += "picked most often, "
     elif not math.isnan(ratio):
         ends = f" ({100 * (1 - level):g} %: {low:.2f} to {high:.2f})" * (not math.isnan(low))
@@ -165,10 +169,13 @@ def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None)
     allowed, at = f"ε = {100 * epsilon:g} points", row["parity_at"]
     if isinstance(at, int):
         return f"{words}; parity up to {allowed} is rejected, first at decision {at:,}."
-    side = "beyond" if abs(gap) > epsilon else "within"
-    chance = ", which the test of parity does not confirm" * (side == "beyond")
-    gap_words = f"the mean gap of a decision, {100 * gap:+.1f} points"
-    return f"{words}; {gap_words}, is {side} {allowed}{chance}."
+    beyond, side = abs(gap) > epsilon, "above" if gap > 0 else "below"
+    shows = "beyond {}, which the test of parity does not confirm"
+    shows = shows if beyond else "within {}, which does not show parity"
+    return (
+        f"{words}; in the {row['choices']:,} decisions with a choice, the share of the picks was "
+        f"{100 * abs(gap):.1f} points {side} the share of the candidates, {shows.format(allowed)}."
+    )
 
 
 def examine_counts(

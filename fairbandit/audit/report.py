@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairbandit.audit.logged import Audit, audit
+from fairbandit.audit.processes import FIRST
 from fairbandit.audit.rates import LEVEL, compared, examine_counts, in_words
 from fairbandit.building import build_policy, policy_label
 from fairbandit.errors import FairbanditError
@@ -46,9 +47,11 @@ RATES = f"""\
 Rate: selected ÷ received, with its interval from low to high. Share and picked share: the group's
 share of all candidates and of all picks. Impact ratio: the rate ÷ the highest rate of groups
 without *, which marks groups with less than {SMALL:.0%} of the candidates, with its interval from
-ratio low to ratio high, which takes the group with the highest rate as given. Scoring rate: the
-share of candidates whose score is above the median of all scores. The report does not
-judge these numbers by a threshold; New York's Local Law 144, which requires them, sets none."""
+ratio low to ratio high, which takes the group with the highest rate as given.{{scoring}} The report
+does not judge these numbers by a threshold; New York's Local Law 144, which requires them, sets
+none."""
+
+SCORING = " Scoring rate: the share of candidates whose score is above the median of all scores."
 
 TESTS = """\
 Each p is the smallest level at which the test has rejected so far, corrected for all {rows} rows.
@@ -122,17 +125,21 @@ def log_page(
         f"fairbandit {VERSION}": ", ".join(f"{key}={value}" for key, value in options.items()),
         **hashes(source),
     }
-    words = {"drift": DRIFT, **({"order": ORDER} if "order" in audited.wealth else {})}
+    words = {"drift": DRIFT, **({"order": ORDER} if options.get("order") else {})}
     words |= {"parity": PARITY.format(epsilon=options.get("epsilon") or 0)}
+    without = NOT_TESTED
+    if len(log) <= FIRST[0]:
+        few = f"was not tested: {len(log)} decisions, {FIRST[0] + 1} are needed."
+        without = {**NOT_TESTED, "drift": f"Drift {few}", "order": f"Order of arrival {few}"}
     page: Page = [
         "# Audit of decisions",
         Sheet(("", ""), [*facts.items()], names=2),
         Sheet(("in words",), [[words] for words in audited.table["words"]]),
         _sheet(audited.table, "attribute"),
         draw_log(audited, level),
-        RATES,
+        RATES.format(scoring=SCORING * ("scoring_rate" in audited.table)),
         TESTS.format(rows=len(audited.table), level=level),
-        *(words[test] if test in audited.wealth else NOT_TESTED[test] for test in words),
+        *(words[test] if test in audited.wealth else without[test] for test in words),
     ]
     return page, audited.table
 
@@ -180,7 +187,7 @@ def report(
         "# Audit of runs",
         Sheet(("in words",), [[words] for words in table["words"]]),
         _sheet(table, *names),
-        RATES,
+        RATES.format(scoring=""),
         "## Demographic parity",
         _sheet(far.assign(small=False), *names),
         RUNS.format(level=level),

@@ -20,7 +20,7 @@ from fairbandit.audit.processes import (
     wealth,
 )
 from fairbandit.audit.rates import ratio_interval, selection_rate
-from fairbandit.audit.report import draw_log, report_log
+from fairbandit.audit.report import draw_log, log_page, report_log
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
 from tests import support
@@ -272,7 +272,26 @@ def test_rows_say_what_is_compared_with_epsilon():
         in (row["words"])
     )
     words = audit(log[:40], epsilon=0.2).table["words"]
-    assert words[0].endswith("is beyond ε = 20 points, which the test of parity does not confirm.")
+    shares = (
+        "in the 40 decisions with a choice, the share of the picks was 25.0 points below the share"
+    )
+    shares += " of the candidates,"
+    assert words[0].endswith(
+        f"{shares} beyond ε = 20 points, which the test of parity does not confirm."
+    )
+    words = audit(log[:40], epsilon=0.25).table["words"]
+    assert words[0].endswith(f"{shares} within ε = 25 points, which does not show parity.")
+
+
+@pytest.mark.parametrize(("n", "tested"), [(FIRST[0], False), (FIRST[0] + 1, True)])
+def test_drift_and_order_are_tested_once_a_model_is_frozen(n, tested):
+    page, table = log_page(made(0, n), order=True)
+    assert (("drift_p" in table) & ("order_p" in table)) == tested
+    assert (
+        any(f"Drift was not tested: {n} decisions, 101 are" in str(one) for one in page) != tested
+    )
+    (_, *panels) = next(one for one in page if hasattr(one, "axes")).axes
+    assert len(panels) == 2 * tested
 
 
 def test_the_log_of_an_agent_names_the_policy_and_the_times(tmp_path):
