@@ -16,6 +16,8 @@ from fairbandit.agent.openings import Openings
 from fairbandit.agent.tickets import Waiting
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
+from fairbandit.environments.notices import listed, remark
+from fairbandit.errors import did_you_mean
 from fairbandit.labels import Codes
 from fairbandit.logs import Ints
 from fairbandit.logs.log import pieces
@@ -87,6 +89,7 @@ class Deciding(Openings):
         contexts = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
         arrays, labels = blocks.pools(contexts, groups, d)
         codes, known = learning.coded_pools(self._vetted, now.groups, labels)
+        self._note_new(known[-1] if known else now.groups)
         sizes = np.array([len(array) for array in arrays], np.int64)
         decisions, entries = list[Decision](), list[journal.Entry]()
         for some in _blocks(self._policy, now.known.past.rounds, sizes, known, m):
@@ -121,9 +124,18 @@ class Deciding(Openings):
         contexts = blocks.encoded(contexts, groups, self.encoder, self._names)
         x, labels = blocks.pool(contexts, groups, self._now.known.problem.features)
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
+        self._note_new(now.groups)
         tensors = torch.from_numpy(x[None, None]), torch.from_numpy(codes[None, None])
         m = min(inputs.whole(picks, "picks", 1), x.shape[0])
         return now, blocks.Block(*tensors, now.groups), m
+
+    def _note_new(self, groups: Codes) -> None:
+        """Notes groups that are new to the agent and to the table of its encoder."""
+        known = self.encoder.labels if self.encoder else ()
+        for label in [*groups][len(self._now.groups) :] if known else ():
+            if label not in known:
+                guess = did_you_mean(label, known)
+                remark(f"new group {label!r}{guess}: the encoder's table has {listed(known)}")
 
 
 def _blocks(

@@ -166,6 +166,11 @@ class Encoder:
         return (*columns, *["bias"] * self.bias)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the table's groups; none if the group is not a feature."""
+        return tuple(code for column in self._columns if column.label for code in column.codes)
+
+    @property
     def ranges(self) -> dict[str, Sequence[float]]:
         """The least and the greatest number of each column of numbers in the table."""
         return {column.name: column.span for column in self._columns if not column.codes}

@@ -212,6 +212,19 @@ def test_labels_that_contradict_their_rows_are_refused():
     assert agent.groups == ("West ", "North", "South", 1.0)
 
 
+def test_new_labels_of_arrays_are_noted(notices):
+    encoder = Encoder.from_table(people(), **TABLE)
+    agent = Agent.from_config("fair_greedy", features=encoder, groups=["d"])
+    x, text = np.zeros((2, len(encoder.names))), "new group '{}': the encoder's table has a, b, c"
+    agent.act(x, ["a", "d"])
+    assert not notices()
+    agent.explain(x.tolist(), ["b", "A"])
+    agent.act_many([x], [["new", "c"]])
+    agent.observe([x], [["new", "old"]], [0], [1.0])
+    guess = text.format("A").replace(":", " (did you mean 'a'?):")
+    assert notices() == [guess, text.format("new"), text.format("old")]
+
+
 def test_labels_of_several_columns_are_rows_of_them():
     rows = pd.DataFrame({"age": range(8), "sex": list("fm") * 4, "region": list("NNSS") * 2})
     encoder = Encoder.from_table(
