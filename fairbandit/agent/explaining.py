@@ -53,6 +53,7 @@ class Explanation:
             candidates come one at a time; else None.
         to_come: the expected number of candidates from each on, with itself, (K,), or None.
         theta: θ, (d,); None if the score is not a linear function of the context.
+        picked: whether each candidate was picked, (K,) bool; None unless the decision is logged.
     """
 
     groups: tuple[Hashable, ...]
@@ -67,6 +68,7 @@ class Explanation:
     threshold: Tensor | None
     to_come: Tensor | None
     theta: Tensor | None
+    picked: Tensor | None
     _asked: Asked
 
     def reasons(self, candidate: int) -> pd.DataFrame:
@@ -89,12 +91,14 @@ class Explanation:
         return reasons(self._asked, self._place(candidate))
 
     def needed(self, candidate: int) -> Needed:
-        """Finds the score, and for each number alone the value, that makes a candidate the choice.
+        """Finds the score, and for each number alone the value, at which a candidate is the choice.
 
-        For m picks, these are the m most probable candidates, if no other is as probable: without
-        exploration, their probability is 1. The other candidates, the round and its draws stay the
-        same; the pool is decided anew with each value that is tried. Values are tried within the
-        range of the encoder's table, or if there is none, up to a million times their size away.
+        For m picks, the choice is the m most probable candidates, if no other is as probable:
+        without exploration, their probability is 1. For a candidate who is the choice already, the
+        values are the last with which the candidate stays the choice. The other candidates, the
+        round and its draws stay the same; the pool is decided anew with each value that is tried.
+        Values are tried within the range of the encoder's table, or if there is none, up to a
+        million times their size away.
 
         Args:
             candidate: the place of the candidate in the pool, from 0.
@@ -135,6 +139,7 @@ class Explanation:
             "threshold": self.threshold,
             "to_come": self.to_come,
             "probability": self.probabilities,
+            "picked": self.picked,
         }
         return {
             name: values.tolist() if isinstance(values, Tensor) else values

@@ -74,19 +74,22 @@ class Asked(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """What would make a candidate the choice of the policy, all else equal.
+    """What would make a candidate the choice of the policy, or end this, all else equal.
 
     Attributes:
-        score: the least score; None if no score suffices, or if the score is not linear.
+        score: the least score with which the candidate is the choice; None if it is not found.
         rank: the relative rank of this score, the share of the group's past scores that are at most
             as large; None without a score, or if the policy does not read past contexts.
         features: a table of the columns of numbers, with `feature`, its `value`, and as `needed`
-            the nearest value that suffices alone; NaN if no value within the range does.
+            the nearest value that suffices alone or, if the candidate is the choice already, the
+            last value that does; NaN if no value within the range makes a difference.
+        why: a sentence that says why the score is None; "" with a score.
     """
 
     score: float | None
     rank: float | None
     features: pd.DataFrame
+    why: str = ""
 
 
 def reasons(asked: Asked, place: int) -> pd.DataFrame:
@@ -127,15 +130,16 @@ def needed(asked: Asked, place: int) -> Needed:
     def nearest(
         move: Callable[[float], Floats], value: float, paths: Iterable[list[float]]
     ) -> float | None:
-        """Returns the value nearest to the present one, on some paths away from it."""
+        """Returns the nearest value beside which the choice changes, on paths from the present."""
         found = []
         for path in paths:
-            bad = value
-            for good in path:
-                if asked.chosen(move(good), place):
+            near = value
+            for far in path:
+                if asked.chosen(move(far), place) != sure:
+                    bad, good = (far, near) if sure else (near, far)
                     found.append(_bisected(bad, good, lambda x: asked.chosen(move(x), place)))
                     break
-                bad = good
+                near = far
         return min(found, key=lambda other: abs(other - value), default=None)
 
     row, rows = asked.contexts[place], []
@@ -147,16 +151,17 @@ def needed(asked: Asked, place: int) -> Needed:
         paths = [[value + sign * size * step for step in STEPS] for sign in (-1, 1)]
         if span:
             paths = [[end] for end in span if end != value]
-        other = value if sure else nearest(partial(asked.moved, place, column), value, paths)
-        rows.append((column, value, other))
+        rows.append((column, value, nearest(partial(asked.moved, place, column), value, paths)))
     features = pd.DataFrame(rows, columns=["feature", "value", "needed"])
     features = features.astype({"needed": float})
 
     ranked, _ = asked.play(asked.contexts)
     theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
     score = float(scores[place])
-    if theta is None or not bool(theta.any()):
-        return Needed(None, None, features)
+    if theta is None:
+        return Needed(None, None, features, "The score is not linear in the features.")
+    if not bool(theta.any()):
+        return Needed(None, None, features, "All weights of the model are 0.")
     weights = theta[0, 0].double().numpy()
 
     def lifted(other: float) -> Floats:
@@ -164,10 +169,18 @@ def needed(asked: Asked, place: int) -> Needed:
         return asked.with_row(place, row + (other - score) * weights / (weights @ weights))
 
     size = max(float(scores.max() - scores.min()), abs(score) * 1e-3, 1e-12)
-    path = [score + size * step for step in STEPS]
-    least = score if sure else nearest(lifted, score, [path])
+    path = [score + (-size if sure else size) * step for step in STEPS]
+    least = nearest(lifted, score, [path])
+    if least is None and sure:
+        why = f"The candidate is the choice with every score from {path[-1]:g} on."
+        return Needed(None, None, features, why)
     if least is None:
-        return Needed(None, None, features)
+        index = asked.play(lifted(path[-1]))[0].index.value[0, 0]
+        above, level = (int((index > index[place] + gap).sum()) for gap in (1e-12, -1e-12))
+        why = f"Scores up to {path[-1]:g} are not enough."
+        if above < asked.picks < level:
+            why = "Others already have the highest possible index, so only a tie is possible."
+        return Needed(None, None, features, why)
     scored = asked.play(lifted(least))[0].scored
     rank = None
     if asked.compares and float(scored.past.count[0, 0, place]) > 0:

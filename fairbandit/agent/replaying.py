@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import torch
 
 from fairbandit.agent.agent import Agent
 from fairbandit.agent.explaining import Explanation
@@ -57,7 +60,7 @@ def explain(
     *,
     candidate: int = 0,
 ) -> Explanation:
-    """Explains a logged decision, by a replay of all lines before it.
+    """Explains a logged decision, by a replay of all lines before it, and says who was picked.
 
     Args:
         path: a log that an agent wrote, with contexts.
@@ -74,9 +77,14 @@ def explain(
             continue
         groups = list(map(label, record["groups"]))
         if record["kind"] == "decision":
-            return agent.explain(record["contexts"], groups, picks_of(record))
-        if agent._now.openings[ticket].n == candidate:
-            return agent._explain(ticket, record["contexts"][0], groups[0])
+            found = agent.explain(record["contexts"], groups, picks_of(record))
+        elif agent._now.openings[ticket].n == candidate:
+            found = agent._explain(ticket, record["contexts"][0], groups[0])
+        else:
+            continue
+        picked = torch.zeros(len(groups), dtype=torch.bool)
+        picked[record["picks"]] = True
+        return replace(found, picked=picked)
     raise FairbanditError(
         f"{path} lacks a decision of ticket {ticket}, or candidate {candidate} of an opening"
     )

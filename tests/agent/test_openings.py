@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,10 @@ def test_explain_says_what_offer_does(tmp_path: Path) -> None:
     opening = agent.round(places=1, candidates=3)
     for number, x in enumerate(([0.3, 0.1], [0.5, -1.0], [2.0, 2.0])):
         found, offer = opening.explain(x, "a"), opening.offer(x, "a")
-        assert repr(explain(tmp_path / "log", 2, candidate=number)) == repr(found)
+        logged = explain(tmp_path / "log", 2, candidate=number)
+        assert logged.picked is not None
+        assert logged.picked.tolist() == [offer.taken]
+        assert repr(replace(logged, picked=None)) == repr(found)
         assert found.threshold is not None
         assert found.to_come is not None
         assert float(found.index) == offer.rank

@@ -1,5 +1,6 @@
 """Why a candidate has its score, and what makes its pick certain, confirmed by playing it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent import explain
+from tests.docs.pages import DOCS, Page
 
 DRAW = np.random.default_rng(3)
 
@@ -77,32 +79,37 @@ EXPLORES = {"name": "fair_greedy", "selector": {"name": "epsilon_greedy", "epsil
 def test_a_needed_value_suffices_and_a_hair_less_does_not(policy, picks, most):
     agent, _ = experienced(policy)
     groups = rows_of(POOL)
-    found, reached = agent.explain(POOL, groups, picks), 0
+    found, reached = agent.explain(POOL, groups, picks), set()
     for place in range(len(POOL)):
         needed = found.needed(place)
         assert list(needed.features.feature) == ["age", "hours"]
         for row in needed.features.itertuples():
-            if np.isnan(row.needed) or float(found.probabilities[place]) == pytest.approx(most):
+            if np.isnan(row.needed):
                 continue
-            reached += 1
+            is_choice = float(found.probabilities[place]) == pytest.approx(most)
+            reached.add(is_choice)
             assert 5 <= row.needed <= 60
-            for value, right in ((row.needed, 1), (np.nextafter(row.needed, row.value), 0)):
+            end = np.inf * (row.needed - row.value) if is_choice else row.value
+            for value, right in ((row.needed, 1), (np.nextafter(row.needed, end), 0)):
                 pool = [dict(other) for other in POOL]
                 pool[place][row.feature] = value
                 again = agent.explain(pool, groups, picks).probabilities[place]
                 assert (float(again) == pytest.approx(most)) == right
-    assert reached
+    assert reached == {False, True}
 
 
 def test_the_needed_score_is_just_above_the_best_of_the_others():
     agent, pools = experienced("greedy")
     found = agent.explain(POOL, rows_of(POOL))
     best, place = float(found.scores.max()), int(found.scores.argmin())
-    score, rank, _ = found.needed(place)
-    assert score is not None
-    assert score > best
-    assert score == pytest.approx(best, rel=1e-8)
-    assert rank is None
+    second = float(found.scores.sort().values[-2])
+    for candidate, other in ((place, best), (int(found.scores.argmax()), second)):
+        score, rank, _, why = found.needed(candidate)
+        assert score is not None
+        assert score > other
+        assert score == pytest.approx(other, rel=1e-8)
+        assert rank is None
+        assert why == ""
     agent, pools = experienced("fair_greedy")
     found = agent.explain(POOL, rows_of(POOL))
     assert agent.encoder is not None
@@ -127,7 +134,15 @@ def test_arrays_have_numbered_features_and_no_range():
     assert set(found.reasons(2).feature) == {"x0", "x1"}
     features = found.needed(2).features.set_index("feature")
     assert features.needed["x0"] > 1.4
-    assert found.needed(int(found.probabilities.argmax())).features.needed.tolist() == [0.5, 0.5]
+    tied = agent.explain([[99.0, 99.0], [0.0, 0.0]], ["a"] * 2)
+    assert tied.needed(1).score is None
+    assert "'Others already have the highest possible index, so" in str(tied.needed(1))
+    new = agent.explain([[0.0, 0.0], [0.0, 0.0]], ["new", "newer"])  # whose ranks are drawn
+    assert new.needed(int(new.index.argmin())).why.endswith("are not enough.")
+    alone = agent.explain([[99.0, 99.0]], ["a"]).needed(0)
+    assert alone.why.startswith("The candidate is the choice with every score from -")
+    best = found.needed(int(found.probabilities.argmax())).features
+    assert (best.needed < best.value).all()
     frame = found.to_frame()
     assert list(frame) == str(found).split("\n")[0].split()
     assert frame.score.tolist() == found.scores.tolist()
@@ -149,17 +164,21 @@ def test_without_linear_scores_or_a_past_there_are_no_reasons(policy, rounds, me
     with pytest.raises(FairbanditError, match="the pool has 5, got 5"):
         found.needed(5)
     if not rounds:
-        score, rank, features = found.needed(0)
+        score, rank, features, why = found.needed(0)
         assert score is rank is None
         assert features.needed.isna().all()
+        assert why == "All weights of the model are 0."
 
 
 def test_a_logged_decision_is_explained_as_it_was_then(tmp_path):
     agent, pools = experienced("fair_greedy", 30, log=tmp_path / "log.jsonl")
     twin, _ = experienced("fair_greedy", 16)
     found = explain(tmp_path / "log.jsonl", 17)
-    assert str(found) == str(twin.explain(pools[16], rows_of(pools[16])))
-    assert found.reasons(3).equals(twin.explain(pools[16], rows_of(pools[16])).reasons(3))
+    asked = twin.explain(pools[16], rows_of(pools[16]))
+    assert str(replace(found, picked=None)) == str(asked)
+    picked = twin.act(pools[16], rows_of(pools[16])).candidate
+    assert found.to_frame().picked.tolist() == [place == picked for place in range(5)]
+    assert found.reasons(3).equals(asked.reasons(3))
     with pytest.raises(FairbanditError, match="lacks a decision of ticket 31"):
         explain(tmp_path / "log.jsonl", 31)
     agent.save(tmp_path / "agent.pt")
@@ -167,3 +186,17 @@ def test_a_logged_decision_is_explained_as_it_was_then(tmp_path):
     assert again.encoder == agent.encoder
     before, after = (one.explain(POOL, rows_of(POOL)).needed(0) for one in (agent, again))
     assert before.features.equals(after.features)
+
+
+def test_the_notice_of_the_page_works_with_an_encoder(tmp_path, monkeypatch, capsys):
+    """A category has a text as its value, and no mean."""
+    monkeypatch.chdir(tmp_path)
+    _, pools = experienced("fair_greedy", 30, log="decisions.jsonl")
+    (block,) = (block.text for block in Page(DOCS / "logs.md").blocks if "reasons(" in block.text)
+    space = dict[str, Any]()
+    exec(block.replace("ticket=150", "ticket=27"), space)
+    assert not space["found"].picked[space["candidate"]]
+    row, printed = pools[26][space["candidate"]], capsys.readouterr().out
+    assert f"* job is {row['job']}\n" in printed
+    assert f"* hours is {row['hours']:.2f}; the mean of your group is " in printed
+    assert f" in place of {row['hours']:.2f}, " in printed
