@@ -177,7 +177,7 @@ def split(
 
     Args:
         contexts: the candidates' features, (R, d), or a table.
-        groups: the labels of the candidates' groups, (R,).
+        groups: the labels of the candidates' groups, (R,), or with a column of pools, their column.
         pools: the pool of each candidate, (R,), or the column of the table that holds it.
         encoder, names: as for `encoded`.
 
@@ -189,9 +189,15 @@ def split(
     """
     if isinstance(pools, str):
         table = table_of(contexts)
-        if pools not in table.column_names:
-            raise FairbanditError(f"pools: the table lacks the column {shown(pools)}")
-        pools, contexts = table[pools].to_pylist(), table.drop_columns([pools]).to_pandas()
+        named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})
+        for what, name in named.items():
+            if name not in table.column_names:
+                raise FairbanditError(f"{what}: the table lacks the column {shown(name)}")
+        cells = {what: table[name].to_pylist() for what, name in named.items()}
+        pools, groups = cells["pools"], cells.get("groups", groups)
+        if encoder is None:  # encoders ignore other columns
+            table = table.drop_columns(sorted({*named.values()} - {*(names or ())}))
+        contexts = table.to_pandas()
     rows, labels = encoded(contexts, groups, encoder, names), labels_of(groups)
     rows = numbers(rows, "contexts")
     given = listed(pools, "pools")

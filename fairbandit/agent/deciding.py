@@ -70,7 +70,7 @@ class Deciding(Openings):
             contexts: N pools: an array (N, K, d), or a list of pools as `act` takes them. With
                 `pools`, the candidates of all pools: a table, or an array (R, d).
             groups: the labels of each pool's candidates, (N, K), or a list of N lists. With
-                `pools`, the labels of all R candidates.
+                `pools`, the labels of all R candidates, or of a table the column that holds them.
             picks: the number of picks from each pool.
             pools: the column of the table that says the pool of each row, or the R candidates'
                 pools. Pools are decided in the order of their first rows.

@@ -297,25 +297,42 @@ def source_of(
 
 
 def table_of(data: Any) -> pa.Table:
-    """Returns the data of `Table.from_data`, or a list of rows as mappings, as an Arrow table."""
+    """Returns the data of `Table.from_data`, or a list of rows as mappings, as an Arrow table.
+
+    Columns of numbers and texts become texts, as in a CSV file.
+    """
     import pandas as pd
-    from pandas.api.types import infer_dtype
 
     try:
         if isinstance(data, (list, tuple)) and all(isinstance(row, Mapping) for row in data):
             data = pd.DataFrame(data)
-        if isinstance(data, pd.DataFrame):  # Arrow cannot convert intervals of `pd.cut` to texts
+        if isinstance(data, Mapping) and any(
+            isinstance(own, list) and _mixed(own) for own in data.values()
+        ):
+            data = pd.DataFrame(data)
+        if isinstance(data, pd.DataFrame):  # Arrow cannot convert some columns to texts
             cells = {name: getattr(own.dtype, "categories", own) for name, own in data.items()}
-            bins = [name for name, values in cells.items() if infer_dtype(values) == "interval"]
-            data = data.astype(dict.fromkeys(bins, object))
-            data[bins] = data[bins].map(str, na_action="ignore")
+            mixed = [name for name, values in cells.items() if _mixed(values)]
+            data = data.astype(dict.fromkeys(mixed, object))
+            data[mixed] = data[mixed].map(str, na_action="ignore")
         table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
         return table.select(_named(table.column_names))
     except (pa.ArrowException, TypeError, ValueError, ArithmeticError, KeyError) as error:
         raise FairbanditError(
-            "expected a DataFrame, an Arrow table or a mapping from names to columns; got a "
-            f"{type(data).__name__}: {' '.join(map(str, error.args))}"
+            "expected a DataFrame, an Arrow table or a mapping from names to columns, whose cells "
+            f"are numbers or texts; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
         ) from error
+
+
+def _mixed(values: Any) -> bool:
+    """Whether a column holds intervals of `pd.cut`, or both numbers and texts."""
+    import pandas as pd
+
+    kind = pd.api.types.infer_dtype(values)
+    if kind not in ("mixed", "mixed-integer"):
+        return kind == "interval"
+    cells = pd.Series(values).dropna()
+    return all(isinstance(cell, (str, int, float, np.number)) for cell in cells)
 
 
 def keep(data: Any) -> tuple[str, Source]:

@@ -109,6 +109,7 @@ def agent() -> Agent:
         (X[0], LABELS[0], {"pools": [1, 2, {}]}, "pools: .* hashable"),
         (pd.DataFrame(X[0]), LABELS[0], {}, "got one table; .* pools=COLUMN"),
         (pd.DataFrame(X[0]), LABELS[0], {"pools": "day"}, "the table lacks the column 'day'"),
+        ({"day": [1]}, "sex", {"pools": "day"}, "groups: the table lacks the column 'sex'"),
     ],
 )
 def test_a_bad_pool_is_named_and_nothing_is_decided(
@@ -147,13 +148,20 @@ def test_a_table_with_a_column_of_pools() -> None:
     days = table["day"].unique()
     apart = [table[table["day"] == day] for day in days]
     single = [one.act(pool, pool["sex"]) for pool in apart]
-    assert many.act_many(table, table["sex"], pools="day") == single
+    assert many.act_many(table, "sex", pools="day") == single
     single = [one.act(pool, pool["sex"]) for pool in apart]
     assert many.act_many(apart, [pool["sex"] for pool in apart]) == single
     single = [one.act(pool, pool["sex"]) for pool in apart]
     assert many.act_many(encoder(table), table["sex"], pools=table["day"]) == single
     with pytest.raises(FairbanditError, match=r"pool 1: .* no column 'job'"):
         many.act_many([apart[0], apart[1][["age"]]], [pool["sex"] for pool in apart[:2]])
+    named = Agent.from_config("fair_greedy", features=["age", "pay"])
+    assert len(named.act_many(table.drop(columns="job"), "sex", pools="day")) == 3
+    table["age"] = table["age"].astype(object)
+    table.loc[7, "age"] = "x"
+    for given in (table, table.to_dict("list"), table.to_dict("records")):
+        with pytest.raises(FairbanditError, match=r"column 'age', row 7 .* a number .* got 'x'"):
+            many.act_many(given, "sex", pools="day")
 
 
 def test_the_log_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
