@@ -296,17 +296,13 @@ class _Study:
         console().print(make_table(headers, rows, right=headers, title=title))
         words = [word for word in self.words if not word.startswith("seed=")]
         seed = f"seed={self.asked['config']['seed'] + 1}"
+        again = dict[str, str]()
         for trial in best:
-            again = shlex.join(
-                [
-                    "fairbandit",
-                    *words,
-                    *_overrides(_meant(trial.params, self.asked["search"])),
-                    seed,
-                ]
-            )
-            line = named(f"trial {trial.number} with fresh replicas", again)
+            own = _overrides(_meant(trial.params, self.asked["search"]))
+            again[f"{trial.number}"] = shlex.join(["fairbandit", *words, *own, seed])
+            line = named(f"trial {trial.number} with fresh replicas", again[f"{trial.number}"])
             console().print(line, soft_wrap=True)
+        self.study.set_user_attr("again", again)  # for `fairbandit report`
 
 
 def _listed(values: Mapping[str, Any]) -> str:

@@ -143,7 +143,11 @@ def _read(given: Mapping[str, Any]) -> Log:
     if not len(source):
         raise FairbanditError(f"{source.name} holds no row")
     unknown = "propensity=null (None in Python) reads a log without probabilities; "
-    source.need(taken, unknown if columns.propensity in {*taken} - {*source.frame} else "")
+    absent, roles = {*taken} - {*source.frame}, {**columns._asdict(), "time": time}
+    named = {"group": groups, **{key: [name] for key, name in roles.items()}}
+    lacking = [key for key, names in named.items() if not absent.isdisjoint(names)]
+    where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
+    source.need(taken, where + unknown * ("propensity" in lacking))
     words = source.frame.replace({columns.picked: WORDS})
     source = replace(source, frame=words, decimal=given["decimal"])
     expected = "yes or no, true or false, or 1, 2, … for picks and 0 for others"

@@ -141,4 +141,6 @@ _PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+# the length of the longest word of a name, which is not broken up to 24 letters
+_PAGES.filters["word"] = lambda text: min(max(map(len, text.split()), default=0), 24)
 _PAGES.filters["base64"] = lambda text: b64encode(text.encode()).decode()

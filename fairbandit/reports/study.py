@@ -34,10 +34,12 @@ _ASKED = mapping(search=dict[str, list[Any] | Plain], objective=str | list[str])
 
 _ENDS = {"COMPLETE": "complete", "PRUNED": "stopped early", "FAIL": "failed"}
 
+_STOPPED = """\
+Trials were stopped early where they were worse than the median of the others at the same round."""
+
 _LUCK = """\
-Trials were stopped early where they were worse than the median of the others at the same round. All
-trials have one seed, and the best of many is also the luckiest: before you trust it, play it again
-with another seed, as `fairbandit tune` prints. The complete trials are the runs below."""
+All trials have one seed, and the best of many is also the luckiest: before you trust it, play it
+again with another seed. The complete trials are the runs below."""
 
 
 def of_study(path: Path) -> Report:
@@ -76,18 +78,21 @@ def _report(path: Path, study: Any) -> Report:
         [f"{one.number}", *map(numeral, one.values), *(_text(one.params.get(key)) for key in keys)]
         for one in study.best_trials
     ]
-    ends = Counter(_ENDS[trial.state.name] for trial in trials)
+    states = Counter(trial.state.name for trial in trials)
+    again = msgspec.convert(study.user_attrs.get("again", {}), dict[str, str])
     page: list[str | Sheet] = [
         "## Search",
         Sheet(("searched key", "values"), [(key, shown(search[key])) for key in keys], names=2),
-        f"Trials: {', '.join(f'{number} {end}' for end, number in ends.items())}.",
+        f"Trials: {', '.join(f'{number} {_ENDS[name]}' for name, number in states.items())}.",
         f"## The best {'trial' if len(names) == 1 else 'trials: none beats another in all'}",
         Sheet(("trial", *names, *keys.values()), best),
+        *([_STOPPED] if "PRUNED" in states else []),
         _LUCK,
+        *(f"Trial {n} with fresh replicas: {again[n]}" for n, *_ in best if n in again),
     ]
     question = f"Which {listed([*keys.values()], 6)} gives the best {' and '.join(names)}?"
     return Report.of(f"Study {path.absolute().parent.name}", question, page)
 
 
 def _text(value: Any) -> str:
-    return numeral(value) if type(value) is float else shown(value)
+    return f"{value:.4g}" if type(value) is float else shown(value)

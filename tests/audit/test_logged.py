@@ -210,6 +210,8 @@ def test_the_table_is_that_of_plain_counts():
         found = own.droplevel(0)
         pd.testing.assert_frame_equal(found[plain.columns], plain, check_names=False)
         np.testing.assert_allclose(found["impact_ratio"], plain["rate"] / plain["rate"].max())
+    texts = [" ".join(map(str, log_page(one)[0])) for one in (log, log.replaced(scores=None))]
+    assert ["Scoring rate" in text for text in texts] == [True, False]
     assert audit(replace(log, contexts=None), epsilon=0.1).wealth.keys() == {"parity"}
     assert not audit(replace(log, rewards=log.rewards * np.nan)).wealth
     with pytest.raises(FairbanditError, match="0 <= epsilon < 1"):

@@ -244,5 +244,7 @@ def test_limits_leave_policies_whose_intervals_are_within(limits, right, tied):
 )
 def test_limits_that_cannot_be_read(limits):
     table = pd.DataFrame(ROWS, columns=["policy", "measure", "estimator", "low", "high"])
-    with pytest.raises(FairbanditError, match=r"limits: expected|unknown measure 'joy'"):
+    with pytest.raises(
+        FairbanditError, match=r"limits: expected.*> need quotes|unknown measure 'joy'"
+    ):
         chosen(table, "reward", limits)

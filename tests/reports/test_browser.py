@@ -16,7 +16,12 @@ pytestmark = [*NEEDS_BROWSER, pytest.mark.filterwarnings("ignore:Glyph")]
 LOADED = """
 const page = document.documentElement;
 return [document.title, page.scrollWidth - page.clientWidth, document.images.length,
-        [...document.images].every(image => image.naturalWidth > 0)]
+        [...document.images].every(image => image.naturalWidth > 0),
+        [...document.querySelectorAll(".name")].map(cell => {
+            const text = document.createRange();
+            text.selectNodeContents(cell);
+            return [cell.textContent, text.getClientRects().length];
+        }).filter(([text, lines]) => /^\\w{1,20}$/.test(text) && lines > 1)]
 """
 
 
@@ -25,7 +30,7 @@ def pages(tmp_path_factory, simulated):
     """Reports of several kinds, with hostile names."""
     log, folder = random_log(60), tmp_path_factory.mktemp("pages")
     log = log.replaced(labels=(*NAMES[:2], NAMES[4]), notes=NAMES)
-    table = evaluate(log, ["fair_greedy", "uniform"])
+    table = evaluate(log, ["forgetting_greedy", "uniform"])
     made = [of_log(log, folder, epsilon=0.1), of_runs(simulated)]
     made.append(of_evaluation(table, log, folder, NAMES))
     for number, one in enumerate(made):
@@ -43,9 +48,9 @@ def test_nothing_overflows_runs_or_loads(browser, pages, width, scheme):
     for page in pages:
         browser.get_log("performance")
         browser.get(page.as_uri())
-        title, over, pictures, drawn = browser.execute_script(LOADED)
+        title, over, pictures, drawn, broken = browser.execute_script(LOADED)
         assert title.startswith(("Report of", "Runs in", "Evaluation of"))
-        assert (over, drawn) == (0, True)
+        assert (over, drawn, broken) == (0, True, [])
         assert pictures
         assert browser.get_log("browser") == []
         entries = [json.loads(one["message"])["message"] for one in browser.get_log("performance")]
