@@ -87,7 +87,7 @@ def evaluate(
         reward_range: the least and the greatest possible reward, for `anytime`.
         choose: a measure; `attrs["chosen"]` names the policy whose interval has the best near end:
             the smallest upper end of a regret or gap, else the largest lower end. A note says
-            which policies tie with it.
+            which policies tie with it, and another which policies are not within the limits.
         limits: what `choose` may choose, such as "selection_ratio>=0.8", or a list: policies whose
             own intervals lie within all limits. If there is none, `attrs["chosen"]` is None.
 
@@ -336,7 +336,7 @@ def _notes(log: Log, best: Floats, forward: bool, parts: Sequence[Log]) -> Itera
     found = [(*unspanned(part), number) for number, part in enumerate(parts, 1)]
     lost, names, number = max(found, key=lambda one: one[0])
     if lost:
-        where = f"in part {number} of {len(parts)} of the log, " * (len(parts) > 1)
+        where = f"in part {number} of {len(parts)} of the decisions that judge, " * (len(parts) > 1)
         such = listed([*map(repr, names)], 3) if names else "a group without such picks"
         yield (
             f"direct is a guess: {where}all picks with a reward are equal in {lost} dimensions of "

@@ -179,8 +179,9 @@ def test_a_group_that_was_never_picked_makes_direct_a_guess():
     for rewards, guess in ((log.rewards, False), (never, True)):
         some = random_log(150, contexts=contexts, rewards=rewards, features=tuple("abcdef"))
         notes = " ".join(evaluate(some, "uniform").attrs["notes"])
-        where = r"direct is a guess: in part [12] of 2 of the log, all picks with a reward are "
-        found = re.search(where + "equal in 1 dimensions of the contexts, such as 'f'", notes)
+        where = "direct is a guess: in part [12] of 2 of the decisions that judge, all picks with "
+        what = "a reward are equal in 1 dimensions of the contexts, such as 'f'"
+        found = re.search(where + what, notes)
         assert (found is not None) == guess
 
 
