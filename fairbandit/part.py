@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import torch
 from torch import Tensor
@@ -21,10 +21,23 @@ NEEDS = frozenset({"contexts", "rewards", "truth", "refresh", "bounds", "pool"})
 
 contexts: the past contexts in the rank window, as `scored.past`. rewards: all past picks with their
 rewards, as `scored.outcomes` and as the outcomes that an estimator receives. truth: the truth of
-the problem, which is then not None. refresh: a `refresh` of the policy, since a fit takes long.
-bounds: bounds of the index, as `ranked.bounds`. pool: the other candidates of the pool, on which a
-rank's index of a candidate then depends; `rolling` cannot use such a rank.
+the problem, which is then not None; a policy without this need is given `UNDECLARED`. refresh: a
+`refresh` of the policy, since a fit takes long. bounds: bounds of the index, as `ranked.bounds`.
+pool: the other candidates of the pool, on which a rank's index of a candidate then depends;
+`rolling` cannot use such a rank.
 """
+
+
+def _undeclared(*_: object) -> NoReturn:
+    raise FairbanditError('this part reads the truth: declare needs = frozenset({"truth"})')
+
+
+class _Undeclared(Truth):
+    linear_theta = _undeclared
+
+
+UNDECLARED = _Undeclared(None, _undeclared, rewards=_undeclared)
+"""Stands for the truth in a policy none of whose parts declares that it reads it; reading fails."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -13,7 +14,7 @@ from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator
 from fairbandit.formats import fitted
-from fairbandit.part import NEEDS, Part, Problem
+from fairbandit.part import NEEDS, UNDECLARED, Part, Problem
 from fairbandit.past import Knowledge, Outcomes, Past, State
 from fairbandit.ranks import Rank
 from fairbandit.scored import Ranked, Scored
@@ -102,7 +103,7 @@ class Policy:
         return self.learns or "contexts" in self.needs or bool(readers)
 
     def init(self, problem: Problem) -> Knowledge:
-        """The knowledge before the first round of a problem.
+        """The knowledge before the first round of a problem, without a truth that no part needs.
 
         Raises:
             FairbanditError: a part needs a truth, and the problem has none.
@@ -110,6 +111,8 @@ class Policy:
         for part in self.parts.values():
             if "truth" in part.needs and problem.truth is None:
                 raise FairbanditError(f"{part} needs a truth: true rewards and their CDFs")
+        if "truth" not in self.needs and problem.truth is not None:
+            problem = replace(problem, truth=UNDECLARED)
         past = Past.empty(
             problem,
             contexts="contexts" in self.needs,

@@ -39,7 +39,7 @@ _CHECKS: dict[str, list[Check]] = {
     "rank": [*_OF_CLASSES, *_OF_PARTS, *_OF_RANKS],
     "selector": [*_OF_CLASSES, *_OF_PARTS, values.draws_as_stated],
     "environment": [*_OF_CLASSES, *_OF_ALL, values.draws_soundly, values.ranks_soundly],
-    "metric": [*_OF_CLASSES, *_OF_METRICS, values.judges_every_pick],
+    "metric": [*_OF_CLASSES, *_OF_METRICS, values.judges_every_pick, values.declares_truth],
     "policy": [*_OF_PARTS, values.models_soundly, values.permutes, values.draws_as_stated],
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -26,7 +27,7 @@ from fairbandit.conformance.world import (
 )
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.estimators import NoBounds
-from fairbandit.metrics import Judged
+from fairbandit.metrics import Judge, Judged
 from fairbandit.part import Problem
 from fairbandit.ranks import Rank
 from fairbandit.scored import Scored
@@ -182,6 +183,25 @@ def judges_every_pick(kind: str, spec: Spec) -> str | None:
             "a metric of all picks, such as of `judged.total`"
         )
     return None if reacts[0] else "it reads probabilities or pools, and no picks"
+
+
+def declares_truth(kind: str, spec: Spec) -> str | None:
+    """Gives the same values where true rewards and ranks are unknown, or declares `needs_truth`."""
+    metric, world, streams = registry.create(kind, spec), Scattered(), Streams(SEED, range(ASKERS))
+    if metric.needs_truth:
+        return "it declares that it reads true rewards or ranks"
+    world.bind(streams)
+    pools, problem = world.pools(1, ROUNDS), Problem(world.features, 3, streams, truth=world.truth)
+    inclusion = (pools.groups >= 0).double()
+    inclusion /= inclusion.sum(2, keepdim=True)
+    selection = Selection(0 * pools.groups[..., 0], inclusion[..., 0], inclusion)  # place 0 is full
+    known, unknown = (
+        Judge({"metric": metric}, given).judge(1, pools, selection).metrics["metric"]
+        for given in (problem, replace(problem, truth=None))
+    )
+    fault = "the values change with the true rewards or ranks; declare needs_truth = True:"
+    refuse(differ(known, unknown), fault, {"known": known, "unknown": unknown})
+    return None
 
 
 _OTHERS = ((3, 1, 2), (0, 3, 2), (0, 1, 3))  # three picks, one of which is another

@@ -17,7 +17,7 @@ from fairbandit.estimators import LinearModel, State, Zero
 from fairbandit.metrics import Judged, Metric
 from fairbandit.part import Problem
 from fairbandit.past import Outcomes, Past
-from fairbandit.ranks import EmpiricalCdf
+from fairbandit.ranks import EmpiricalCdf, OracleCdf
 from fairbandit.scored import Ranked, Scored
 from fairbandit.selectors import Argmax, Selection, best
 from fairbandit.splits import Full, Halves
@@ -90,6 +90,11 @@ def undrawn(self: Any, scored: Scored) -> Tensor:
 def flipping(self: Any, scored: Scored) -> Tensor:
     """Changes the true reward model."""
     return scored.contexts @ scored.problem.truth.linear_theta().neg_()  # type: ignore[union-attr]
+
+
+def far(self: Any, judged: Judged) -> Tensor:
+    """Whether the pick is worse than most of its group; 0 where the ranks are unknown."""
+    return (judged.gather_picks(judged.pools.ranks) < 0.5).double()
 
 
 def falling_back(self: Any, t: Tensor) -> Any:
@@ -255,9 +260,14 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             "expected a tensor, or App",
         ),
         (but(Full, _divide=lambda self, t: (t, 0 * t, 0 * t)), "expected 0 ≤ n_train < 1"),
+        (but(Score, _index=flipping), "this part reads the truth: declare needs = frozenset"),
+        (but(OracleCdf, needs=frozenset()), "this part reads the truth: declare needs = frozenset"),
     ],
     purity.changes_nothing: [
-        (but(Score, _index=flipping), "`_index` changes `scored.problem.truth.theta`"),
+        (
+            but(Score, needs=frozenset({"truth"}), _index=flipping),
+            "`_index` changes `scored.problem.truth.theta`",
+        ),
         (but(Score, _index=reusing), "playing changes the part's attributes from {} to"),
         (but(Score, _index=printing), "`_index` prints 'here"),
         (but(Score, _index=centred_at_once), "`_index` changes `scored.contexts`, which"),
@@ -319,6 +329,9 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     values.judges_every_pick: [
         (but(Metric, _values=of_the_first), "the values change with the first of three picks"),
+    ],
+    values.declares_truth: [
+        (but(Metric, _values=far), "the values change with the true rewards or ranks; declare"),
     ],
     values.splits_soundly: [
         (but(Halves, _divide=falling_back), "`rank_start` decreases at round 50: before")
