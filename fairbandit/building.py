@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -133,6 +134,19 @@ class NamedPolicy(msgspec.Struct, frozen=True):
     notion: str | None = None
 
 
+_EXPECTED = {
+    "name": "the name of the file, {}",
+    "label": "a text",
+    "order": "a number",
+    "notion": "a text",
+    "look": "a mapping with colour and, if wanted, line, marker and hatch",
+    "look.colour": "#rrggbb, in small letters",
+    "look.line": "solid, dashed, dashdot, dotted or a list of lengths",
+    "look.marker": "one of . , o v ^ < > 1 2 3 4 8 s p P * h H + x X D d | _",
+    "look.hatch": "signs out of - / \\ | + x o O . *",
+}
+
+
 def conf_folder() -> Path:
     """Returns the config folder: in the package (a wheel), or beside it (a checkout)."""
     package = Path(__file__).resolve().parent
@@ -152,12 +166,21 @@ def search_configs(folders: Iterable[Path]) -> None:
     """Sets the config folders to search after the package's own, like Hydra's search path.
 
     Raises:
-        FairbanditError: a folder does not exist.
+        FairbanditError: a folder does not exist, or the file of a named policy is not valid or has
+            the name of another, which Hydra would play in its place.
     """
-    _further[:] = [folder.absolute() for folder in folders]
+    found = dict.fromkeys(folder.resolve() for folder in folders)
+    _further[:] = [folder for folder in found if folder != conf_folder()]
     for folder in _further:
         if not folder.is_dir():
             raise FairbanditError(f"--config-dir: {folder} is not a folder")
+    first = dict[str, Path]()
+    for file in (file for folder in config_folders() for file in folder.glob("policy/*.yaml")):
+        if first.setdefault(file.name, file) != file:
+            raise FairbanditError(
+                f"{file}: a named policy has this name already, {first[file.name]}; choose another"
+            )
+    named_policies()
 
 
 def config_files(group: str) -> dict[str, Path]:
@@ -201,14 +224,16 @@ def policy_label(name: str) -> str:
 def _named(files: Sequence[Path]) -> dict[str, NamedPolicy]:
     found = []
     for file in files:
-        plain = _read_yaml(file)
+        plain = {"name": None, "label": file.stem.replace("_", " "), **_read_yaml(file)}
         try:
-            named = msgspec.convert({"label": file.stem.replace("_", " "), **plain}, NamedPolicy)
-            if named.name != file.stem:
-                raise ValueError(f"expected the name of the file, {file.stem}, got {named.name!r}")
-        except ValueError as error:
-            raise FairbanditError(f"{file} does not describe a policy: {error}") from error
-        found.append(named)
+            found.append(msgspec.convert(plain, NamedPolicy))
+            field = "" if plain["name"] == file.stem else "name"
+        except msgspec.ValidationError as error:  # it ends with "at `$.look.line[1]`"
+            field = str(error).rpartition("$.")[2].partition("[")[0].strip("`")
+        if field:
+            given = shown(reduce(getitem, field.split("."), plain))
+            expected = _EXPECTED[field].format(file.stem)
+            raise FairbanditError(f"{file}: {field}: expected {expected}; got {given}")
     return {named.name: named for named in sorted(found, key=lambda named: named.order)}
 
 
@@ -241,6 +266,6 @@ def _option(kind: str, choice: str) -> dict[str, Any]:
 def _read_yaml(file: Path) -> dict[str, Any]:
     try:
         plain: Any = OmegaConf.to_container(OmegaConf.load(file))
-    except (OmegaConfBaseException, YAMLError, OSError, ValueError) as error:
+        return {str(key): value for key, value in plain.items()}
+    except (OmegaConfBaseException, YAMLError, OSError, ValueError, AttributeError) as error:
         raise FairbanditError(f"{file} cannot be read: {error}") from error
-    return dict(plain)

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from docs import keys
-from fairbandit.building import named_policies, search_configs
+from fairbandit.building import search_configs
 from fairbandit.errors import FairbanditError
 from fairbandit.results import read_scenes
 from tests.figures.synthetic import compose
@@ -74,15 +74,36 @@ def test_help_and_tools_take_the_folder_too(command, mine):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('"#123456"', "blue", "Expected `str` matching regex .* `\\$.look.colour`"),
-        ("[4, 1]", "wavy", "Invalid .* 'wavy' - at `\\$.look.line`|`\\$.look.line`"),
-        ("order: 15", "order: late", "Expected `float`, got `str` - at `\\$.order`"),
-        ("name: smooth", "name: other", "expected the name of the file, smooth, got 'other'"),
+        ('"#123456"', "blue", "look.colour: expected #rrggbb, in small letters; got 'blue'"),
+        ("[4, 1]", "wavy", "look.line: expected solid, .* or a list of lengths; got 'wavy'"),
+        ("[4, 1]", "[4, a]", r"look.line: expected .* got \[4, 'a'\]"),
+        ("line:", "lines:", "look: expected a mapping with colour and, .* got {'colour': '#12"),
+        ("order: 15", "order: late", "smooth.yaml: order: expected a number; got 'late'"),
+        ("name: smooth", "name: other", "name: expected the name of the file, smooth; got 'other'"),
+        ("name: smooth", "", "name: expected the name of the file, smooth; got None"),
         ("name: smooth", "name: [", "smooth.yaml cannot be read"),
     ],
 )
 def test_a_wrong_file_is_named(mine, before, after, message):
-    mine.write_text(MINE.replace(before, after))
-    search_configs([mine.parents[1]])
+    mine.write_text(MINE.replace(before, after, 1))
     with pytest.raises(FairbanditError, match=message):
-        named_policies()
+        search_configs([mine.parents[1]])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "policy=smooth", "--config-dir=conf"),
+        ("--config-dir=conf", "policy=oful"),
+        ("-m", "policy=oful,greedy", "hydra.searchpath=[file://conf]"),
+    ],
+)
+def test_no_command_begins_with_a_wrong_file_or_the_name_of_another(command, mine, words):
+    mine.write_text(MINE.replace("[4, 1]", "wavy"))
+    code, out, err = command(*words)
+    assert (code, out) == (1, "")
+    assert "policy/smooth.yaml: look.line: expected solid" in err
+    mine.rename(mine.with_name("greedy.yaml"))
+    code, out, err = command(*words)
+    assert (code, out) == (1, "")
+    assert "greedy.yaml: a named policy has this name already" in err
