@@ -31,10 +31,10 @@ test: $(READY) ## style, types and tests, the types beside the tests (five minut
 	@$(MAKE) --no-print-directory --jobs=2 lint tests
 
 tests: $(READY)
-	$(BIN)/pytest -n auto --dist loadgroup
+	$(BIN)/pytest -n auto --dist loadfile
 
 test-all: $(DOCS) lint ## all tests: also launches, kills, a browser, full disks, ../shared, fuzz
-	$(BIN)/pytest -n auto --dist loadgroup -m ""
+	$(BIN)/pytest -n auto --dist loadfile -m ""
 	@$(MAKE) --no-print-directory fuzz torture
 
 test-ray: ## a sweep over two Ray nodes, one of them killed midway (installs Ray, 1.3 GB)

@@ -2,7 +2,6 @@
 
 import gc
 import os
-from pathlib import Path
 
 # which PyTorch and NumPy read when they are imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,17 +20,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-SAVED = {Path(__file__).with_name(name) for name in ("figures", "results")}
-"""Folders whose tests read the same saved runs."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps the tests that read the same saved runs in one process, which plays them once.
-
-    Begins with the long tests, so that no process is left alone with one at the end.
-    """
-    for item in items:
-        if item.path.parent in SAVED:
-            item.add_marker(pytest.mark.xdist_group("saved"))
+    """Begins with the long tests, so that no process is left alone with one at the end."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)

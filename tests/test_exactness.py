@@ -127,6 +127,7 @@ def test_the_dense_reference(kind: str, at_once: int | None, split: str) -> None
     alike(dense, forced)
 
 
+@pytest.mark.all
 def test_where_it_pays() -> None:
     """As it is used by itself: given up and taken up again, now and then."""
     scanned, searched = (

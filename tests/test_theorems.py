@@ -108,14 +108,12 @@ def paper() -> dict[str, Tensor]:
     return curves
 
 
-@pytest.mark.xdist_group("paper")
 def test_order_of_the_simulation(paper: dict[str, Tensor]) -> None:
     """Each has at least a tenth more fair regret than the one before."""
     ends = [float(curve[-1]) for curve in paper.values()]
     assert all(1.1 * one < other for one, other in pairwise(ends)), ends
 
 
-@pytest.mark.xdist_group("paper")
 @pytest.mark.parametrize(("name", "low", "high"), [("fair_greedy", 0, 0.4), ("uniform", 0.9, 1.1)])
 def test_growth_of_fair_regret(
     paper: dict[str, Tensor], name: str, low: float, high: float

@@ -24,8 +24,6 @@ LEVEL = 1e-3
 PARITY = {"fair_greedy": True, "gmf": True, "uniform": True, "fairx_rank": True, "greedy": False}
 """Whether each policy has parity in every round of the simulation."""
 
-pytestmark = pytest.mark.xdist_group("audit")  # the runs audited are played once
-
 
 def play(folder: Path, policy: str, rounds: int, replicas: int, world: Any, **parts: Any) -> None:
     named = {**support.PRESETS, **support.NOTIONS}[policy]

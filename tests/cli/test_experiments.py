@@ -40,6 +40,7 @@ def test_settings_are_the_papers_unless_overridden(command):
 SMALL = ("rounds=9", "replicas=2", "hydra.sweep.dir=sweep")
 
 
+@pytest.mark.all
 def test_the_tool_draws_all_figures_or_those_asked_for(command, tmp_path):
     command("-m", "policy=uniform,greedy", "figures=[price]", *SMALL)
     before = (tmp_path / "sweep" / "figures" / "price.png").read_bytes()

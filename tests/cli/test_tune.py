@@ -64,6 +64,7 @@ def test_choices_may_be_lists(command, tmp_path):
     assert summaries.read(tmp_path / "again")["config"]["environment"]["theta"] == [0.2, 0.1]
 
 
+@pytest.mark.all
 def test_an_interrupted_trial_is_played_on(command, tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRBANDIT_CHECKPOINT_SECONDS", "0")
     words = [*WORDS, "rounds=600", "trials=3"]
@@ -89,6 +90,7 @@ def test_an_interrupted_trial_is_played_on(command, tmp_path, monkeypatch):
     assert outcomes(tmp_path / "study") == outcomes(tmp_path / "whole")
 
 
+@pytest.mark.all
 def test_trials_worse_than_the_median_are_stopped_unless_prune_is_false(command, tmp_path):
     assert command(*WORDS, "rounds=600", "trials=9")[0] == 0
     assert command(*WORDS, "rounds=600", "trials=12", "prune=false")[0] == 0

@@ -8,7 +8,7 @@ from fairbandit.cli.dashboard import UNFINISHED
 from tests.browsing import NEEDS_BROWSER
 from tests.dashboard.conftest import POLICIES, wait_for
 
-pytestmark = [*NEEDS_BROWSER, pytest.mark.xdist_group("dashboard")]
+pytestmark = NEEDS_BROWSER
 
 # TensorBoard nests shadow roots: all elements that match, wherever they are
 FIND = """

@@ -32,8 +32,6 @@ CONFIG: dict[str, Any] = {
 STRICT = CONFIG | {"policy": GREEDY | {"estimator": {"name": "ridge", "noise": 0.0}}}
 QUIET = CONFIG | {"environment": {"name": "simulation", "noise": 0.5}}
 
-pytestmark = pytest.mark.xdist_group("dashboard")
-
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory) -> Path:

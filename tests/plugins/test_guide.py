@@ -46,7 +46,7 @@ def test_every_part_is_checked_and_every_test_is_run(guide):
         assert f"python -m pytest {file}" in commands or not file.startswith("test_")
 
 
-LONG = {"estimator", "metric", "rank", "selector"}
+LONG = {"estimator", "metric", "rank", "selector", "split"}
 """Guides that check several parts, or draw figures."""
 
 
