@@ -116,7 +116,7 @@ class Look(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedPolicy(msgspec.Struct, frozen=True):
-    """What the file of a named policy says beside its parts; no decision depends on it.
+    """The description of a named policy in its file; no decision depends on it.
 
     Attributes:
         name: the name of the policy and of its file.
@@ -186,7 +186,7 @@ def search_configs(folders: Iterable[Path]) -> None:
 def config_files(group: str) -> dict[str, Path]:
     """Returns the YAML file of each name in a folder of the config folders, sorted by name.
 
-    A file in an earlier config folder hides those of the same name in later ones.
+    A file hides files of the same name in later config folders.
     """
     folders = [folder / group for folder in config_folders()]
     found = {file.stem: file for folder in reversed(folders) for file in folder.glob("*.yaml")}
@@ -199,7 +199,7 @@ def presets() -> dict[str, Path]:
 
 
 def named_policies() -> dict[str, NamedPolicy]:
-    """Returns what the files of named policies say, by name and in their `order`.
+    """Returns the descriptions of the named policies, by name and in their `order`.
 
     Raises:
         FairbanditError: a file cannot be read, or an entry is not valid.

@@ -62,12 +62,12 @@ class Now(NamedTuple):
 
     @property
     def next_ticket(self) -> int:
-        """The number of the next decision: that of its round, unless openings are overtaken."""
+        """The number of the next decision: its round, or later after openings took tickets."""
         return max(self.known.past.rounds, self.tickets.latest or 0) + 1
 
     @property
     def waiting(self) -> Tickets:
-        """The decisions that wait for rewards, with those of open openings in round 0."""
+        """The decisions that wait for rewards; the picks of open openings are in round 0."""
         tickets = self.tickets
         for ticket, offers in self.openings.items():
             if offers.picks:

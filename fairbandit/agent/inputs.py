@@ -110,7 +110,7 @@ def listed(values: Any, what: str, expected: str = "an array or a list") -> list
 
 
 def labels(values: Any, expected: str = "an array or a list") -> list[Any]:
-    """Returns candidates' labels: those of several columns, as lists or a DataFrame, as tuples.
+    """Returns the candidates' labels; labels of several columns, as in a DataFrame, are tuples.
 
     Raises:
         FairbanditError: a value of another type.

@@ -104,7 +104,7 @@ class Offers(NamedTuple):
         return Block(self.contexts[:, None], self.groups[:, None], known)
 
     def waiting(self, known: Codes, t: int) -> Waiting:
-        """Returns the picks, which all wait for a reward, as those of round t."""
+        """Returns the picks as picks of round t, which all wait for a reward."""
         at = torch.tensor(self.picks, dtype=torch.int64)
         picked = self.contexts.index_select(1, at), self.groups.index_select(1, at)
         return Waiting(self.picks, self.picks, *picked, self.pool(known).keys[0], t)

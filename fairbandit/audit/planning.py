@@ -20,7 +20,7 @@ POWERS = (0.8, 0.9)
 """The probabilities with which the gap is to be seen."""
 
 LOGS = 1_000
-"""The number of simulated logs that give the decisions needed, and of those that check them."""
+"""The number of simulated logs for the decisions needed, and of further logs for the check."""
 
 MOST = 100_000
 """The largest number of decisions that is simulated."""
@@ -69,7 +69,7 @@ def plan(*, epsilon: float, share: float = 0.5, level: float = 0.05, seed: int =
 def rejections(epsilon: float, share: float, level: float, draws: np.random.Generator) -> Ints:
     """Returns after how many decisions each of `LOGS` logs is rejected; `MOST` + 1 for later.
 
-    The wealth is that of `processes.wealth`, of all logs at once.
+    The wealth is `processes.wealth` of all logs at once.
     """
     bets = len(FRACTIONS)
     money: Floats = np.full((LOGS, bets), 1 / bets)

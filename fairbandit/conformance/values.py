@@ -88,7 +88,7 @@ def permutes(kind: str, spec: Spec) -> None:
 
 
 def ranks_alone(kind: str, spec: Spec) -> str | None:
-    """Gives a candidate its index whoever else is in the pool, or declares the need `pool`."""
+    """Gives a candidate an index that does not depend on the pool, or declares the need `pool`."""
     ranked, policy = asked(kind, spec)
     if "pool" in policy.rank.needs:
         return "it declares that it reads the pool"

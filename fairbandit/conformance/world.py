@@ -133,7 +133,7 @@ class Recorded(Policy):
         return self.asked
 
     def propose(self, *given: Any, **options: Any) -> Selection:
-        """Records what the decision shows; see `Policy.propose`."""
+        """Records the values of the decision; see `Policy.propose`."""
         selection = super().propose(*given, **options)
         scored = self.asked.scored
         parts = scored.scores.value, self.asked.index.value, selection.inclusion

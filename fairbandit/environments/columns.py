@@ -138,7 +138,7 @@ def resolve_columns(
     left_out = {name: reason for name, (_, reason) in judged.items() if reason}
     unfit = [f"{name!r} ({reason})" for name, reason in left_out.items() if reason != EXCLUDED]
     if unfit and remedy:
-        remark(f"{source.name}: these columns are no features: {listed(unfit)}. {remedy}")
+        remark(f"{source.name}: these columns are not features: {listed(unfit)}. {remedy}")
     return features, left_out
 
 
@@ -199,7 +199,7 @@ def _doubt(source: Source, name: str, codes: list[Any] | None) -> str:
 
 
 def _counts(source: Source, codes: list[Any]) -> bool:
-    """Whether the values of a column are whole numbers, another one in each row."""
+    """Whether the values of a column are whole numbers that differ in all rows."""
     return len(codes) == len(source) and all(isinstance(code, int) for code in codes)
 
 

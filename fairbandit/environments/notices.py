@@ -1,4 +1,4 @@
-"""Notices of what a user should know of the input, each once in a process."""
+"""Notices of doubtful input, each logged once in a process."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
 
 
 def _listed(facet: Facet) -> list[PooledRuns]:
-    """Returns the runs in their order; those that know the truth come last."""
+    """Returns the runs in their order; runs that know the truth come last."""
     return sorted(facet.runs, key=lambda run: run.knows_truth)
 
 

@@ -121,7 +121,7 @@ class Drawn:
 
 
 def check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raises an error that lists what is known if one of the names is unknown."""
+    """Raises an error that lists the known names if a name is unknown."""
     for name in names:
         if name not in known:
             raise unknown(kind, name, known)

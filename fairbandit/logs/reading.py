@@ -177,7 +177,7 @@ def read_pieces(
     """Reads a log that is larger than memory, in pieces.
 
     A piece of a table has about `rows` rows; the rows of a decision must be consecutive. Unless
-    `like` is given, later pieces are encoded like the first one, and hold no other categories. A
+    `like` is given, later pieces are encoded like the first piece, and hold the same categories. A
     file of another kind is one piece. A table cannot be sorted by `time`.
 
     Args:

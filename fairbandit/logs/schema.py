@@ -105,7 +105,7 @@ class Learned(NamedTuple):
         n = len(hashes)
         if not n or not len(self.kept):
             return ""
-        kept = np.unique(self.kept, axis=0)  # a pick that was learned twice is no chance
+        kept = np.unique(self.kept, axis=0)  # a pick that was learned twice is not a coincidence
         share, of_name = len(self.kept) / self.picks, 0.0
         for logged, known in zip(hashes.T, kept.T, strict=True):
             # equal hashes are kept or left out together: pairs of a sample have more of them

@@ -55,7 +55,7 @@ class PooledRuns:
 
     @cached_property
     def label(self) -> str:
-        """The name of the setting, unique among those in its environment."""
+        """The name of the setting, unique in its environment."""
         return joined(policy_label(self.policy), self.others)
 
     @property

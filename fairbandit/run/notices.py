@@ -42,7 +42,7 @@ def note_rare_groups(
     start, stop = policy.schedule.plan(rounds, 1).windows[:, 0].tolist()
     counts = statistics.received.double().mean(0) * (stop - start) / rounds
     n = counts.clamp(min=1, max=policy.rank.max_contexts)
-    if isinstance(environment, Table):  # a person who comes again is no further context
+    if isinstance(environment, Table):  # a person who comes again does not add a context
         n = n.minimum(environment.members.sizes.to(n))
     needed = STEPS * environment.places / picks
     names = [name for name, few in zip(statistics.group_names, n < needed, strict=True) if few]

@@ -1,4 +1,4 @@
-"""Reads the Parquet files of a finished run, and verifies that they are what the run wrote."""
+"""Reads the Parquet files of a finished run, and verifies their hashes."""
 
 from __future__ import annotations
 

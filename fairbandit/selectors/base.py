@@ -162,7 +162,7 @@ def best(
     least = low.amax(2, keepdim=True) if amount == 1 else low.topk(amount, 2).values[..., -1:]
     possible = (high >= least) & present
     number = possible.sum(2, keepdim=True)
-    if int(number.amax()) <= amount:  # nobody ties for the last places
+    if int(number.amax()) <= amount:  # no candidates tie for the last places
         return possible.to(dtype)
     certain = low > high.where(present, -torch.inf).topk(amount + 1, 2).values[..., -1:]
     taken = certain.sum(2, keepdim=True, dtype=dtype)

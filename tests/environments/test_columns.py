@@ -92,7 +92,8 @@ def test_what_is_no_feature_is_named_once(tmp_path, ending, make, reason, caplog
     for _ in range(2):
         assert made(tmp_path, ending, cells(odd=make)).feature_names == ("x", "bias")
     (record,) = caplog.records
-    assert f"these columns are no features: 'odd' ({reason}). environment.columns" in record.message
+    expected = f"these columns are not features: 'odd' ({reason}). environment.columns"
+    assert expected in record.message
 
 
 def test_cells_without_a_text_form_and_an_index_are_no_features(tmp_path, caplog):
