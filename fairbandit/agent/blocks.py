@@ -256,13 +256,10 @@ def tensors(
 
     Smaller pools are padded with empty places; `first` is the number of the first round.
     """
-    sizes = np.array([len(pool) for pool in pools])
-    contexts = padded(sizes, np.concatenate(pools, dtype=np.float64), 0.0)
-    groups = padded(sizes, codes, -1)
-    picked = np.arange(len(pools)), places
-    arrays = contexts, groups, contexts[picked], groups[picked], rewards
-    x, g, *outcomes = (torch.from_numpy(array)[None] for array in arrays)
-    return x, g, Outcomes(torch.arange(first, first + len(pools)), *outcomes)
+    x, g = Block.padded(pools, [codes], {}).tensors
+    rounds, at = torch.arange(len(pools)), torch.from_numpy(places)
+    given = torch.from_numpy(rewards)[None]
+    return x, g, Outcomes(rounds + first, x[:, rounds, at], g[:, rounds, at], given)
 
 
 def entry(contexts: Any, groups: Any, actions: Any, rewards: Any) -> dict[str, Any]:

@@ -203,4 +203,4 @@ def _play(
 
 
 def _text(value: Any) -> str:
-    return checks.numeral(value) if isinstance(value, float) else str(value)
+    return checks.brief(value) if isinstance(value, float) else str(value)

@@ -23,7 +23,7 @@ from fairbandit.environments.products import pairs_of
 from fairbandit.environments.reading import Source, read_header, read_table
 from fairbandit.labels import JOINED
 from fairbandit.logs import Log, is_table
-from fairbandit.maths.checks import numeral
+from fairbandit.maths.checks import brief
 from fairbandit.registry import completed
 from fairbandit.run.table import console, make_table
 
@@ -85,7 +85,7 @@ def table(words: Sequence[str]) -> None:
     rows, mean = [], f"mean {spec['reward']}"
     for group, n, group_mean, std in groups.itertuples():
         small = " (too small)" if n < spec["min_group_size"] else ""
-        rows.append((group + small, f"{n:,}", numeral(group_mean), numeral(std)))
+        rows.append((group + small, f"{n:,}", brief(group_mean), brief(std)))
     out.print(make_table([spec["group"], "rows", mean, "std"], rows, right=["rows", mean, "std"]))
     gaps = int(sum(source.gaps(name).sum() for name in (*taken, *columns)))
     if gaps and spec["missing"] == "error":

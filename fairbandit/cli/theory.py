@@ -17,6 +17,7 @@ from fairbandit import theory as paper
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError, unknown
+from fairbandit.maths.checks import brief
 from fairbandit.run.table import console, make_table
 from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
 from fairbandit.theory.constants import KAPPAS
@@ -104,18 +105,9 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, Any], dict[str, float]]:
         raise FairbanditError(f"fairbandit theory: not a number in {given}: {error}") from None
 
 
-def _number(value: float) -> str:
-    """Formats a number with few digits, for tables.
-
-    >>> _number(1234567.8), _number(0.00012345), _number(3.2e21), _number(5000.0)
-    ('1,234,568', '0.0001234', '3.2e+21', '5,000')
-    """
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
-
-
 def _measured(estimate: paper.Constant) -> str:
     """Formats an estimate with its standard error, if it has one."""
-    return _number(estimate.value) + (f" ± {estimate.error:.2g}" if estimate.error else "")
+    return brief(estimate.value) + (f" ± {estimate.error:.2g}" if estimate.error else "")
 
 
 @dataclass(frozen=True)
@@ -160,7 +152,7 @@ class _Tables:
             ("‖μ*‖₂", "norm of the true model", exact(known.theta)),
         ]
         cells = [
-            (letter, _number(constant.value), f"{meaning}; {constant.how}".removesuffix("; "))
+            (letter, brief(constant.value), f"{meaning}; {constant.how}".removesuffix("; "))
             for letter, meaning, constant in rows
         ]
         headers = ("", "value", "meaning; source")
@@ -177,11 +169,11 @@ class _Tables:
             bound_at = partial(self.bound, repaired=repaired)
             bound, first = bound_at(self.rounds), paper.useful_from(bound_at)
             terms = (bound.confidence, bound.shrinkage, bound.ranks, bound.warm_up, bound.total)
-            growth = f"{self.share}{eigenvalue}/4 = {_number(bound.growth / 4)}"
-            below = "beyond 1e30" if first is None else _number(first)
-            columns.append((proof, growth, *map(_number, terms), below))
-        title = f"Fair regret of Fair-Greedy, T = {_number(self.rounds)}, "
-        title += f"with probability ≥ {_number(1 - self.delta)}"
+            growth = f"{self.share}{eigenvalue}/4 = {brief(bound.growth / 4)}"
+            below = "beyond 1e30" if first is None else brief(first)
+            columns.append((proof, growth, *map(brief, terms), below))
+        title = f"Fair regret of Fair-Greedy, T = {brief(self.rounds)}, "
+        title += f"with probability ≥ {brief(1 - self.delta)}"
         headers = ("", f"the paper's {theorem}", "repaired")
         rows = zip(_TERMS, *columns, strict=True)
         return make_table(headers, rows, right=headers[1:], title=title)
@@ -193,8 +185,8 @@ class _Tables:
         for kappa, moment in moments.items():
             ratio, terms = 2 * moment.value / stated.growth, "nothing follows"
             if ratio:
-                terms = _number((stated.confidence + stated.shrinkage) / math.sqrt(ratio))
-            rows.append((_number(kappa), _measured(moment), _number(ratio), terms))
+                terms = brief((stated.confidence + stated.shrinkage) / math.sqrt(ratio))
+            rows.append((brief(kappa), _measured(moment), brief(ratio), terms))
         ratios = f"2λ_κ ÷ {self.share}λ⁺_min(Σ)"
         headers = ("κ", "λ_κ ± std. error", ratios, "confidence + regular.")
         title = f"Second moment of picks on this instance ({moments[0.0].how})"
@@ -203,11 +195,11 @@ class _Tables:
     def trade_off(self, costs: paper.TradeOff, title: str) -> Table:
         chance = costs.chance(self.known.norm.value, self.known.theta)
         rows = [
-            ("the ε with the greatest ε·p(ε)", _number(costs.epsilon)),
+            ("the ε with the greatest ε·p(ε)", brief(costs.epsilon)),
             ("p(ε): how often the fair optimum loses more than ε", _measured(costs.share)),
             ("its standard regret per round", _measured(costs.mean_loss)),
-            ("its regret over T rounds is at least T·εp/2 = T ×", _number(costs.rate / 2)),
-            ("… with probability at least εp/(4L‖μ*‖)", _number(chance)),
+            ("its regret over T rounds is at least T·εp/2 = T ×", brief(costs.rate / 2)),
+            ("… with probability at least εp/(4L‖μ*‖)", brief(chance)),
             ("fair regret per round of the reward optimum", _measured(costs.mean_unfairness)),
         ]
         return make_table(("", "value"), rows, right=["value"], title=title, show_header=False)
@@ -220,12 +212,12 @@ class _Tables:
         comparison = "less than that" if picked.value < half else "not less"
         texts = [
             "The gap: the paper assumes that picked contexts have the same second moment as all "
-            f"contexts of their group, so at least {share}λ⁺_min(Σ)/2 = {_number(half)}. But picks "
+            f"contexts of their group, so at least {share}λ⁺_min(Σ)/2 = {brief(half)}. But picks "
             f"are selected by rank: the fair optimum's picks have λ₀ = {_measured(picked)} here, "
             f"{comparison}; on some problems far less. This refutes the proof, not the theorem.",
-            f"Repaired: a pick's second moment is at least {share}λ'/2 = {_number(floor.moment)} "
-            f"after s = {_number(floor.lost)} rounds, on any problem with these constants, and "
-            f"λ_min(Ŝ) ≥ {share}λ'/4·(t̃ − s) from t̃ = {_number(math.ceil(floor.start))} on."
+            f"Repaired: a pick's second moment is at least {share}λ'/2 = {brief(floor.moment)} "
+            f"after s = {brief(floor.lost)} rounds, on any problem with these constants, and "
+            f"λ_min(Ŝ) ≥ {share}λ'/4·(t̃ − s) from t̃ = {brief(math.ceil(floor.start))} on."
             if math.isfinite(floor.start)
             else "Repaired: λ' is 0 in floating point, so nothing follows for this problem.",
             "This instance: once all estimated ranks are within κ of the true ranks, a pick's "
@@ -234,7 +226,7 @@ class _Tables:
         ]
         # pools with one candidate per group draw them independently, as assumption (iii) demands
         if known.own_places and not known.ties:
-            picks = _number(self.rounds / known.places)
+            picks = brief(self.rounds / known.places)
             texts.append(
                 "Parity: Fair-Greedy picks each group with probability 1/K in every round (lemma "
                 f"DGP), so T/K = {picks} times on average; fairbandit audit tests it."
@@ -243,7 +235,7 @@ class _Tables:
             texts.append(
                 "Parity is not proved here: lemma DGP assumes continuous rewards (assumption iv), "
                 "and the true rewards of two random candidates of one group are equal with "
-                f"probability up to {_number(known.ties)}. Rare ties leave Fair-Greedy near parity."
+                f"probability up to {brief(known.ties)}. Rare ties leave Fair-Greedy near parity."
             )
         else:
             texts.append(

@@ -31,6 +31,7 @@ from fairbandit.cli.store import folder_name, plain_config, publish
 from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.files import fresh, within
 from fairbandit.formats import Plain
+from fairbandit.maths.checks import brief
 from fairbandit.reports.study import DATABASE, SavedTrial
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim
@@ -310,4 +311,4 @@ def _listed(values: Mapping[str, Any]) -> str:
 
 
 def _format(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return brief(value) if isinstance(value, float) else str(value)

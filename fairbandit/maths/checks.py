@@ -31,6 +31,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def brief(value: float) -> str:
+    """Formats a number to four digits, or all digits before the point.
+
+    >>> brief(1234567.8), brief(0.00012345), brief(3.2e21), brief(5000.0)
+    ('1,234,568', '0.0001234', '3.2e+21', '5,000')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
 def numeral(value: float, std: float | None = None) -> str:
     """Formats a number to two digits of its standard deviation, or without it to four digits.
 

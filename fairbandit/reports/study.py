@@ -13,7 +13,7 @@ from msgspec import Meta
 from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import Plain, mapping
-from fairbandit.maths.checks import numeral
+from fairbandit.maths.checks import brief
 from fairbandit.reports.page import Report
 from fairbandit.results.naming import short_names, shown
 from fairbandit.run.table import Sheet
@@ -75,7 +75,7 @@ def _report(path: Path, study: Any) -> Report:
     ]
     keys = short_names([*search])
     best = [
-        [f"{one.number}", *map(numeral, one.values), *(_text(one.params.get(key)) for key in keys)]
+        [f"{one.number}", *map(brief, one.values), *(_text(one.params.get(key)) for key in keys)]
         for one in study.best_trials
     ]
     states = Counter(trial.state.name for trial in trials)
