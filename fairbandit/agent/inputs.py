@@ -118,7 +118,9 @@ def labels(values: Any, expected: str = "an array or a list") -> list[Any]:
     if hasattr(values, "itertuples"):
         values = [list(row) for row in values.itertuples(index=False, name=None)]
     given = listed(values, "groups", expected)
-    rows = (label if type(label) is list else [label] for label in given)
+    if list not in map(type, given):
+        return given
+    rows = [label if type(label) is list else [label] for label in given]
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 

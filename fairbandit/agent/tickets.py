@@ -70,9 +70,8 @@ class Waiting(NamedTuple):
         Returns:
             The picks of each round, and the groups of all picks, (1, N, m), −1 in empty slots.
         """
-        at, short = actions, int(actions[..., -1].amin()) < 0
-        if short:
-            at = actions.clamp(min=0)
+        short = any(len(decision.picks) < actions.shape[2] for decision in decisions)
+        at = actions.clamp(min=0) if short else actions
         contexts = torch.take_along_dim(pools.contexts, at[..., None], 2)
         groups = pools.groups.gather(2, at)
         if short:

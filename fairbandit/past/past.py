@@ -104,7 +104,7 @@ class Past(NamedTuple):
         present = groups.flatten(1).numpy(force=True) >= 0
         return self._replace(
             rounds=self.rounds + groups.shape[1],
-            candidates=self.candidates + (present[0].size if present.all() else present.sum(1)),
+            candidates=self.candidates + present.sum(1),
             contexts=None if self.contexts is None else self.contexts.append(contexts, groups),
         )
 
