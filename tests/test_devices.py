@@ -202,7 +202,7 @@ def test_the_sorted_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answered[0]
 
 
-@pytest.mark.parametrize("way", ["dense", "gathered", "scanned"])
+@pytest.mark.parametrize("way", ["dense", "sliced", "scanned"])
 def test_ways_to_count(way: Way) -> None:
     with forced(way):
         there(REFERENCE, support.environment, 40)

@@ -50,10 +50,8 @@ def decisions(
     choices, answers, seen = list[Choice](), list[bool](), dict[int, Tensor]()
 
     def choose(*given: Any) -> Choice:
-        choice = choose_way(*given)
-        if choice.way != "slices":
-            choices.append(choice)
-        return choice._replace(budget=0.0) if way == "scanned" else choice
+        choices.append(choose_way(*given))
+        return choices[-1]
 
     def count_sorted(self: PastScores, *given: Any) -> Tensor | None:
         counts = ask(self, *given)
@@ -73,6 +71,8 @@ def decisions(
         if way == "dense":
             stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
             stack.enter_context(forced("dense"))
+        if way == "scanned":
+            stack.enter_context(forced("scanned"))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
     return Decisions(actions, ranked, len(choices), sum(answers))

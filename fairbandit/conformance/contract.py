@@ -99,13 +99,13 @@ def counted_alike(kind: str, spec: Spec) -> str | None:
     engine = engine_of(kind, spec, replicas=[0])
     if "contexts" not in engine.policy.needs:
         return "it does not read past contexts"
-    by_slices = play(engine, piece=1)
+    by_cost = play(engine, piece=1)
     for way in get_args(Way):
         with forced(way):
             counted = play(
                 engine_of(kind, spec, replicas=[0]), piece=1 if way == "sorted" else ROUNDS
             )
-        same(f"the ways {way!r} and 'slices' to count past scores", counted, by_slices)
+        same(f"the way {way!r} to count past scores and the way of least cost", counted, by_cost)
     return None
 
 

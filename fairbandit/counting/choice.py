@@ -15,17 +15,11 @@ from typing import Literal, NamedTuple, get_args
 from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
 
-SLICES = 1 << 16
-"""Windows of few values are read as slices if these hold at most this number of scores."""
-
 SLICE, SCORE, COMPARE = 150, 1.5, 0.25
 """The costs of a slice, of each score that slices are cut from, and of each comparison in them."""
 
 HELD = 1 << 22
 """The largest number of scores of a replica that slices are cut from."""
-
-GATHER = 10
-"""The cost of one comparison with a gathered entry."""
 
 SCAN, GROUP = 100_000, 25_000
 """The costs of starting a scan, and of each of its groups."""
@@ -40,14 +34,15 @@ AGAIN = 20
 SORT = 100
 """The cost of sorting one entry."""
 
-RETRY = 1.5
-"""Where sorting did not pay, it is tried again once a count costs this many times as much."""
+LEAST, RETRY = 150_000, 1.5
+"""Counts of a smaller cost are not sorted. Where sorting did not pay, it is tried again once a
+count costs `RETRY` times as much."""
 
-Way = Literal["dense", "gathered", "scanned", "sorted"]
-"""The ways to count that `forced` takes."""
-
-Direct = Literal["slices", "gathered", "scanned"]
+Direct = Literal["sliced", "scanned"]
 """The ways to count that score every entry of the windows."""
+
+Way = Literal["dense", "sliced", "scanned", "sorted"]
+"""All ways to count, which `forced` takes."""
 
 _forced: ContextVar[Way | None] = ContextVar("_forced", default=None)
 
@@ -62,9 +57,9 @@ def forced(way: Way) -> Iterator[None]:
     too.
 
     Args:
-        way: "gathered" or "scanned" counts all entries that way. "sorted" searches a sorted
-            segment, and gathers or scans the entries outside it. "dense" scores every past context
-            in every round and masks by window and group; it is the reference, and is slow.
+        way: "sliced" or "scanned" counts all entries that way. "sorted" searches a sorted segment,
+            and counts the entries outside it in one of these ways. "dense" scores every past
+            context in every round and masks by window and group; it is the reference, and is slow.
 
     Raises:
         FairbanditError: an unknown way. Counts raise it too if the way is "sorted" and no sorted
@@ -99,18 +94,27 @@ class Work(NamedTuple):
     """The size of a count.
 
     Attributes:
-        sliced: the number of scores that slices are cut from, under all models; None on a device.
+        scores: the number of scores that slices are cut from, under all models; None on a device.
         compared: the number of comparisons, which is the sum of the sizes of all values' windows.
         values: the number of values.
         replicas, groups, features: B, G and d.
     """
 
-    sliced: int | None
+    scores: int | None
     compared: float
     values: int
     replicas: int
     groups: int
     features: int
+
+    @property
+    def direct(self) -> tuple[Direct, float]:
+        """The cheaper of slices and a scan, and its cost."""
+        scanned = self.compared + SCAN + GROUP * self.groups
+        if self.scores is None or self.scores > HELD * self.replicas:
+            return "scanned", scanned
+        sliced = SLICE * self.values + SCORE * self.scores + COMPARE * self.compared
+        return ("sliced", sliced) if sliced < scanned else ("scanned", scanned)
 
 
 class Choice(NamedTuple):
@@ -135,44 +139,29 @@ class Choice(NamedTuple):
 def choose_way(work: Work, held: SortedSegment | None, not_worth_sorting: float) -> Choice:
     """The way to count that costs least, unless `forced` sets one.
 
-    1. The windows of a few values are read as slices if these hold few scores.
-    2. Other entries are gathered or scanned, by the cost of both, or read as slices if that costs
-       less.
-    3. A sorted segment is used instead if gathering or scanning costs at least `not_worth_sorting`
-       and a search costs at most a third of it. The rest is a budget for entries outside the
-       segment and for entries that have to be scored again. The held segment is searched until it
-       has spent as much as sorting costs. A new one is sorted if there is none, or if the held one
-       has saved all that it has cost, sorting included. If the budget does not suffice, the count
-       is made as in 2, and the caller drops the segment and raises `not_worth_sorting`.
+    1. Windows are read as slices or scanned, by the cost of both.
+    2. A sorted segment is used instead if this costs at least `LEAST` and `not_worth_sorting`, and
+       a search costs at most a third of it. The rest is a budget for entries outside the segment
+       and for entries that have to be scored again. The held segment is searched until it has spent
+       as much as sorting costs. A new one is sorted if there is none, or if the held one has saved
+       all that it has cost, sorting included. If the budget does not suffice, the count is made as
+       in 1, and the caller drops the segment and raises `not_worth_sorting`.
 
     Args:
         work: the size of the count.
         held: the sorted segment that earlier counts made.
         not_worth_sorting: the largest cost for which sorting is known not to pay.
     """
-    given, few = forced_way(), SLICE * work.values <= SCAN
-    sliced = math.inf if given is not None or work.sliced is None else work.sliced
-    if few and sliced <= SLICES:
-        return Choice("slices", sliced)
-    way, cost = cheaper(work.compared, work.groups)
-    if given == "gathered" or given == "scanned":
+    given, (way, cost) = forced_way(), work.direct
+    if given == "sliced" or given == "scanned":
         return Choice(given, cost)
-    slices = SLICE * work.values + SCORE * sliced + COMPARE * work.compared
-    if slices < cost and sliced <= HELD * work.replicas:
-        way = "slices"
     budget = math.inf
     if given is None:
         budget = cost - SEARCH * (SEARCH_SETUP / work.features + work.values)
-        if cost < not_worth_sorting or budget < cost * 2 / 3:
+        if cost < max(LEAST, not_worth_sorting) or budget < cost * 2 / 3:
             return Choice(way, cost)
     if held is None:
         return Choice(way, cost, budget, sort=True)
     price = SORT * work.replicas * held.length
     paid = given is not None or held.saved >= held.spent + price
     return Choice(way, cost, budget, search=held.spent <= price, sort=paid)
-
-
-def cheaper(compared: float, groups: int) -> tuple[Direct, float]:
-    """The cheaper of gathering and scanning, and its cost for so many comparisons and groups."""
-    gathered, scanned = GATHER * compared, compared + SCAN + GROUP * groups
-    return ("scanned", scanned) if scanned < gathered else ("gathered", gathered)

@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.counting.choice import AGAIN, RETRY, Choice, Work, cheaper, choose_way, forced_way
+from fairbandit.counting.choice import AGAIN, RETRY, Choice, Work, choose_way, forced_way
 from fairbandit.counting.contexts import Contexts, Ints
 from fairbandit.counting.dense import DenseScores, Of
 from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
-from fairbandit.counting.segments import count_segments
 from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
 from fairbandit.locks import cached_property
@@ -33,8 +32,8 @@ class PastScores:
     (B, N, K), a value for each candidate.
 
     Scores of linear models are counted in the way that costs least: windows are read as slices,
-    gathered, scanned in chunks, or searched in a sorted segment. All ways give the same counts,
-    unless a past score is within rounding of a value; `forced` selects one.
+    scanned in chunks, or searched in a sorted segment. All ways give the same counts, unless a past
+    score is within rounding of a value; `forced` selects one.
 
     Args:
         contexts: the past contexts up to the last of the rounds.
@@ -89,7 +88,8 @@ class PastScores:
             [[start]], [[stop]], [[groups]] = self._lists
             sizes = [float(stop[group] - start[group]) if group >= 0 else 0.0 for group in groups]
             return torch.from_numpy(np.array([[sizes]]))
-        return self._length.to(torch.float64)
+        start, stop = self._own_ends
+        return (stop - start).masked_fill_(self._groups < 0, 0).to(torch.float64)
 
     @cached_property
     def moments(self) -> tuple[Tensor, Tensor]:
@@ -185,14 +185,13 @@ class PastScores:
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
-        (b, u, d), memory, sliced = theta.shape, self._contexts.memory, None
+        memory = self._contexts.memory
         if self._single:
             [[start]], [[stop]], [[groups]] = self._lists
-            sliced = sum([stop[group] - start[group] for group in {*groups} - {-1}])
-        elif self._groups.device.type == "cpu":
-            sliced = u * int((self._ends[1, :, -1] - self._ends[0, :, 0]).sum())
-        g, compared = self._contexts.total.shape[1], float(self.count.sum())
-        work = Work(sliced, compared, values.numel(), b, g, d)
+            scores = sum([stop[group] - start[group] for group in {*groups} - {-1}])
+        else:
+            scores = _cut(*self._ends)
+        work = self._work(scores, float(self.count.sum()), values.numel())
         choice = choose_way(work, memory.sorted, memory.not_worth_sorting)
         if choice.budget > 0:
             counts = self._count_sorted(values, theta, choice)
@@ -200,9 +199,14 @@ class PastScores:
                 return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
         if choice.way == "scanned":
             return self._windows.sum(linear_scores(theta), count_chunk, [values])
-        if choice.way == "gathered":
-            return self._gather(values, theta, self._own_ends[0], self._length)
-        return self._count_slices(values, theta)
+        return self._count_slices(values, theta, *self._lists)
+
+    def _work(self, scores: int, compared: float, values: int) -> Work:
+        """The size of a count, from the number of scores under each model."""
+        contexts, on_host = self._contexts, self._groups.device.type == "cpu"
+        b, g = contexts.total.shape
+        sliced = scores * len(self._model) if on_host else None
+        return Work(sliced, compared, values, b, g, contexts.memory.rows.shape[2])
 
     @cached_property
     def _lists(self) -> tuple[Any, Any, Any]:
@@ -210,27 +214,32 @@ class PastScores:
         starts, stops = self._ends.tolist()
         return starts, stops, self._groups.tolist()
 
-    def _count_slices(self, values: Tensor, theta: Tensor) -> Tensor:
-        """Counts on the host: windows are slices of the scores of a group under each model."""
+    def _count_slices(
+        self, values: Tensor, theta: Tensor, starts: Any, stops: Any, groups: Any
+    ) -> Tensor:
+        """Counts entries start … stop − 1 of each group: slices of its scores under each model.
+
+        The ends, (B, N, G), never decrease from round to round; they and the groups are lists.
+        """
         memory, models, counts = self._contexts.memory, self._model_of_round.tolist(), list[float]()
-        of_replicas = zip(*self._lists, values.tolist(), strict=True)
-        for b, (starts, stops, pools, of_pools) in enumerate(of_replicas):
+        of_replicas = zip(starts, stops, groups, values.tolist(), strict=True)
+        for b, (lows, highs, pools, of_pools) in enumerate(of_replicas):
             rows, weights, scores = memory.rows[b], theta[b], dict[int, Any]()
-            of_rounds = zip(models, starts, stops, pools, of_pools, strict=True)
-            for model, start, stop, groups, of_pool in of_rounds:
+            of_rounds = zip(models, lows, highs, pools, of_pools, strict=True)
+            for model, start, stop, members, of_pool in of_rounds:
                 windows = dict[int, Any]()
-                for group in {*groups}:
-                    low, address = starts[0][group], memory.addresses[group]
+                for group in {*members}:
+                    low, address = lows[0][group], memory.addresses[group]
                     if group not in scores:  # under all models, in all windows
-                        high = stops[-1][group] if group >= 0 else low
-                        window = rows[address + low : address + high]  # ends never decrease
-                        scores[group] = torch.mm(weights, window.mT).numpy()
+                        high = highs[-1][group] if group >= 0 else low
+                        window = rows[address + low : address + high]
+                        scores[group] = torch.mm(weights, window.mT).numpy(force=True)
                     windows[group] = scores[group][model, start[group] - low : stop[group] - low]
                 counts += [
                     float(np.count_nonzero(windows[group] <= value))
-                    for group, value in zip(groups, of_pool, strict=True)
+                    for group, value in zip(members, of_pool, strict=True)
                 ]
-        return torch.from_numpy(np.array(counts)).view(values.shape)
+        return torch.from_numpy(np.array(counts)).view(values.shape).to(values.device)
 
     def _count_sorted(self, values: Tensor, theta: Tensor, choice: Choice) -> Tensor | None:
         """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
@@ -270,11 +279,11 @@ class PastScores:
         """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
         # The count in the window minus the count in the segment is the signed count between their
         # stops minus the signed count between their starts.
-        own = self._groups.clamp(min=0)
-        sorted_ends = torch.from_numpy(held.ends).to(own.device)[:, own]
-        more = self._own_ends - sorted_ends
-        length = more.abs().masked_fill_(self._groups < 0, 0)
-        way, cost = cheaper(float(length.sum()), self._contexts.groups)
+        own, ends = self._groups.clamp(min=0), held.ends[:, None, None]
+        more = self._own_ends - torch.from_numpy(held.ends).to(own.device)[:, own]
+        low, high = np.minimum(self._ends, ends), np.maximum(self._ends, ends)
+        compared = float(more.abs().masked_fill_(self._groups < 0, 0).sum())
+        way, cost = self._work(_cut(low, high), compared, more.numel()).direct
         found = held.count_le(
             own, values, self._model_of_round, theta, (choice.budget - cost) / AGAIN
         )
@@ -286,22 +295,11 @@ class PastScores:
         if way == "scanned":
             segment = list(zip(held.start, held.stop, strict=True))
             return counts + self._windows.sum(linear_scores(theta), count_chunk, [values], segment)
-        begin = torch.minimum(self._own_ends, sorted_ends)
-        starts, stops = self._gather(values, theta, begin, length) * more.sign_()
+        groups = self._lists[2]
+        sides = zip(low.tolist(), high.tolist(), strict=True)
+        between = [self._count_slices(values, theta, *side, groups) for side in sides]
+        starts, stops = torch.stack(between) * more.sign_()
         return counts + stops - starts
-
-    def _gather(self, values: Tensor, theta: Tensor, begin: Tensor, length: Tensor) -> Tensor:
-        """Counts over entries begin … begin + length − 1 of each value's group, (…, B, N, M)."""
-        (b, u, d), memory, model = theta.shape, self._contexts.memory, None
-        address = torch.from_numpy(memory.address).to(begin.device)[:, None]
-        own = self._groups.clamp(min=0)
-        row = begin + address.expand(-1, own.shape[1], -1).gather(2, own)
-        if b * u > 1:
-            replica = torch.arange(b, device=row.device)[:, None, None]
-            model = (replica * u + self._model_of_round[:, None]).expand(row.shape).flatten()
-        given = length.flatten(), values.expand(row.shape).flatten()
-        rows, weights = memory.rows.view(-1, d), theta.reshape(b * u, d)
-        return count_segments(rows, row.flatten(), *given, weights, model).view(row.shape)
 
     def _check_window(self) -> None:
         contexts, least, last = self._contexts, int(self._window[0, 0]), int(self._window[1, -1])
@@ -335,12 +333,6 @@ class PastScores:
         return self._device_ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
 
     @cached_property
-    def _length(self) -> Tensor:
-        """The number of entries in the window of each value, (B, N, M) int64."""
-        start, stop = self._own_ends
-        return (stop - start).masked_fill_(self._groups < 0, 0)
-
-    @cached_property
     def _device_ends(self) -> Tensor:
         return torch.from_numpy(self._ends).to(self._groups.device)
 
@@ -348,3 +340,8 @@ class PastScores:
     def _windows(self) -> Windows:
         models = self._model_of_round, len(self._model)
         return Windows(self._contexts, self._device_ends, self._groups, *models)
+
+
+def _cut(starts: Ints, stops: Ints) -> int:
+    """The number of entries that slices of N rounds, (…, N, G), are cut from."""
+    return int((stops[..., -1, :] - starts[..., 0, :]).sum())

@@ -316,7 +316,8 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     contract.counted_alike: [
         (
             but(Score, needs=frozenset({"contexts"}), _index=centring),
-            "the ways 'dense' and 'slices' to count past scores give different results: index",
+            "the way 'dense' to count past scores and the way of least cost give different "
+            "results: index",
         ),
     ],
     values.draws_as_stated: [

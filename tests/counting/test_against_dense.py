@@ -52,22 +52,21 @@ class OfGroups(Weights):
 
 
 @contextmanager
-def ways(
-    small: bool = False, gathered: bool | None = None, searched: bool = False
-) -> Iterator[None]:
-    """Counts in small chunks, gathers always or never, and sorts wherever it can."""
+def ways(small: bool = False, sliced: bool | None = None, searched: bool = False) -> Iterator[None]:
+    """Counts in small chunks, slices always or never, and sorts wherever it can."""
     with pytest.MonkeyPatch.context() as patch:
         if small:
             patch.setattr(scan, "CHUNK", 8)
             patch.setattr(scan, "MOST", 64)
             patch.setattr(segments, "CHUNK", 8)
             patch.setattr(segments, "MOST", 8)
-        if gathered is not None or searched or small:
-            patch.setattr(choice, "SLICE", math.inf)
-        if gathered is not None:
-            patch.setattr(choice, "SCAN", 1e12 if gathered else -1e-9)
+        if sliced is not None:
+            patch.setattr(choice, "SCAN", 1e12 if sliced else -1e-9)
             patch.setattr(choice, "GROUP", 0)
+        if sliced is not None or searched:
+            patch.setattr(choice, "SLICE", math.inf if sliced is False else 0)
         if searched:
+            patch.setattr(choice, "LEAST", 0)
             patch.setattr(choice, "SEARCH", 0.0)
             patch.setattr(scores, "AGAIN", 1e-9)
             patch.setattr(choice, "SORT", 0.1)

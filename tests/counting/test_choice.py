@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
-from fairbandit.counting import Contexts, PastScores, forced, scores
+from fairbandit.counting import Contexts, PastScores, forced
 from fairbandit.counting.choice import SORT, Choice, Way, Work, choose_way, forced_way
 from fairbandit.counting.dense import DenseScores
 from fairbandit.counting.scan import Windows
@@ -85,7 +85,7 @@ def test_each_way_counts_by_its_own_means(b: int, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(place, name, spy)
 
     spied(DenseScores, "count_le", "dense")
-    spied(scores, "count_segments", "gathered")
+    spied(PastScores, "_count_slices", "sliced")
     spied(Windows, "sum", "scanned")
     spied(SortedSegment, "count_le", "sorted")
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(b, 40, 3, 2)))
@@ -94,7 +94,7 @@ def test_each_way_counts_by_its_own_means(b: int, monkeypatch: pytest.MonkeyPatc
         with forced(way):
             past_of(x).count_le(torch.zeros(b, 1, 1).double())
         assert used[way] == 1
-        assert set(used) - {"gathered", "scanned"} <= {way}  # they count outside the segment
+        assert set(used) - {"sliced", "scanned"} <= {way}  # they count outside the segment
 
 
 def test_forcing_ends_with_its_block_and_is_of_its_thread() -> None:
@@ -107,7 +107,7 @@ def test_forcing_ends_with_its_block_and_is_of_its_thread() -> None:
             raise FairbanditError("a fault")
         assert forced_way() == "dense"
     assert forced_way() is None
-    expected = "one of dense, gathered, scanned, sorted; got 'fast'"
+    expected = "one of dense, sliced, scanned, sorted; got 'fast'"
     with pytest.raises(FairbanditError, match=expected), forced("fast"):  # type: ignore[arg-type]
         pass
 
@@ -138,17 +138,18 @@ FRESH, SPENT, PAID = Held(0, 0), Held(2e5, 1.5e5), Held(4e5, 1.5e5)
 @pytest.mark.parametrize(
     ("work", "held", "not_worth", "way", "searched", "new"),
     [
-        (FEW._replace(sliced=900), FRESH, 0, "slices", None, None),
-        (FEW, FRESH, 0, "gathered", None, None),
-        (FEW._replace(compared=5e4, values=60), FRESH, 0, "scanned", None, None),
-        (FEW._replace(compared=5e4), FRESH, 0, "scanned", FRESH, False),
+        (FEW._replace(scores=50_000), FRESH, 0, "sliced", None, None),
+        (FEW._replace(values=60), FRESH, 0, "scanned", None, None),
+        (FEW, FRESH, 2e5, "scanned", None, None),
+        (FEW, FRESH, 0, "scanned", FRESH, False),
         (MANY, None, 0, "scanned", None, True),
         (MANY, None, 2e7, "scanned", None, None),
         (MANY, FRESH, 0, "scanned", FRESH, False),
         (MANY, SPENT, 0, "scanned", None, False),
         (MANY, PAID, 0, "scanned", None, True),
         (MANY, Held(4e5, 0.5e5), 0, "scanned", True, True),
-        (MANY._replace(sliced=10_000_000), None, 0, "scanned", None, True),
+        (MANY._replace(scores=1_000_000), None, 0, "sliced", None, True),
+        (MANY._replace(scores=10_000_000), None, 0, "scanned", None, True),
     ],
 )
 def test_the_choice_by_cost(
@@ -158,4 +159,12 @@ def test_the_choice_by_cost(
     assert isinstance(chosen, Choice)
     assert chosen.way == way
     assert (chosen.search, chosen.sort) == (searched is not None, bool(new))
-    assert chosen.budget < float("inf")
+    assert chosen.budget < chosen.cost < float("inf")
+
+
+def test_the_cost_of_slices_is_compared_with_the_cost_of_sorting() -> None:
+    """A scan of the same windows would cost 10,150,000, and sorting would seem to pay."""
+    work = MANY._replace(scores=1_000_000)
+    held = Held(0.0, 0.0)
+    assert work.direct == ("sliced", 150 * 10 + 1.5 * 1_000_000 + 0.25 * 1e7)
+    assert choose_way(work, held, 0).budget == work.direct[1] - 1200 * (400 / 20 + 10)

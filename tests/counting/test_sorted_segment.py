@@ -1,5 +1,7 @@
 """The sorted segment counts exactly what a scan counts, and is used where it pays."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit.counting import Contexts, PastScores, forced, segments
+from fairbandit.counting.choice import Direct
 from fairbandit.counting.sorted_segment import SortedSegment
 from tests.counting.test_against_dense import Weights, ways
 
@@ -85,7 +88,7 @@ def test_long_windows_are_sorted(n: int) -> None:
         with ways(searched=True):
             counts = past.count_le(values)
         used += value.memory.sorted is not None
-        for way in ("gathered", "scanned"):
+        for way in get_args(Direct):
             with forced(way):
                 assert torch.equal(counts, past.count_le(values))
         value = value.forget(at // 2)

@@ -31,7 +31,7 @@ SAID = {
     "docs/index.md": [r"^fair regret \d+\.\d ± "],
     "docs/online.md": [r" 10 rewards to come", r"^candidate +group +score", r"^[01]$"],
     "docs/reference/counting.md": [
-        rf"^{way}: no pick differs$" for way in ("gathered", "scanned", "sorted")
+        rf"^{way}: no pick differs$" for way in ("sliced", "scanned", "sorted")
     ],
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
     "docs/theory.md": ["th:regret"],
