@@ -121,12 +121,12 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
     """Returns the run's summary, and a remark if the run had already finished."""
     again = "already finished: "
 
-    def started(where: str) -> None:
+    def started(news: str) -> None:
         nonlocal again
         again = ""
         (folder / ERROR).unlink(missing_ok=True)
-        if where:
-            print(f"{job}going on at {where}", file=sys.stderr, flush=True)
+        if news:
+            print(printable(f"{job}{news}"), file=sys.stderr, flush=True)
         saved = within(folder, ".hydra")  # written once the folder is known to be the job's
         saved.mkdir(exist_ok=True)
         parts: dict[str, Any] = {"config": config, "hydra": HydraConfig.instance().cfg}
@@ -145,7 +145,6 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
         folder,
         wait=bool(job),
         started=started,
-        replaced=lambda why: print(printable(f"{job}played again: {why}"), file=sys.stderr),
         progress=drives_sweep() or not job,
     )
     return summary, again

@@ -47,15 +47,15 @@ class Checkpoints:
         self._seconds = float(os.environ.get(VARIABLE) or SECONDS)
         self._last = time.perf_counter()
 
-    def load(self) -> dict[str, Any] | None:
-        """Returns the contents of the last checkpoint, with `parts`; None if there is none.
+    def load(self) -> dict[str, Any]:
+        """Returns the contents of the last checkpoint, with `parts`; round 0 if there is none.
 
         Raises:
             FairbanditError: the checkpoint cannot be read or belongs to another run, or one of
                 the Parquet files that it refers to is missing or has changed.
         """
         if not self._path.exists():
-            return None
+            return {"batch": 0, "round": 0, "seconds": 0.0, "parts": {}}
         with self.restoring("is not a complete checkpoint"):
             saved = state.read(self._path)
             msgspec.convert(saved, _SAVED)
@@ -91,9 +91,7 @@ class Checkpoints:
     def save(self, contents: Mapping[str, Any], parts: Mapping[str, str]) -> None:
         """Replaces the checkpoint; if writing fails, the previous checkpoint stays.
 
-        Args:
-            contents: nested plain data and tensors.
-            parts: the hashes of the finished Parquet files, by name.
+        The `parts` are the hashes of the finished Parquet files, by name.
         """
         whole = {"identity": self._identity, "parts": dict(parts), "contents": contents}
         state.write(state.packed(whole), self._path)

@@ -52,8 +52,7 @@ def execute(
     folder: Path,
     *,
     wait: bool = False,
-    started: Callable[[str], None] | None = None,
-    replaced: Callable[[str], None] | None = None,
+    started: Callable[[str], Any] | None = None,
     progress: bool = True,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
@@ -68,9 +67,9 @@ def execute(
             `Settings`.
         folder: the folder of the run; the summary is written there last.
         wait: waits while another process writes to the folder, instead of raising an error.
-        started: called when a run begins and its folder is locked: with an empty text, or with
-            the round at which an interrupted run continues.
-        replaced: called when old results were set aside, with the reason and their folder.
+        started: called when a run begins and its folder is locked: with the round at which an
+            interrupted run continues, with the reason and the folder of results that were set
+            aside, or with an empty text.
         progress: shows a progress bar on a terminal.
         watch: called after each piece of rounds of the first batch of replicas. An exception that
             it raises leaves the run unfinished.
@@ -90,11 +89,14 @@ def execute(
             now = identity(job)  # missing data may have been downloaded
             run = _Run(job, environment, folder, now, watch)
             with writing(folder):
+                news = run.resumes_at
                 if summary is not None:
                     aside = set_aside(folder)
-                    if replaced is not None:
-                        replaced(f"{changed}; the results before are in {aside.name}")
-                return run.record(started, progress=progress)
+                    news = f"played again: {changed}; the results before are in {aside.name}"
+                clear(folder, keep=run.parts)
+                if started is not None:
+                    started(news)
+                return run.record(progress=progress)
     except StorageError:
         summary, changed = finished(folder, now, resume=resume)
         if summary is None or changed:
@@ -121,44 +123,43 @@ class _Run:
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
         sizes = {"places": environment.places, "features": environment.features}
         self.batches = replica_batches(self.settings.replicas, rounds=self.rounds, **sizes)
-        described = {
+        self.config = {
             "policy": self.policy.describe(),
             "environment": registry.describe(environment),
+            **asdict(self.settings),
         }
-        self.config = {**described, **asdict(self.settings)}
         del self.config["resume"]
         self.checkpoints = Checkpoints(folder, continued(now))
-        self.saved, self.first = self.checkpoints.load(), 0
-        if self.saved:
-            self.first = self.saved["batch"]
+        self.saved = self.checkpoints.load()
+        self.parts: dict[str, str] = self.saved["parts"]  # the hashes of Parquet files, by name
         with self.checkpoints.restoring():
-            replicas = self.batches[self.first]
+            replicas = self.batches[self.saved["batch"]]
         # made before anything is written, since it raises an error if the run cannot be played
         self.ready = [self._engine(replicas)]
 
-    def record(self, started: Callable[[str], None] | None, *, progress: bool) -> dict[str, Any]:
+    @property
+    def resumes_at(self) -> str:
+        """Where an interrupted run continues; empty for a run that begins."""
+        if not self.saved["round"]:
+            return ""
+        where = f"going on at round {self.saved['round'] + 1:,} of {self.rounds:,}"
+        replicas = self.batches[self.saved["batch"]]
+        several = f" of replicas {replicas[0]} to {replicas[-1]}" if len(self.batches) > 1 else ""
+        return where + several
+
+    def record(self, *, progress: bool) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
-        saved, first, where = self.saved, self.first, ""
-        self.parts: dict[str, str] = saved["parts"] if saved else {}
-        if saved:
-            replicas = self.batches[first]
-            where = f"round {saved['round'] + 1:,} of {self.rounds:,}"
-            if len(self.batches) > 1:
-                where += f" of replicas {replicas[0]} to {replicas[-1]}"
-        clear(self.folder, keep=self.parts)
-        if started is not None:
-            started(where)
-        self.began = time.perf_counter() - (saved["seconds"] if saved else 0.0)
+        first = self.saved["batch"]
+        self.began = time.perf_counter() - self.saved["seconds"]
         files = write_rewards(self.environment, self.folder)
         total = self.rounds * self.settings.replicas
         bar = progress_bar(self.policy.name, total, shown=progress)
         with closing(self._events()) as events, bar as advance:
             advance(self.rounds * sum(map(len, self.batches[:first])))
             for index in range(first, len(self.batches)):
-                self._play(index, saved, events, advance)
-                saved = None
-        played = self.rounds, self.settings.picks
-        note_rare_groups(self.policy, self.environment, self.statistics, *played)
+                self._play(index, events, advance)
+        picks = self.settings.picks
+        note_rare_groups(self.policy, self.environment, self.statistics, self.rounds, picks)
         results = self.statistics.curves()
         if len(self.batches) > 1:  # TensorBoard has shown only the curves of the first batch
             clear(self.folder, keep=self.parts)
@@ -199,18 +200,12 @@ class _Run:
         events.write(layout(tuple(self.metrics), environment, self.statistics.groups_drawn))
         return events
 
-    def _play(
-        self,
-        index: int,
-        saved: Mapping[str, Any] | None,
-        events: EventWriter,
-        advance: Callable[[int], None],
-    ) -> None:
-        replicas = self.batches[index]
+    def _play(self, index: int, events: EventWriter, advance: Callable[[int], None]) -> None:
+        replicas, saved = self.batches[index], self.saved
         engine = self.ready.pop() if self.ready else self._engine(replicas)
         rounds = within(self.folder, ROUNDS)
         log = RoundLog(rounds, replicas, tuple(self.metrics), self.settings.picks)
-        if saved is None:
+        if index > saved["batch"] or not saved["round"]:
             self.statistics.start(len(replicas))
         else:
             with self.checkpoints.restoring():

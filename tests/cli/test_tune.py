@@ -86,7 +86,7 @@ def test_an_interrupted_trial_is_played_on(command, tmp_path, monkeypatch):
         tune, "execute", lambda *given, **options: execute(*given, **options, started=began.append)
     )
     assert command(*words)[0] == 0
-    assert began == ["round 257 of 600", ""]
+    assert began == ["going on at round 257 of 600", ""]
     assert outcomes(tmp_path / "study") == outcomes(tmp_path / "whole")
 
 

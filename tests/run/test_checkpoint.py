@@ -56,7 +56,7 @@ def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypa
     assert outcome(folder) == outcome(tmp_path / "whole")
     assert leftovers(folder) == []
     assert scalars(folder) == scalars(tmp_path / "whole")
-    assert re.match(r"round [\d,]+ of 1,400", places[0])
+    assert re.match(r"going on at round [\d,]+ of 1,400", places[0])
 
 
 def test_rewards_that_wait_are_kept_when_a_run_is_cut_off(config, tmp_path):

@@ -124,12 +124,11 @@ def test_the_version_of_the_package_counts(config, tmp_path, monkeypatch):
     (tmp_path / "run" / "notes.txt").write_text("mine")
     monkeypatch.setattr("fairbandit.version.VERSION", "9.9")
     lines: list[str] = []
-    execute(config, tmp_path / "run", replaced=lines.append)
+    execute(config, tmp_path / "run", started=lines.append)
     (old,) = tmp_path.glob("run.old-*")
     assert (tmp_path / "run" / "notes.txt").exists()
-    assert lines == [
-        f'version: "{VERSION}" there, "9.9" here; the results before are in {old.name}'
-    ]
+    why = f'version: "{VERSION}" there, "9.9" here'
+    assert lines == [f"played again: {why}; the results before are in {old.name}"]
 
 
 def test_replacing_nothing_when_the_new_run_cannot_begin(sweep, folder, tmp_path):
@@ -163,11 +162,11 @@ def test_the_package_of_an_entry_point_is_a_plugin(tmp_path, monkeypatch, clean,
 def test_an_environment_that_speaks_of_its_data_is_asked(config, tmp_path, monkeypatch):
     monkeypatch.setattr(Simulation, "fingerprint", lambda parameters: "one")
     execute(config, tmp_path / "run")
-    execute(config, tmp_path / "run", replaced=lambda _: pytest.fail("replaced"))
+    execute(config, tmp_path / "run", started=lambda _: pytest.fail("played"))
     monkeypatch.setattr(Simulation, "fingerprint", lambda parameters: "two")
     lines: list[str] = []
-    execute(config, tmp_path / "run", replaced=lines.append)
-    assert lines[0].startswith("data changed; ")
+    execute(config, tmp_path / "run", started=lines.append)
+    assert lines[0].startswith("played again: data changed; ")
 
 
 def test_a_part_made_at_a_prompt_is_played_again(config, tmp_path, clean):
@@ -176,9 +175,9 @@ def test_a_part_made_at_a_prompt_is_played_again(config, tmp_path, clean):
     register("environment", "typed_in")(space["Mine"])
     lines: list[str] = []
     for _ in range(2):
-        execute({**config, "environment": {"name": "typed_in"}}, tmp_path, replaced=lines.append)
-    (line,) = lines
-    assert line.startswith("plugins changed; ")
+        execute({**config, "environment": {"name": "typed_in"}}, tmp_path, started=lines.append)
+    assert lines[0] == ""
+    assert lines[1].startswith("played again: plugins changed; ")
 
 
 def test_the_fingerprint_is_of_the_files_that_parameters_name(tmp_path, monkeypatch):
