@@ -20,7 +20,7 @@ from fairbandit.results import by_group, naming
 from fairbandit.results.naming import OWN, Setting, chosen, differing, joined, union
 from fairbandit.results.runs import FOLDER, SavedRun, read_runs
 from fairbandit.run.curves import Curve
-from fairbandit.run.reading import read_picks, read_selected, read_trajectories
+from fairbandit.run.reading import read_picks, read_trajectories
 from fairbandit.run.settings import BY_GROUP, COST
 
 if TYPE_CHECKING:
@@ -185,8 +185,8 @@ class PooledRuns:
         )
         if f"{statistic}/{group}" in self.curves:
             return self.curves[f"{statistic}/{group}"].final
-        selected = [read_selected(run.folder, run.summary) for run in self.runs]
-        own = np.concatenate(selected)[:, self.groups.index(group)]
+        selected = [read_picks(run.folder, run.summary, "replica") for run in self.runs]
+        own = np.concatenate(selected)[:, self.groups.index(group)].astype(np.float64)
         return own if statistic == "selected" else own / self.spreads[f"received_{group}"]["mean"]
 
     def picks(self) -> NDArray[np.int64]:

@@ -58,21 +58,12 @@ class Curve:
     final: Floats
 
 
-def log_spaced(rounds: int, points: int) -> NDArray[np.int64]:
-    """Returns up to `points` log-spaced rounds from 1 to T, or all rounds if T is smaller.
-
-    >>> log_spaced(5, 10).tolist(), log_spaced(1000, points=4).tolist()
-    ([1, 2, 3, 4, 5], [1, 10, 100, 1000])
-    """
-    if rounds <= points:
-        return np.arange(1, rounds + 1)
-    return np.unique(np.geomspace(1, rounds, points).round().astype(np.int64))
-
-
 def sampled_rounds(rounds: int) -> NDArray[np.int64]:
     """Returns the rounds at which curves are sampled, evenly spaced and log-spaced from 1 to T."""
-    even = np.linspace(1, rounds, min(EVEN, rounds)).round().astype(np.int64)
-    return np.union1d(even, log_spaced(rounds, LOG))
+    if rounds <= LOG:
+        return np.arange(1, rounds + 1)
+    spaced = np.linspace(1, rounds, EVEN), np.geomspace(1, rounds, LOG)
+    return np.unique(np.concatenate(spaced).round().astype(np.int64))
 
 
 def sampled(

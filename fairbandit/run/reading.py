@@ -59,11 +59,14 @@ def read(
         floats = [c.to_numpy() for c in table.columns if pa.types.is_floating(c.type)]
         if any(np.fmax.reduce(np.abs(values), initial=0.0) > 1e100 for values in floats):
             raise ValueError("it holds numbers above 1e100, which overflow in figures")
-        ends = {"replica": summary["replicas"] - 1, "group": len(summary["groups"]) - 1}
-        least = {"round": 1, "group": -1}  # group −1: a round without a pick
-        for key, last in ({"round": summary["rounds"], **ends}).items():
-            numbers = table[key].to_numpy() if key in table.column_names else np.array([last])
-            if not (numbers.min() >= least.get(key, 0) and numbers.max() <= last):  # or NaN
+        ranges = {
+            "round": (1, summary["rounds"]),
+            "replica": (0, summary["replicas"] - 1),
+            "group": (-1, len(summary["groups"]) - 1),  # −1: a round without a pick
+        }
+        for key in filter(ranges.get, table.column_names):
+            numbers, (low, high) = table[key].to_numpy(), ranges[key]
+            if not (numbers.min() >= low and numbers.max() <= high):  # or NaN
                 raise ValueError(f"a number of a {key} is out of range for its run")
     return table
 
@@ -120,14 +123,15 @@ def read_rewards(folder: Path, summary: Mapping[str, Any]) -> tuple[pd.DataFrame
     return tuple(known.get(code) for code in codes)
 
 
-def read_picks(folder: Path, summary: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Returns the number of replicas that picked each group in each round, (T, G)."""
-    tables = logs(folder, summary, ["round", "group"])  # before an array of all rounds is made
-    counts = np.zeros((summary["rounds"], len(summary["groups"]) + 1), np.int64)
+def read_picks(folder: Path, summary: Mapping[str, Any], by: str = "round") -> NDArray[np.int64]:
+    """Returns the numbers of picks of each group in each `round`, (T, G), or `replica`, (B, G)."""
+    tables = logs(folder, summary, [by, "group"])  # before an array of all rounds is made
+    counts = np.zeros((summary[f"{by}s"], len(summary["groups"]) + 1), np.int64)
     for table in tables:
-        rounds, groups = (column.to_numpy() for column in table.columns)
-        np.add.at(counts, (rounds - 1, groups), 1)  # the last column is for no pick, −1
-    if counts.sum(1).min() < summary["replicas"]:
+        rows, groups = (column.to_numpy() for column in table.columns)
+        rows = rows - 1 if by == "round" else rows
+        np.add.at(counts, (rows, groups), 1)  # the last column is for no pick, −1
+    if counts.sum(1).min() < summary["replicas" if by == "round" else "rounds"]:
         raise FairbanditError(f"{folder}: the round log lacks picks of some rounds")
     return counts[:, :-1]
 
@@ -144,12 +148,3 @@ def read_trajectories(
         values[replica[first], t[first] - 1] = value[first]
     running = RunningReduction(summary["metrics"][column]["reduce"], len(values)).add(values)
     return running[:, rounds - 1].numpy()
-
-
-def read_selected(folder: Path, summary: Mapping[str, Any]) -> Floats:
-    """Returns how many candidates of each group each replica picked, (B, G)."""
-    counts = np.zeros((summary["replicas"], len(summary["groups"]) + 1))
-    for table in logs(folder, summary, ["replica", "group"]):
-        replicas, groups = (column.to_numpy() for column in table.columns)
-        np.add.at(counts, (replicas, groups), 1)  # the last column is for no pick, −1
-    return counts[:, :-1]

@@ -53,7 +53,6 @@ class RoundLog:
         self, folder: Path, replicas: Sequence[int], metrics: Sequence[str], picks: int = 1
     ) -> None:
         folder.mkdir(exist_ok=True)
-        self._others = tuple(column for column in metrics if column not in REGRETS)
         self._schema = schema(metrics, picks)
         self.written: dict[str, str] = {}
         self._folder, self._replicas = folder, torch.tensor(replicas)
@@ -63,30 +62,30 @@ class RoundLog:
 
     def add(self, played: Played) -> None:
         """Appends the next piece of rounds, ordered by round and then by replica."""
-        shape, several = played.actions.shape, played.actions.ndim == 3
-        slots = torch.arange(shape[2] if several else 1)
-        rounds = torch.arange(played.first, played.first + shape[1])
-        # transposed to (N, B, m): round, replica and slot
-        picks, groups, *others = (
-            value.transpose(0, 1).reshape(shape[1], shape[0], -1)
-            for value in (
-                *(played.actions, played.groups, played.rewards, played.expected, played.ranks),
-                played.propensities,
-            )
-        )
-        metrics = {
-            name: values.T[..., None].masked_fill(slots > 0, torch.nan)
-            for name, values in played.metrics.items()
+        count, replicas = played.actions.shape[1], len(self._replicas)
+
+        def ordered(values: Tensor) -> Tensor:
+            """Returns (N, B, m) values: by round, replica and slot."""
+            return values.transpose(0, 1).reshape(count, replicas, -1)
+
+        picks = ordered(played.actions)
+        slots = torch.arange(picks.shape[2])
+        values = {
+            "replica": self._replicas[:, None],
+            "round": torch.arange(played.first, played.first + count)[:, None, None],
+            "slot": slots,
+            "action": picks,
+            "group": ordered(played.groups),
+            "reward": ordered(played.rewards),
+            "expected_reward": ordered(played.expected),
+            "rank": ordered(played.ranks),
+            "propensity": ordered(played.propensities),
         }
-        columns = [
-            *(self._replicas[:, None], rounds[:, None, None], *([slots] if several else [])),
-            *(picks, groups, *others[:-1]),
-            *(metrics[name] for name in REGRETS),
-            others[-1],
-            *(metrics[name] for name in self._others),
-        ]
+        for name, metric in played.metrics.items():
+            values[name] = ordered(metric).masked_fill(slots > 0, torch.nan)
         kept = (picks >= 0) | (slots == 0)
-        self._waiting.append([column.expand(picks.shape)[kept] for column in columns])
+        columns = [values[name].expand(picks.shape)[kept] for name in self._schema.names]
+        self._waiting.append(columns)
         if played.last % self._file_rounds == 0:
             self.finish()
 

@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot, pad
 from fairbandit.formats import fitted
 from fairbandit.maths.moments import merged_moments, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
-from fairbandit.run.curves import MAX_GROUPS, RATE, Curve, sampled
+from fairbandit.run.curves import RATE, Curve, sampled
 
 _TOTALS = ("finals", "selected", "received")
 
@@ -43,6 +43,7 @@ class RunStatistics:
         finals: each metric of every replica, reduced over its rounds so far, (R,).
         selected: the picks of each group, (R, G) int64.
         received: the candidates of each group, (R, G) int64.
+        groups_drawn: the groups whose selection rates have curves.
     """
 
     def __init__(
@@ -53,12 +54,8 @@ class RunStatistics:
         self.selected, self.received = torch.zeros(2, 0, len(group_names), dtype=torch.int64)
         steps = sampled(rounds, metrics, group_names)
         self._samples = {name: Samples(sampled_at) for name, sampled_at in steps.items()}
+        self.groups_drawn = tuple(name for name in group_names if f"{RATE}/{name}" in steps)
         self._running: dict[str, RunningReduction] = {}
-
-    @property
-    def groups_drawn(self) -> tuple[str, ...]:
-        """The groups whose selection rates have curves: all groups, up to `MAX_GROUPS` of them."""
-        return self.group_names if len(self.group_names) <= MAX_GROUPS else ()
 
     @property
     def selection_rate(self) -> Tensor:
