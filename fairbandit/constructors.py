@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.errors import FairbanditError, unknown
 
 
 def check_signature(cls: Any) -> None:
@@ -36,8 +36,8 @@ def name_enums(cls: Any) -> None:
     For example, `Table(missing="mean")` is `Table(missing=Missing.mean)`.
     """
     init, hints = cls.__init__, get_type_hints(cls.__init__)
-    enums = {
-        key: hint
+    members: dict[str, Mapping[str, Any]] = {
+        key: hint.__members__
         for key in parameters_of(cls)
         for hint in (hints[key], *get_args(hints[key]))
         if isinstance(hint, EnumType)
@@ -45,19 +45,15 @@ def name_enums(cls: Any) -> None:
 
     @wraps(init)
     def checked(self: Any, **values: Any) -> None:
-        for key, enum in enums.items():
-            if isinstance(value := values.get(key), str):
-                members: Mapping[str, Any] = enum.__members__
-                where = f"{cls.__name__}, {key}"
-                if value not in members:
-                    raise FairbanditError(
-                        f"{where}: expected one of {', '.join(members)}; got {value!r}"
-                        f"{did_you_mean(value, members)}"
-                    )
-                values[key] = members[value]
+        for key, choices in members.items():
+            name = values.get(key)
+            if isinstance(name, str):
+                if name not in choices:
+                    raise unknown(f"{key} of {cls.__name__}", name, choices)
+                values[key] = choices[name]
         init(self, **values)
 
-    if enums:
+    if members:
         cls.__init__ = checked
 
 
@@ -75,8 +71,7 @@ def typed_node(cls: Any, name: str) -> DictConfig:
 
 def parameters_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
     """Returns the arguments of a constructor, without `self`."""
-    defined = cls.__init__ is not object.__init__
-    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:]) if defined else {}
+    return dict(inspect.signature(cls).parameters)
 
 
 def place_of(cls: type[Any]) -> str:

@@ -50,20 +50,17 @@ def load_plugins() -> None:
 
 
 def folder_of(cls: type[Any]) -> Path | None:
-    """Finds the plugin that defines a class.
-
-    Returns:
-        The plugin folder, or the package or single file of an entry point; None for a class of
-        fairbandit itself or of another library.
-    """
+    """Finds the plugin that defines a class, like `place_of_file`."""
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if file is None or cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
-        return None
-    return place_of_file(file)
+    return None if file is None else place_of_file(file)
 
 
 def place_of_file(file: str) -> Path | None:
-    """Finds the plugin folder, package or file that a file belongs to."""
+    """Finds the plugin folder, or the package or single file of an entry point, with a file.
+
+    Returns:
+        None for a file of fairbandit itself or of another library.
+    """
     path, package = Path(file).resolve(), Path(__file__).resolve().parent
     inside = (place for place in sorted(_places) if path.is_relative_to(place))
     place = next(inside, None)
@@ -73,15 +70,16 @@ def place_of_file(file: str) -> Path | None:
 
 
 def _folders() -> list[Path]:
-    named = [Path(part) for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
-    for folder in named:
-        if not folder.is_dir():
-            raise FairbanditError(f"{VARIABLE} names {str(folder)!r}, which is not a folder")
+    named = list[Path]()
+    for part in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        if not Path(part).is_dir():
+            raise FairbanditError(f"{VARIABLE} names {part!r}, which is not a folder")
+        named.append(Path(part).resolve())
     if named:  # a job may run in another working directory
-        os.environ[VARIABLE] = os.pathsep.join(str(folder.resolve()) for folder in named)
+        os.environ[VARIABLE] = os.pathsep.join(map(str, named))
     checkout = Path(__file__).resolve().parents[1]
     present = (checkout / "conf").is_dir() and (checkout / "plugins").is_dir()
-    return [*([checkout / "plugins"] if present else []), *(folder.resolve() for folder in named)]
+    return [checkout / "plugins", *named] if present else named
 
 
 def _join_path(folder: Path) -> None:

@@ -42,11 +42,7 @@ _KINDS = ", ".join(conformance.KINDS)
 
 
 def check(words: Sequence[str]) -> None:
-    """Checks parts and prints the results.
-
-    Raises:
-        SystemExit: with exit code 1, if a part does not pass.
-    """
+    """Checks parts and prints the results; the exit code is 1 if a part does not pass."""
     parser = tool_parser("check", _HELP, _EXAMPLES)
     text = f"a part or a named policy; KIND is one of {_KINDS}"
     parser.add_argument("parts", nargs="+", metavar="KIND=NAME", help=text)

@@ -56,12 +56,7 @@ _EXAMPLES = "example:\n  fairbandit dashboard outputs --port 7007"
 
 
 def dashboard(words: Sequence[str]) -> None:
-    """Serves TensorBoard, prints the address of each page, and waits for Ctrl-C.
-
-    Raises:
-        FairbanditError: a folder is missing or holds no runs, a run cannot be read, or the port
-            is in use.
-    """
+    """Serves TensorBoard, prints the address of each page, and waits for Ctrl-C."""
     from tensorboard import program
 
     parser = tool_parser("dashboard", _HELP, _EXAMPLES, folders=True)

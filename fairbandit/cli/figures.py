@@ -8,14 +8,7 @@ from typing import Any
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import split_names, tool_parser
-from fairbandit.figures.draw import (
-    FIGURES,
-    SUBFOLDER,
-    Choice,
-    Drawn,
-    check_known,
-    draw,
-)
+from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, Drawn, check_known, draw
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import STYLES
 from fairbandit.files import within
@@ -71,11 +64,7 @@ def figures(words: Sequence[str]) -> None:
 
 
 def figures_asked(asked: Any) -> Choice:
-    """Reads the key `figures` of a config: a name, a mapping of names to policies, a list, or null.
-
-    Raises:
-        FairbanditError: an unknown figure.
-    """
+    """Reads the key `figures`: a name, a mapping of names to policies, a list of them, or null."""
     choice: dict[str, list[str] | None] = {}
     for item in asked if isinstance(asked, list) else [asked] if asked else []:
         for name, policies in (item if isinstance(item, dict) else {item: None}).items():

@@ -19,11 +19,10 @@ def one_message(error: BaseException) -> str:
         keys = [str(key) for key in cause.parent_node if key not in ("name", "hydra")]
         parts = [f"policy/{kind}" for kind in PART_KINDS if "policy" in keys]
         guess = did_you_mean(cause.key, [*keys, *parts])
-        takes = (
-            f"{where} has no key {str(cause.key)!r}{guess}; it takes {', '.join(keys) or 'none'}"
-        )
-        adds = where.partition(".")[0] == "metrics"  # no other mapping takes further keys
-        return f"{takes} (+{cause.full_key}=... adds a key)" if adds else takes
+        open_ended = where.partition(".")[0] == "metrics"  # no other mapping takes further keys
+        adds = f" (+{cause.full_key}=... adds a key)" if open_ended else ""
+        takes = ", ".join(keys) or "none"
+        return f"{where} has no key {str(cause.key)!r}{guess}; it takes {takes}{adds}"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: {str(cause).splitlines()[0]}"
     if isinstance(error, MissingConfigException) and error.options:  # which the message lists

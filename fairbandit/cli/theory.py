@@ -62,12 +62,7 @@ _TERMS = (
 
 
 def theory(words: Sequence[str]) -> None:
-    """Prints the constants and bounds of the paper for an environment.
-
-    Raises:
-        FairbanditError: a word is invalid, or the environment cannot be built or lacks a ground
-            truth.
-    """
+    """Prints the constants and bounds of the paper for an environment."""
     parser = tool_parser("theory", _HELP, _EXAMPLES)
     parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help="see above")
     described, numbers = _parsed(parser.parse_args(words).words)

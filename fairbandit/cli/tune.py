@@ -130,11 +130,11 @@ def _composed(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:
-    def written(value: Any) -> str:
+    words = []
+    for key, value in values.items():
         bare = isinstance(value, str) and value.isidentifier()  # other texts need quotes
-        return value if bare else json.dumps(value, ensure_ascii=False)
-
-    return [f"{key}={written(value)}" for key, value in values.items()]
+        words.append(f"{key}={value if bare else json.dumps(value, ensure_ascii=False)}")
+    return words
 
 
 def _search(given: Any) -> dict[str, Any]:

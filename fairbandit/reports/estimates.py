@@ -13,7 +13,7 @@ from fairbandit.evaluation.choosing import LESS, of_groups
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.reports.decisions import facts_of
 from fairbandit.reports.page import Report, bracketed
-from fairbandit.run.table import Sheet
+from fairbandit.run.table import Sheet, metric_header
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,21 +78,17 @@ def of_evaluation(
 def _estimates(table: pd.DataFrame, policies: Sequence[str]) -> Sheet:
     """Returns a row for each measure and estimator, and a column for each policy."""
     whole = table[[":" not in measure for measure in table["measure"]]]
-    rows, best = list[tuple[str, ...]](), list[tuple[int, int]]()
+    rows, best = list[list[str]](), list[tuple[int, int]]()
     for (measure, estimator), found in whole.groupby(["measure", "estimator"], sort=False):
-        own = {row.policy: row for row in found.itertuples()}
         less, values = measure in LESS, found["value"]
         top = values.min() if less else values.max()
-        best += [
-            (len(rows), at)
-            for at, name in enumerate(policies, 2)
-            if name in own and own[name].value == top and len(policies) > 1
-        ]
-        cells = [
-            bracketed(row.value, row.low, row.high) if (row := own.get(name)) else "–"
-            for name in policies
-        ]
-        rows.append((f"{measure.replace('_', ' ')} {'↓' if less else '↑'}", estimator, *cells))
+        cells = dict.fromkeys(policies, "–")
+        for row in found.itertuples():
+            cells[row.policy] = bracketed(row.value, row.low, row.high)
+            if row.value == top and len(policies) > 1:
+                best.append((len(rows), 2 + policies.index(row.policy)))
+        head = metric_header(measure, {"lower_is_better": less})
+        rows.append([head, estimator, *cells.values()])
     return Sheet(("", "estimator", *policies), rows, names=2, bold=best)
 
 

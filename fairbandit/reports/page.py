@@ -84,7 +84,8 @@ class Report(msgspec.Struct, frozen=True):
         plain = msgspec.to_builtins(self)
         content = json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")
         with written_aside(path) as file:
-            file.write(b'{"sha256":"%s",\n"report":%s}\n' % (_digest(content).encode(), content))
+            digest = sha256(content).hexdigest().encode()
+            file.write(b'{"sha256":"%s",\n"report":%s}\n' % (digest, content))
         return path
 
 
@@ -97,17 +98,13 @@ def read_report(path: Path) -> Report:
     try:
         with open_regular(path) as file:
             saved = msgspec.json.decode(file.read(), type=_Saved)
-        if saved.sha256 != _digest(saved.report):
+        if saved.sha256 != sha256(saved.report).hexdigest():
             raise ValueError("its SHA-256 does not fit its contents")
         return msgspec.json.decode(saved.report, type=Report)
     except (ValueError, RecursionError) as error:
         raise FairbanditError(
             f"{path} is not a whole report ({error}); give the command again that wrote it"
         ) from error
-
-
-def _digest(content: bytes | msgspec.Raw) -> str:
-    return sha256(content).hexdigest()
 
 
 def _drawn(figure: Figure) -> Picture:

@@ -16,7 +16,7 @@ from fairbandit.formats import Plain, mapping
 from fairbandit.maths.checks import brief
 from fairbandit.reports.page import Report
 from fairbandit.results.naming import short_names, shown
-from fairbandit.run.table import Sheet
+from fairbandit.run.table import Sheet, metric_header
 
 DATABASE = "study.db"
 """The file of a study in its folder."""
@@ -70,7 +70,7 @@ def _report(path: Path, study: Any) -> Report:
     search, objective = asked["search"], asked["objective"]
     columns = objective if isinstance(objective, list) else [objective]
     names = [
-        f"{column.replace('_', ' ')} {'↓' if direction.name == 'MINIMIZE' else '↑'}"
+        metric_header(column, {"lower_is_better": direction.name == "MINIMIZE"})
         for column, direction in zip(columns, study.directions, strict=True)
     ]
     keys = short_names([*search])

@@ -58,10 +58,7 @@ class StorageError(FairbanditError):
 def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None]:
     """Creates a folder and locks it; the lock of a killed process is released.
 
-    Raises:
-        StorageError: the folder cannot be written to.
-        FairbanditError: another process holds the lock; the message is `taken`. With `wait`, this
-            process waits instead.
+    Another process that holds the lock is an error with the message `taken`, or is waited for.
     """
     lock = FileLock(folder / LOCK)
     try:
@@ -95,11 +92,10 @@ def set_aside(folder: Path) -> Path:
 
 def clear(folder: Path, keep: Collection[str] = ()) -> None:
     """Removes the files of an interrupted run from a folder, except for Parquet files to keep."""
-    leftover = [path for path in folder.glob(f"{ROUNDS}/part-*") if path.name not in keep]
-    leftover += folder.glob(EVENTS)
-    leftover += folder.glob(f"*{UNFINISHED}")
-    for path in leftover:
-        path.unlink(missing_ok=True)
+    for pattern in (f"{ROUNDS}/part-*", EVENTS, f"*{UNFINISHED}"):
+        for path in folder.glob(pattern):
+            if path.name not in keep:
+                path.unlink(missing_ok=True)
 
 
 def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -130,11 +126,7 @@ def finished_below(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Re-raises an OSError that prevents writing to a folder, with a message for the user.
-
-    Raises:
-        StorageError: the disk is full or read-only, or the folder may not be written to.
-    """
+    """Re-raises an OSError that prevents writing to a folder as a `StorageError`."""
     try:
         yield
     except OSError as error:

@@ -45,17 +45,13 @@ def identity(job: Job) -> dict[str, Any]:
     if job.settings.rounds is None:
         chosen["rounds"] = known.rounds
     config = {"policy": parts, "environment": described, **chosen}
-    try:
-        result = {
-            "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
-            "version": version.VERSION,
-            "plugins": _sources(
-                [known, *map(type, (*job.policy.parts.values(), *job.metrics.values()))]
-            ),
-            "data": known.fingerprint({k: v for k, v in described.items() if k != "name"}),
-        }
-    except OSError as error:
-        raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
+    classes = [known, *map(type, (*job.policy.parts.values(), *job.metrics.values()))]
+    result = {
+        "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
+        "version": version.VERSION,
+        "plugins": _sources(classes),
+        "data": known.fingerprint({k: v for k, v in described.items() if k != "name"}),
+    }
     return dict(json.loads(json.dumps(summaries.finite(result))))
 
 

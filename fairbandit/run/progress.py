@@ -26,11 +26,8 @@ def progress_bar(title: str, total: int, *, shown: bool = True) -> Iterator[Call
     Yields:
         A function that advances the bar by the given number of steps, by default 1.
     """
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
-    with Progress(
-        *(*columns, TimeRemainingColumn(compact=True)),
-        console=_screen,
-        transient=True,
-        disable=not (shown and _screen.is_terminal),
-    ) as bars:
+    name, left = TextColumn("{task.description}", markup=False), TimeRemainingColumn(compact=True)
+    columns = name, BarColumn(), MofNCompleteColumn(), left
+    hidden = not (shown and _screen.is_terminal)
+    with Progress(*columns, console=_screen, transient=True, disable=hidden) as bars:
         yield partial(bars.advance, bars.add_task(title, total=total))

@@ -93,17 +93,15 @@ def layout(metrics: Sequence[str], environment: str, groups: Sequence[str]) -> S
     categories = {
         "regret": {titled(column): _margin(column) for column in REGRETS},
         "metrics": {titled(column): _margin(column) for column in others},
-        f"selection rates, {environment}": {titled(tag): _line(tag) for tag in rates},
+        f"selection rates, {environment}": {
+            titled(tag): ("Multiline", [f"{re.escape(tag)}$"]) for tag in rates
+        },
     }
     return custom_scalars({title: charts for title, charts in categories.items() if charts})
 
 
 def _margin(tag: str) -> tuple[str, list[str]]:
     return "Margin", [f"{tag}/{line}" for line in ("mean", "lower", "upper")]
-
-
-def _line(tag: str) -> tuple[str, list[str]]:
-    return "Multiline", [f"{re.escape(tag)}$"]
 
 
 def config_text(config: Mapping[str, Any]) -> Summary:
