@@ -77,13 +77,12 @@ def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], No
     if kind == "policy":  # given hyperparameters replace the ones in the file
         merged: Any = OmegaConf.to_container(OmegaConf.merge(preset(spec["name"]), spec))
         spec = merged
-    results = []
+    passed, total = 0, len(conformance.checks(kind))
     for result in conformance.examine(kind, spec):
-        results.append(result)
         show(_result_line(result))
-    apply = [result for result in results if result.inapplicable is None]
-    passed = sum(result.reason is None for result in apply)
-    total = len(conformance.checks(kind)) - len(results) + len(apply)
+        applies = result.inapplicable is None
+        total -= not applies
+        passed += applies and result.reason is None
     show(f"  {passed} of {total} checks passed")
     return passed == total
 

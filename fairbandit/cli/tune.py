@@ -207,7 +207,7 @@ class _Study:
                 directions=directions,
                 load_if_exists=True,
             )
-            asked = msgspec.convert({"asked": self.asked, **self.study.user_attrs}["asked"], Plain)
+            asked = msgspec.convert(self.study.user_attrs.get("asked", self.asked), Plain)
             trials = self.study.get_trials()
             msgspec.convert(trials, list[SavedTrial], from_attributes=True)
         except (AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:

@@ -14,14 +14,9 @@ _screen = Console(stderr=True)
 
 @contextmanager
 def progress_bar(title: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Shows the progress and the remaining time, on terminals only.
+    """Shows the progress and the remaining time, on terminals only; parallel workers show none.
 
     A bar that begins while another is shown, such as a run in a sweep, appears on the line below.
-
-    Args:
-        title: the name of the bar.
-        total: the number of steps, such as jobs or rounds of replicas.
-        shown: whether to show the bar; parallel workers show none.
 
     Yields:
         A function that advances the bar by the given number of steps, by default 1.

@@ -32,13 +32,7 @@ _SCHEMAS = {CURVES: curves.SCHEMA, REWARDS: REWARDS_SCHEMA}
 def read(
     folder: Path, name: str, summary: Mapping[str, Any], columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Reads a Parquet file of a finished run, and verifies its hash.
-
-    Args:
-        folder: the run's folder.
-        name: the path of the file in this folder.
-        summary: the run's summary, which has the file's hash.
-        columns: the columns to read; None reads all.
+    """Reads columns of a Parquet file of a finished run, and verifies its hash.
 
     Raises:
         FairbanditError: the file or a column is missing, or the file has changed.
