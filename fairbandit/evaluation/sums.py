@@ -33,6 +33,9 @@ from fairbandit.evaluation.groups import MOST_ROUNDED, GroupSums, group_sums, me
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
 
+LOGGED = "logged"
+"""The name of the policy that made the log, by whose row the others are compared."""
+
 WRONG = (
     "propensities are wrong, have too few digits or stand beside other candidates, or rewards are "
     "missing more often for some picks than for others"
@@ -129,6 +132,16 @@ class Sums(NamedTuple):
         further = np.array(wealth), _balance(log, p, unit), np.array(largest)
         groups = group_sums(log, chances, scores, found)
         return cls(*moments, *further, groups, log.features, refused)
+
+    @classmethod
+    def logged(cls, log: Log, scores: Floats) -> Sums:
+        """Returns the sums of the logged picks themselves: all weights are 1, with any log.
+
+        `ips`, `snips` and `dr` are then the mean of the known rewards.
+        """
+        made, ones = log.picked.astype(np.float64), np.ones(log.picks.shape)
+        certain = log.replaced(propensities=ones, probabilities=made, draws_models=False)
+        return cls.of(certain, made, scores)
 
     def merged(self, other: Sums) -> Sums:
         """Returns the sums of both together."""

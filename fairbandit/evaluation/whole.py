@@ -25,7 +25,7 @@ from fairbandit.evaluation.direct import (
 )
 from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_level
 from fairbandit.evaluation.groups import small_groups
-from fairbandit.evaluation.sums import Sums, merged, uniform
+from fairbandit.evaluation.sums import LOGGED, Sums, merged, uniform
 from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.logs.log import PIECE, pieces
@@ -92,8 +92,9 @@ def evaluate(
             own intervals lie within all limits. If there is none, `attrs["chosen"]` is None.
 
     Returns:
-        A table with the columns `COLUMNS`. Its `attrs` hold `diagnostics`, an entry for each policy
-        (effective number of decisions, largest weight, share without support), `notes` and
+        A table with the columns `COLUMNS`. Its first policy is `logged`, the picks of the log with
+        weights of 1, which is not chosen. The table's `attrs` hold `diagnostics`, an entry for each
+        policy (effective number of decisions, largest weight, share without support), `notes` and
         `assumptions`.
 
     Raises:
@@ -127,26 +128,28 @@ def evaluate(
     if all(isinstance(judge, Agent) for judge in judges.values()):
         parts, decided = [judged], [(chances, scores)]  # agents are the same in all parts
     direct = [
-        direct_values(part, own, seed + fold)
+        direct_values(part, np.vstack([part.picked, own]), seed + fold)
         for fold, (part, (own, _)) in enumerate(zip(parts, decided, strict=True))
     ]
     values = np.average(direct, axis=0, weights=[len(part) for part in parts])
     random = Sums.of(judged, uniform(judged), scores)  # `win` compares with random candidates
-    sums, further = dict[str, Sums](), dict[str, list[Estimate]]()
-    for index, (name, own) in enumerate(zip(judges, chances, strict=True)):
-        sums[name] = Sums.of(judged, own, scores)
+    sums, further = {LOGGED: Sums.logged(judged, scores)}, dict[str, list[Estimate]]()
+    sums |= {name: Sums.of(judged, own, scores) for name, own in zip(judges, chances, strict=True)}
+    made = judged.at_places(judged.propensities, 0.0)  # the weights of the logged picks are 1
+    for index, (name, own) in enumerate(zip(sums, [made, *chances], strict=True)):
         means = values[:, :, index]
         further[name] = [*direct_estimates(means, sums[name].groups, log.labels, level)]
         further[name] += _wins(judged, own, level, random, sums[name])
     span = reward_range if anytime else None
     table = evaluate_sums(sums, level=level, reward_range=span, further=further)
-    if (refusal := random.refusal) and any(not own.refusal for own in sums.values()):
+    if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
     table.attrs["notes"] += notes
     best = values[:, 3, 0].sum(1)
     table.attrs["notes"] += _notes(judged, best, forward, parts)
     if choose is not None or limits is not None:
-        table.attrs["chosen"], why = chosen(table, choose, limits)
+        others = table[table["policy"] != LOGGED]
+        table.attrs["chosen"], why = chosen(others, choose, limits)
         table.attrs["notes"] += why
     return table
 
@@ -229,10 +232,11 @@ class Frozen:
         return chances, self._model.scores(contexts)
 
     def sums(self, log: Log) -> dict[str, Sums]:
-        """Returns the sums of some decisions for each policy."""
+        """Returns the sums of some decisions for each policy, and the logged one."""
         chances, scores = self.decided(log)
         pairs = zip(self._agents, chances, strict=True)
-        return {name: Sums.of(log, own, scores) for name, own in pairs}
+        own = {name: Sums.of(log, own, scores) for name, own in pairs}
+        return {LOGGED: Sums.logged(log, scores), **own}
 
     def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
         """Returns the sums of a file or folder, which `read_pieces` reads with these options.
@@ -250,6 +254,8 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
         return given if isinstance(given, kinds) else build_policy(given)
 
     if isinstance(policies, dict) and any(isinstance(own, kinds) for own in policies.values()):
+        if LOGGED in policies:
+            raise FairbanditError(f"policies: {LOGGED!r} is the name of the policy of the log")
         return {name: made(given) for name, given in policies.items()}
     judges = dict[str, Policy | Agent]()
     for given in policies if isinstance(policies, (list, tuple)) else [policies]:
@@ -259,7 +265,7 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
         name = judge.name if isinstance(judge, Policy) else "agent"
         name = Path(given).name if is_file else name
         names = chain([name], (f"{name}-{number}" for number in count(2)))
-        judges[next(free for free in names if free not in judges)] = judge
+        judges[next(free for free in names if free not in {LOGGED, *judges})] = judge
     if not judges:
         raise FairbanditError("policies: expected a policy, an agent or a list of these")
     return judges
@@ -310,7 +316,7 @@ def evaluate_sums(
             notes.append(f"{name}: ips, snips, dr and win are refused for some groups: {reasons}")
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     notes += small_groups(max((own.groups for own in sums.values()), key=len, default={}))
-    used = set(table["estimator"])
+    used = set(table["estimator"][table["policy"] != LOGGED])
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
     table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
     return table

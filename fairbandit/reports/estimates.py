@@ -11,6 +11,7 @@ from fairbandit.audit.report import Page, hashes
 from fairbandit.environments.notices import listed
 from fairbandit.evaluation.choosing import LESS, of_groups
 from fairbandit.evaluation.picture import draw_estimates
+from fairbandit.evaluation.sums import LOGGED
 from fairbandit.reports.decisions import facts_of
 from fairbandit.reports.page import Report, bracketed
 from fairbandit.run.table import Sheet, metric_header
@@ -51,7 +52,8 @@ def of_evaluation(
     """
     found, policies = table.attrs, [*dict.fromkeys(table["policy"])]
     decisions = f"the {len(log):,} decisions of {path.name}"
-    question = f"What would {listed(policies, 6)} give in place of {decisions}?"
+    others = listed([name for name in policies if name != LOGGED], 6)
+    question = f"What would {others} give in place of {decisions}?"
     chosen = found.get("chosen", "") or "none, since no policy is within the limits"
     page: Page = [
         "## Estimates",

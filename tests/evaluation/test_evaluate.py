@@ -12,6 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
 
 from fairbandit import Agent, FairbanditError
 from fairbandit.audit import audit
@@ -46,7 +47,7 @@ def rows(table: Any, policy: str, measure: str = "reward") -> Any:
 def test_a_table_of_all_measures():
     table = evaluate(random_log(400), ["fair_greedy", "uniform"], choose="reward")
     assert list(table.columns) == list(COLUMNS)
-    assert list(dict.fromkeys(table["policy"])) == ["fair_greedy", "uniform"]
+    assert list(dict.fromkeys(table["policy"])) == ["logged", "fair_greedy", "uniform"]
     one = table[table["policy"] == "fair_greedy"]
     assert list(dict.fromkeys(one["measure"])) == [
         *("reward", "rank", "fair_regret", "win", "selection_ratio", "reward_gap", "rank_gap"),
@@ -60,12 +61,41 @@ def test_a_table_of_all_measures():
     inside = (table["low"] <= table["value"]) & (table["value"] <= table["high"])
     assert inside.all()
     assert table.attrs["chosen"] == "fair_greedy"
-    assert [one["unsupported"] for one in table.attrs["diagnostics"]] == [0.0, 0.0]
+    assert [one["unsupported"] for one in table.attrs["diagnostics"]] == [0.0] * 3
     assert set(table.attrs["assumptions"]) == {"ips, snips, dr, win", "direct", "exact"}
     sizes = random_log(400).sizes
     best = f"independent candidates would give {(sizes / (sizes + 1)).mean():.4f}"
     assert any(best in note for note in table.attrs["notes"])
     pd.testing.assert_frame_equal(table, evaluate(random_log(400), ["fair_greedy", "uniform"]))
+
+
+@pytest.mark.parametrize("unknown", [{}, {"propensities": np.full((400, 1), math.nan)}])
+def test_the_logged_policy_has_means_of_the_log_and_is_never_chosen(unknown):
+    log = logged("ε-greedy", WORLD, 400)
+    log.rewards[::5] = math.nan
+    if unknown:
+        log = log.replaced(probabilities=None, **unknown)
+    options: dict[str, Any] = {"train": 0, "level": 0.9, "choose": "reward"}
+    table = evaluate(log, "uniform", **options)
+    frame = log.frame
+    picks, known = frame[frame["picked"]], frame["reward"].dropna()
+    half = student.ppf(0.95, len(known) - 1) * known.sem()
+    right = [known.mean(), known.mean() - half, known.mean() + half, 320]
+    for estimator in WEIGHTED:
+        row = rows(table, "logged").loc[estimator, ["value", "low", "high", "n"]]
+        assert row.tolist() == pytest.approx(right)
+    means = {
+        ("reward", "dr"): picks.groupby("group")["reward"].mean(),
+        ("selection", "exact"): frame.groupby("group")["picked"].mean(),
+        ("share", "exact"): picks["group"].value_counts(normalize=True),
+    }
+    for (measure, estimator), mean in means.items():
+        for label, value in mean.items():
+            row = rows(table, "logged", f"{measure}:{label}").loc[estimator]
+            assert row.low < row.value < row.high
+            assert row.value == pytest.approx(value)
+    assert rows(table, "logged").low["direct"] > rows(table, "uniform").high["direct"]
+    assert table.attrs["chosen"] == "uniform"
 
 
 def test_estimates_come_near_the_truth_of_the_frozen_policy():
@@ -125,18 +155,20 @@ REFUSED: list[tuple[str, float, dict[str, Any]]] = [
 def test_weighted_estimates_are_refused_with_the_reason_and_a_remedy(reason, share, changed):
     log = random_log(400, **changed) if changed else logged("argmax", WORLD, 120)
     table = evaluate(log, "uniform", train=0)
+    table = table[table["policy"] == "uniform"]
     assert set(table["estimator"]) == {"direct", "exact"}
     assert list(table["measure"][:3]) == ["reward", "rank", "fair_regret"]
+    assert "ips, snips, dr, win" not in table.attrs["assumptions"]
     (note,) = [note for note in table.attrs["notes"] if reason in note]
     assert "epsilon_greedy" in note
-    lacking = table.attrs["diagnostics"][0]["unsupported"]
+    lacking = table.attrs["diagnostics"][1]["unsupported"]
     assert lacking == pytest.approx(share, nan_ok=True)
 
 
 def test_propensities_of_picks_alone_suffice_where_the_mean_weight_is_1():
     table = evaluate(random_log(400, probabilities=None), "uniform", train=0)
     assert set(rows(table, "uniform").index) >= WEIGHTED
-    assert math.isnan(table.attrs["diagnostics"][0]["unsupported"])
+    assert math.isnan(table.attrs["diagnostics"][1]["unsupported"])
 
 
 def test_win_needs_support_for_all_candidates():
@@ -226,11 +258,12 @@ def test_a_saved_agent_is_a_policy(tmp_path):
     agent.save(tmp_path / "agent.pt")
     policies = [tmp_path / "agent.pt", agent, {"name": "uniform"}, "uniform"]
     table = evaluate(log[100:], policies, train=0)
-    assert list(dict.fromkeys(table["policy"])) == ["agent.pt", "agent", "uniform", "uniform-2"]
+    names = ["logged", "agent.pt", "agent", "uniform", "uniform-2"]
+    assert list(dict.fromkeys(table["policy"])) == names
     values = [rows(table, name).value.tolist() for name in ("agent.pt", "agent")]
     assert values[0] == values[1]
     table = evaluate(log[100:], {"old": agent}, train=0)
-    assert set(table["policy"]) == {"old"}
+    assert set(table["policy"]) == {"logged", "old"}
 
 
 def test_an_agent_is_not_judged_by_the_log_it_learned_from(tmp_path):
@@ -256,6 +289,7 @@ def test_an_agent_is_not_judged_by_the_log_it_learned_from(tmp_path):
         ({}, {"choose": "joy"}, "expected one of reward, rank"),
         ({}, {"policies": []}, "expected a policy"),
         ({}, {"policies": "nope"}, "nope"),
+        ({}, {"policies": {"logged": Agent.from_config("uniform", features=3)}}, "is the name of"),
         ({}, {"policies": Agent.from_config("uniform", features=7)}, "takes 7 features"),
         ({"contexts": None}, {}, "leaves out the contexts"),
         ({"rewards": np.full((40, 1), math.nan)}, {}, "has a reward"),

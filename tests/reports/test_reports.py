@@ -70,7 +70,7 @@ def test_an_evaluation_says_all_that_the_command_said(command):
     header, *rows = shown.table("", "estimator")
     found = pd.read_csv("found/evaluation.csv").set_index(["measure", "estimator", "policy"])
     whole = found[[":" not in measure for measure, *_ in found.index]]
-    assert header[2:] == ["fair_greedy", "uniform"]
+    assert header[2:] == ["logged", "fair_greedy", "uniform"]
     best = set[str]()
     for measure, estimator, *cells in rows:
         name, arrow = measure[:-2].replace(" ", "_"), measure[-1]
@@ -83,11 +83,12 @@ def test_an_evaluation_says_all_that_the_command_said(command):
             assert numbers == pytest.approx([row.value, row.low, row.high], abs=0.1 * scale)
             values.append(row.value)
         best.add(cells[int(np.argmin(values) if arrow == "↓" else np.argmax(values))])
-    assert len(rows) == len(whole) / 2
+    assert len(rows) == len(whole) / 3
     assert shown.best[0] == best
     groups = shown.table("policy", "group")
     assert [row[:2] for row in groups[1:]] == [[p, g] for p in header[2:] for g in "abc"]
     text = " ".join(text for _, text in shown.texts)
+    assert "What would fair_greedy, uniform give in place of" in text
     for part in ("The choice is", "choose=reward", "propensities are right", "SHA-256 of log.csv"):
         assert part in text
 

@@ -87,7 +87,7 @@ def _errors(name: str, log: Log, seed: int) -> Found:
             row.value - right[row.measure],
             row.low <= right[row.measure] <= row.high,
         )
-        for row in table.itertuples()
+        for row in table[table["policy"] == POLICY].itertuples()
         if row.measure in right
     }
 
