@@ -17,7 +17,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.evaluation.direct import RewardFit
+from fairbandit.evaluation.direct import RewardFit, weight_below
 from fairbandit.logs import Floats, Ints, Log
 
 BETS = np.array([-1.0, 0.0, 1.0])
@@ -109,8 +109,7 @@ def arrival(log: Log, groups: Ints, labels: Sequence[Hashable]) -> Floats:
         several, factors = np.zeros(len(log), np.int64), list[Floats]()
         for decision, own in zip(decisions, np.split(scores[here], starts)[1:], strict=True):
             if half := len(own) // 2:
-                below = (own < own[:, None]).sum(1) + ((own == own[:, None]).sum(1) - 1) / 2
-                ranks = below / (len(own) - 1)
+                ranks = (weight_below(own, np.ones(len(own)), 0.5) - 0.5) / (len(own) - 1)
                 factors.append(1 + FRACTIONS * (ranks[:half].mean() - ranks[-half:].mean()))
                 several[decision] = 1
         result[group] = wealth(np.array(factors).reshape(-1, len(FRACTIONS)))[several.cumsum()]
@@ -171,7 +170,6 @@ def disparity(log: Log, groups: Ints, labels: Sequence[Hashable], epsilon: float
 
 def differences(log: Log, here: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
     """Returns D of a group whose candidates are `here`, (R,), and the decisions with a choice."""
-    size, picks = log.sizes, (log.picks >= 0).sum(1)
-    share = log.sums(here) / size
-    choice = (share > 0) & (share < 1) & (picks < size)
-    return log.sums(here & log.picked) / picks - share, choice
+    share = log.sums(here) / log.sizes
+    choice = (share > 0) & (share < 1) & (log.slots < log.sizes)
+    return log.sums(here & log.picked) / log.slots - share, choice

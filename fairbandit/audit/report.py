@@ -120,7 +120,7 @@ def log_page(
         "policy": ", ".join(map(policy_label, log.policies)) or "not named in the log",
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
         **({"made": " to ".join(log.period).replace("+00:00", " UTC")} if log.period else {}),
-        "candidates, selected": f"{log.sizes.sum():,}, {(log.picks >= 0).sum():,}",
+        "candidates, selected": f"{log.sizes.sum():,}, {log.slots.sum():,}",
         "known rewards": f"{1 - log.missing:.1%}",
         f"fairbandit {VERSION}": ", ".join(f"{key}={value}" for key, value in options.items()),
         **hashes(source),

@@ -121,10 +121,9 @@ def direct_values(
         of the m largest estimated ranks of the pool. Sums over groups belong to all picks.
     """
     n, x, groups, decision = len(log), contexts_of(log), log.candidates.groups, log.decisions
-    slots = (log.picks >= 0).sum(1)
-    among = np.arange(len(x)) - log.starts[decision] < slots[decision]  # in order of rank
+    among = np.arange(len(x)) - log.starts[decision] < log.slots[decision]  # in order of rank
     members = [np.flatnonzero(groups == group) for group in range(len(log.labels))]
-    chances = np.asarray(policies) / slots[decision]
+    chances = np.asarray(policies) / log.slots[decision]
     shares = [chances[:, rows] for rows in members]
     draws, ranks = np.random.default_rng(seed), np.zeros(len(x))
     values = np.empty((1 + repetitions, 4, len(chances), len(members)))
@@ -137,7 +136,7 @@ def direct_values(
             below = weight_below(scores[rows], weights[rows])
             ranks[rows] = below / max(float(weights[rows].sum()), 1.0)
         largest = ranks[(2 * decision - ranks).argsort()[among]]  # ranks are from 0 to 1
-        best = np.bincount(decision[among], largest, n) / slots
+        best = np.bincount(decision[among], largest, n) / log.slots
         each = weights * np.stack([np.ones(len(x)), scores, ranks, best[decision]])
         for group, rows in enumerate(members):
             values[repetition, ..., group] = each[:, rows] @ shares[group].T

@@ -25,7 +25,6 @@ from fairbandit.logs import Floats
 ACROSS = {"selection": "selection_ratio", "reward": "reward_gap", "rank": "rank_gap"}
 """What compares the groups' values of a measure: the least over the greatest, or the difference."""
 
-
 UNBOUNDED = (-math.inf, math.inf)
 
 
@@ -39,16 +38,6 @@ class Estimate(NamedTuple):
     high: float
     n: int
     ess: float
-
-
-def student(
-    value: float, error: float, freedom: float, level: float, span: tuple[float, float] = UNBOUNDED
-) -> tuple[float, float]:
-    """Returns the ends of a Student's t interval, within the span of possible values."""
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(freedom, (1 + level) / 2)) * error if freedom > 1e-9 else math.inf
-    return min(max(value - half, span[0]), span[1]), max(min(value + half, span[1]), span[0])
 
 
 class Uncertain(NamedTuple):
@@ -69,9 +58,17 @@ class Uncertain(NamedTuple):
         ess: float,
         span: tuple[float, float] = UNBOUNDED,
     ) -> Self:
-        """Returns a value with Student's intervals, within the span of possible values."""
+        """Returns a value with Student's t intervals, within the span of possible values."""
+        from scipy.special import stdtrit
+
         error = math.sqrt(max(variance, 0.0))
-        return cls(value, lambda level: student(value, error, freedom, level, span), n, ess)
+
+        def ends(level: float) -> tuple[float, float]:
+            half = float(stdtrit(freedom, (1 + level) / 2)) * error if freedom > 1e-9 else math.inf
+            low, high = np.clip([value - half, value + half], *span).tolist()
+            return low, high
+
+        return cls(value, ends, n, ess)
 
     def at(self, level: float, measure: str, estimator: str) -> Estimate:
         """Returns the value with its interval at a level."""

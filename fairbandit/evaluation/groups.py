@@ -106,7 +106,7 @@ def group_sums(
         picked: of `weighted_picks`.
     """
     known, weights, rewards, references, groups_of_picks = picked
-    n, decision, slots = len(log), log.decisions, (log.picks >= 0).sum(1)
+    n, decision, slots = len(log), log.decisions, log.slots
     groups, logged = log.candidates.groups, log.candidates.probabilities
     model, lacking = chances * scores, np.full(len(chances), math.nan)
     if logged is not None:
@@ -157,8 +157,7 @@ def small_groups(groups: Mapping[str, GroupSums]) -> list[str]:
 
 def _without_group(groups: Mapping[str, GroupSums]) -> GroupSums:
     """Returns the sums of a group without candidates in the decisions of others."""
-    pools, picked = np.zeros((4, 1)), np.zeros((4, 1))
-    pools[3] = 1.0
-    sizes = next(((own.pools.n, own.picked.n) for own in groups.values()), (0, 0))
-    parts = [Moments.of(of)._replace(n=n) for of, n in zip((pools, picked), sizes, strict=True)]
-    return GroupSums(parts[0], parts[1], np.zeros(2, np.int64), 0.0)
+    n, known = next(((own.pools.n, own.picked.n) for own in groups.values()), (0, 0))
+    pools = Moments(n, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros((4, 4)))
+    picked = Moments(known, np.zeros(4), np.zeros((4, 4)))
+    return GroupSums(pools, picked, np.zeros(2, np.int64), 0.0)

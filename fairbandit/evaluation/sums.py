@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from fairbandit.agent.inputs import numbers
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.betting import STAKES, reward_ends
-from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group, student
+from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group
 from fairbandit.evaluation.groups import MOST_ROUNDED, GroupSums, group_sums, merged_groups
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
@@ -44,7 +44,7 @@ WRONG = (
 
 def uniform(log: Log) -> Floats:
     """Returns the probability of each candidate if picks are uniform, (R,)."""
-    return np.asarray(((log.picks >= 0).sum(1) / log.sizes)[log.decisions])
+    return np.asarray((log.slots / log.sizes)[log.decisions])
 
 
 def weighted_picks(
@@ -97,18 +97,17 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
-        """Returns the sums of decisions, from probabilities π and scores q, (R,) or (n, K)."""
-        chances, scores = log.rows(chances), log.rows(scores)
-        p, picks, alike = log.candidates.probabilities, (log.picks >= 0).sum(1), uniform(log)
+        """Returns the sums of decisions, from probabilities π and scores q, (R,)."""
+        p, slots, alike = log.candidates.probabilities, log.slots, uniform(log)
         unit = rounding_unit(log.propensities)
         off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]
         if p is None and off.max(initial=0.0) <= unit + 1e-12:
             p = alike  # the picks are consistent with it
         if p is not None:
-            alike = (p > 0) * (picks / log.sums(p > 0))[log.decisions]
+            alike = (p > 0) * (slots / log.sums(p > 0))[log.decisions]
         known, weights, rewards, references, _ = found = weighted_picks(log, chances)
         _, even, *_ = weighted_picks(log, alike)
-        expected = log.sums(chances * scores)[known] / picks[known]
+        expected = log.sums(chances * scores)[known] / slots[known]
         with np.errstate(all="ignore"):
             robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
             four = np.stack([(weights * rewards).mean(1), weights.mean(1), robust, even.mean(1)])
@@ -238,9 +237,8 @@ class Sums(NamedTuple):
             ways["snips"] = wr / w, [1 / w, -wr / w**2, 0.0, 0.0]
         ways["dr"] = robust, [0.0, 0.0, 1.0, 0.0]
         for name, (value, gradient) in ways.items():  # by the delta method
-            variance = max(float(gradient @ self.scatter @ gradient), 0.0) / max(n - 1, 1)
-            ends = student(value, math.sqrt(variance / n), ess - 1, level)
-            yield Estimate("reward", name, value, *ends, n, ess)
+            variance = float(gradient @ self.scatter @ gradient) / max(n - 1, 1) / n
+            yield Uncertain.student(value, variance, ess - 1, n, ess).at(level, "reward", name)
         if (span := self._span(reward_range)) is not None:
             ends = reward_ends(*self[:3], span, 1.0, level)
             yield Estimate("reward", "anytime", wr, *ends, n, ess)

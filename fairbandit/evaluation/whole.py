@@ -144,9 +144,7 @@ def evaluate(
     table = evaluate_sums(sums, level=level, reward_range=span, further=further)
     if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
-    table.attrs["notes"] += notes
-    best = values[:, 3, 0].sum(1)
-    table.attrs["notes"] += _notes(judged, best, forward, parts)
+    table.attrs["notes"] += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
     if choose is not None or limits is not None:
         others = table[table["policy"] != LOGGED]
         table.attrs["chosen"], why = chosen(others, choose, limits)
@@ -220,13 +218,13 @@ class Frozen:
         list(self._schema.check_log(log.schema, log.pick_hashes[:0], "the log that trained"))
         for name, agent in self._agents.items():
             list(agent.schema.check_log(log.schema, log.pick_hashes, name))
-        chances, picks = np.empty((len(self._agents), len(contexts))), (log.picks >= 0).sum(1)
-        for m in np.unique(picks).tolist():
-            rows = log[picks == m]
+        chances = np.empty((len(self._agents), len(contexts)))
+        for m in np.unique(log.slots).tolist():
+            rows = log[log.slots == m]
             some = [rows[cut] for cut in pieces(rows.sizes, PIECE)]
             pools = [(part.padded(contexts_of(part), 0.0), part.groups) for part in some]
             for own, agent in zip(chances, self._agents.values(), strict=True):
-                own[(picks == m)[log.decisions]] = np.concatenate(
+                own[(log.slots == m)[log.decisions]] = np.concatenate(
                     [agent.probabilities(x, g, log.labels, m)[g >= 0] for x, g in pools]
                 )
         return chances, self._model.scores(contexts)
@@ -235,8 +233,8 @@ class Frozen:
         """Returns the sums of some decisions for each policy, and the logged one."""
         chances, scores = self.decided(log)
         pairs = zip(self._agents, chances, strict=True)
-        own = {name: Sums.of(log, own, scores) for name, own in pairs}
-        return {LOGGED: Sums.logged(log, scores), **own}
+        sums = {name: Sums.of(log, own, scores) for name, own in pairs}
+        return {LOGGED: Sums.logged(log, scores), **sums}
 
     def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
         """Returns the sums of a file or folder, which `read_pieces` reads with these options.
@@ -248,23 +246,20 @@ class Frozen:
 
 def named(policies: Any) -> dict[str, Policy | Agent]:
     """Returns policies and agents by name; a name that is taken gets a number."""
-    kinds = (Policy, Agent)
-
-    def made(given: Any) -> Policy | Agent:
-        return given if isinstance(given, kinds) else build_policy(given)
-
+    kinds, several = (Policy, Agent), isinstance(policies, (list, tuple))
+    pairs = [(None, given) for given in (policies if several else [policies])]
     if isinstance(policies, dict) and any(isinstance(own, kinds) for own in policies.values()):
-        if LOGGED in policies:
-            raise FairbanditError(f"policies: {LOGGED!r} is the name of the policy of the log")
-        return {name: made(given) for name, given in policies.items()}
+        pairs = [*policies.items()]
     judges = dict[str, Policy | Agent]()
-    for given in policies if isinstance(policies, (list, tuple)) else [policies]:
+    for name, given in pairs:
         is_path = isinstance(given, (str, Path)) and str(given) not in presets()
-        is_file = is_path and Path(given).is_file()
-        judge = Agent.load(given) if is_file else made(given)
-        name = judge.name if isinstance(judge, Policy) else "agent"
-        name = Path(given).name if is_file else name
-        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        if is_path and Path(given).is_file():
+            judge: Policy | Agent = Agent.load(given)
+            own = Path(given).name
+        else:
+            judge = given if isinstance(given, kinds) else build_policy(given)
+            own = judge.name if isinstance(judge, Policy) else "agent"
+        names = chain([name or own], (f"{name or own}-{number}" for number in count(2)))
         judges[next(free for free in names if free not in {LOGGED, *judges})] = judge
     if not judges:
         raise FairbanditError("policies: expected a policy, an agent or a list of these")
@@ -330,9 +325,8 @@ def _place(measure: str, groups: Sequence[str]) -> tuple[bool, int, int]:
 
 def _notes(log: Log, best: Floats, forward: bool, parts: Sequence[Log]) -> Iterator[str]:
     """Yields notes that a reader of the numbers needs."""
-    sizes, picks = log.sizes, (log.picks >= 0).sum(1)
     # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
-    independent = float((1 - (picks + 1) / (2 * (sizes + 1))).mean())
+    independent = float((1 - (log.slots + 1) / (2 * (log.sizes + 1))).mean())
     yield (
         f"the best estimated rank of a pool is {best[0]:.4f} on average; independent candidates "
         f"would give {independent:.4f}. The best of estimates has a bias, which the bootstrap "

@@ -173,6 +173,11 @@ class Log:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     @property
+    def slots(self) -> Ints:
+        """The number of picks of each decision, (n,)."""
+        return np.asarray((self.picks >= 0).sum(1))
+
+    @property
     def missing(self) -> float:
         """The share of the picks without a known reward."""
         picked = self.picks >= 0
@@ -228,10 +233,6 @@ class Log:
     def sums(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sums values of candidates, (R, …), by decision, (n, …); counts truth values."""
         return np.add.reduceat(values + 0, self.starts)
-
-    def rows(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Returns values of candidates as rows, (R,), also if they are padded, (n, K)."""
-        return values[self.groups >= 0] if values.ndim == 2 else values
 
     def padded(self, values: NDArray[Any], empty: Any) -> NDArray[Any]:
         """Returns values of candidates, (R, …), as an array (n, K, …) with empty places."""

@@ -221,7 +221,7 @@ def test_an_anytime_interval_moves_with_the_units_of_rewards():
 def test_numbers_too_large_to_square_are_refused():
     log = random_log(5, propensities=np.full((5, 1), 1e-200))
     with pytest.raises(FairbanditError, match="too large to be squared"):
-        Sums.of(log, target(log), np.zeros(log.groups.shape))
+        Sums.of(log, target(log), np.zeros(len(log.decisions)))
 
 
 WRONG: dict[str, Any] = {
