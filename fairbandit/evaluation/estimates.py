@@ -25,7 +25,9 @@ from fairbandit.logs import Floats
 ACROSS = {"selection": "selection_ratio", "reward": "reward_gap", "rank": "rank_gap"}
 """What compares the groups' values of a measure: the least over the greatest, or the difference."""
 
-UNBOUNDED = (-math.inf, math.inf)
+Span = tuple[float, float]
+
+UNBOUNDED: Span = (-math.inf, math.inf)
 
 
 class Estimate(NamedTuple):
@@ -44,7 +46,7 @@ class Uncertain(NamedTuple):
     """A value from n decisions, whose effective number is `ess`; `ends` are of a given level."""
 
     value: float
-    ends: Callable[[float], tuple[float, float]]
+    ends: Callable[[float], Span]
     n: int
     ess: float
 
@@ -56,14 +58,14 @@ class Uncertain(NamedTuple):
         freedom: float,
         n: int,
         ess: float,
-        span: tuple[float, float] = UNBOUNDED,
+        span: Span = UNBOUNDED,
     ) -> Self:
         """Returns a value with Student's t intervals, within the span of possible values."""
         from scipy.special import stdtrit
 
         error = math.sqrt(max(variance, 0.0))
 
-        def ends(level: float) -> tuple[float, float]:
+        def ends(level: float) -> Span:
             half = float(stdtrit(freedom, (1 + level) / 2)) * error if freedom > 1e-9 else math.inf
             low, high = np.clip([value - half, value + half], *span).tolist()
             return low, high
@@ -115,12 +117,7 @@ class Moments(NamedTuple):
         return self.n * mean**2 / square if square else 0.0
 
     def ratio(
-        self,
-        above: int,
-        below: int,
-        weight: int,
-        n: int,
-        span: tuple[float, float] = UNBOUNDED,
+        self, above: int, below: int, weight: int, n: int, span: Span = UNBOUNDED
     ) -> Uncertain:
         """Estimates the ratio of two means, with the effective number of the weights."""
         value, ess = float(self.mean[above] / self.mean[below]), self.effective(weight)

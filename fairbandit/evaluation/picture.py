@@ -67,7 +67,6 @@ def _draw_groups(
     label: str,
     drawn: Sequence[tuple[str, Look, str]],
 ) -> None:
-    """Draws a measure of the groups, each policy beside the others."""
     from fairbandit.figures.panels import name_groups
 
     rows = of_groups(table, measure)

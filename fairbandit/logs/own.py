@@ -143,7 +143,6 @@ def _utc(time: Any) -> str | None:
 
 
 def _reward(pool: Pool, record: Mapping[str, Any]) -> None:
-    """Adds the rewards of a line to its decision."""
     rewards, places = record["reward"], record.get("candidate", pool.order)
     rewards = rewards if "candidate" in record else [rewards]
     for place, reward in zip(places, rewards, strict=True):

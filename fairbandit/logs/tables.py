@@ -318,14 +318,10 @@ def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.
     of_picks = np.where(is_pick, chances, np.nan)
     if not known.all():
         return of_picks
-    picks, unit, sums = (
-        np.bincount(codes, is_pick),
-        rounding_unit(chances),
-        np.bincount(codes, chances),
-    )
+    picks, unit, own = np.bincount(codes, is_pick), rounding_unit(chances), np.nan_to_num(of_picks)
     allowed = np.maximum(unit * np.bincount(codes), 0.001 * picks)  # or of few digits
-    near = np.abs(sums - picks) <= np.minimum(allowed, MOST_OFF * picks) + SINGLE
-    own = np.nan_to_num(of_picks)
+    off = np.abs(np.bincount(codes, chances) - picks)
+    near = off <= np.minimum(allowed, MOST_OFF * picks) + SINGLE
     alone = (chances == np.bincount(codes, own)[codes]).all() or (chances == own).all()
     expected = f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and "
     source.require(name, near[codes] | alone, f"{expected}{MOST_OFF:g}, or the pick's alone")

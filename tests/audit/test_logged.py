@@ -82,20 +82,13 @@ def test_the_wealth_against_an_order_of_arrival_is_a_martingale():
     for order in permutations(range(3)):
         contexts = log.contexts.copy()
         contexts[-1] = contexts[-1, [*order, 3]]
-        shuffled = ordered(log, contexts, groups)
+        rewards = log.at_picks(contexts.reshape(-1, 2))[..., 0]
+        shuffled = replace(log, contexts=contexts, groups=groups, rewards=rewards)
         found.append(np.exp(arrival(shuffled, groups.ravel(), log.labels)))
     mean = np.mean(found, axis=0)
     assert mean[:, -1] == pytest.approx(mean[:, -2], abs=1e-12)
     assert np.std(found, axis=0)[0, -1] > 0.01
     assert (np.array(found)[:, 1] == 1).all()  # group 1 is alone in each pool
-
-
-def ordered(log: Log, contexts, groups) -> Log:
-    """The log with other candidates, (n, K, 2), whose rewards are their first feature."""
-    rewards = contexts[np.arange(len(log))[:, None], log.picks, 0]
-    some = log.propensities
-    names = log.features, log.names
-    return Log(groups, log.labels, log.picks, rewards, some, contexts, None, *names)
 
 
 @pytest.mark.parametrize("better_first", [False, True])
@@ -106,7 +99,9 @@ def test_an_order_by_quality_is_found(better_first):
     values = log.contexts[:, :, 0] * better_first
     order = (-values + np.random.default_rng(0).normal(size=values.shape)).argsort(1)
     contexts = np.take_along_axis(log.contexts, order[..., None], 1)
-    given = ordered(log, contexts, np.take_along_axis(log.groups, order, 1))
+    groups = np.take_along_axis(log.groups, order, 1)
+    rewards = log.at_picks(contexts.reshape(-1, 2))[..., 0]
+    given = replace(log, contexts=contexts, groups=groups, rewards=rewards)
     table = audit(given, order=True).table
     assert (table["order_p"] <= LEVEL).all() == better_first
     assert (table["order_at"].isna() | (table["order_at"] > FIRST[0])).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,7 @@ def judge(agent: Agent, log: Any) -> Any:
 
 def binary(log: Any) -> Any:
     """The log with rewards of 0 and 1, which many decisions share."""
-    return log[:].__class__(**{**vars_of(log), "rewards": (log.rewards > 0).astype(float)})
-
-
-def vars_of(log: Any) -> dict[str, Any]:
-    return {name: getattr(log, name) for name in log.__dataclass_fields__}
-
-
-def changed(log: Any, **values: Any) -> Any:
-    return log.__class__(**{**vars_of(log), **values})
+    return replace(log, rewards=(log.rewards > 0).astype(float))
 
 
 @pytest.mark.parametrize("coarse", [False, True])
@@ -45,7 +38,7 @@ def test_an_agent_is_not_judged_by_what_it_has_learned(coarse, tmp_path):
     made.save(tmp_path / "agent")
     order = np.random.default_rng(0).permutation(400)
     for agent in (made, copy.deepcopy(made), Agent.load(tmp_path / "agent")):
-        for seen in (log, log[1:], log[order], log[:100], changed(log, features=("x", "y", "z"))):
+        for seen in (log, log[1:], log[order], log[:100], replace(log, features=("x", "y", "z"))):
             with pytest.raises(FairbanditError, match=r"learned from this log|takes the features"):
                 judge(agent, seen)
     for same in (
@@ -54,11 +47,11 @@ def test_an_agent_is_not_judged_by_what_it_has_learned(coarse, tmp_path):
         {"rewards": 100 * log.rewards - 7, "names": ["of another day"] * 400},
     ):
         with pytest.raises(FairbanditError, match="has learned from this log"):
-            judge(made, changed(log, **same))
+            judge(made, replace(log, **same))
     with pytest.raises(FairbanditError, match="greedy has learned from this log"):
         Frozen(log, "greedy").sums(log)
     with pytest.raises(FairbanditError, match="agent has learned from this log"):
-        Frozen(changed(random_log(50, 7), rewards=np.ones((50, 1))), made).sums(log)
+        Frozen(replace(random_log(50, 7), rewards=np.ones((50, 1))), made).sums(log)
 
 
 def served(path: Path, rounds: int = 80, picks: int = 1) -> Agent:
@@ -87,13 +80,13 @@ def test_an_agent_is_not_judged_by_its_own_log(picks, tmp_path):
     if picks == 1:
         own.to_dsjson(tmp_path / "log.dsjson")
         exported = read_log(tmp_path / "log.dsjson", group="group")
-        logs.append(changed(exported, features=("x0", "x1")))
+        logs.append(replace(exported, features=("x0", "x1")))
     own.frame.to_csv(tmp_path / "log.csv", index=False)
     exported = read_log(tmp_path / "log.csv", features=["x0", "x1"])
-    logs.append(changed(exported, contexts=exported.contexts[..., :2], features=("x0", "x1")))
+    logs.append(replace(exported, contexts=exported.contexts[..., :2], features=("x0", "x1")))
     for log in logs:
         with pytest.raises(FairbanditError, match="has learned from this log"):
-            judge(agent, changed(log, encoder=None))
+            judge(agent, replace(log, encoder=None))
     other, some = Agent.from_config(LOGGER, features=2, groups=2, seed=1), own[:5]
     labels = np.array(own.labels)[some.groups]
     other.observe(some.contexts, labels, some.picks[:, 0], some.rewards[:, 0])
@@ -108,14 +101,14 @@ def test_logs_that_an_agent_has_not_seen_are_not_recognised(coarse):
     A log is refused by chance with a probability of about 1e-5 at most.
     """
     made = binary(random_log(400)) if coarse else random_log(400)
-    agent = Agent.from_log("uniform", changed(made, contexts=(made.contexts > 0).astype(float)))
+    agent = Agent.from_log("uniform", replace(made, contexts=(made.contexts > 0).astype(float)))
     learned = agent.schema.decisions
     assert learned is not None
     for seed in range(1, 100):
         log = random_log(300, seed)
         log = binary(log) if coarse else log
         assert learned.recognised(log.pick_hashes) == "", seed
-        nameless = changed(log, names=[""] * 300, contexts=(log.contexts > 0).astype(float))
+        nameless = replace(log, names=[""] * 300, contexts=(log.contexts > 0).astype(float))
         assert learned.recognised(nameless.pick_hashes) == "", seed
 
 
@@ -174,7 +167,7 @@ def test_names_without_an_encoder():
     judge(agent, log)
     assert agent.schema.names == ("age", "years", "test")
     with pytest.raises(FairbanditError, match="takes the features 'age', 'years', 'test'"):
-        judge(agent, changed(log, features=("years", "age", "test")))
+        judge(agent, replace(log, features=("years", "age", "test")))
     pool = pd.DataFrame(np.ones((2, 3)), columns=["age", "years", "test"])
     agent.act(pool, ["a", "b"])
     with pytest.raises(
@@ -205,7 +198,7 @@ def test_groups_that_an_agent_does_not_know_are_refused():
         FairbanditError, match=r"groups that agent does not know: 'c'; it knows 'a', 'b'"
     ):
         judge(agent, log)
-    numbers = changed(log, labels=("0", "1.0", "02"))
+    numbers = replace(log, labels=("0", "1.0", "02"))
     judge(Agent.from_config("uniform", features=3, groups=3), numbers)
     judge(Agent.from_config("uniform", features=3), log)  # which has met nobody yet
 
