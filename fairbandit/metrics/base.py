@@ -20,6 +20,11 @@ from fairbandit.registry import Registered, base
 from fairbandit.selectors import Selection
 
 
+def members(groups: Tensor, count: int) -> Tensor:
+    """Returns whether each entry is in each group, (…) to (…, G) bool; −1 is in no group."""
+    return groups[..., None] == torch.arange(count, device=groups.device)
+
+
 @dataclass(frozen=True)
 class Judged:
     """N consecutive rounds of B replicas as a metric sees them.

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.formats import fitted
 from fairbandit.maths.shares import group_shares
-from fairbandit.metrics.base import Judged, Metric
+from fairbandit.metrics.base import Judged, Metric, members
 from fairbandit.metrics.reduction import Reduce
 from fairbandit.part import Problem
 from fairbandit.registry import register
@@ -33,9 +33,7 @@ class GroupMetric(Metric):
         self._sums = problem.zeros(problem.replicas, 3, 1, problem.groups)
 
     def _values(self, judged: Judged) -> Tensor:
-        groups = judged.pools.groups
-        codes = torch.arange(self.problem.groups, device=groups.device)
-        member = (groups[..., None] == codes).to(torch.float64)
+        member = members(judged.pools.groups, self.problem.groups).double()
         picked, received = self._picked(judged, member), member.sum(2)
         gained = judged.total(member * judged.pools.expected[..., None])
         sums = self._sums + torch.stack([picked, received, gained], 1).cumsum(2)

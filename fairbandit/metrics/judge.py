@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
-from fairbandit.metrics.base import Judged, Metric
+from fairbandit.metrics.base import Judged, Metric, members
 from fairbandit.part import Problem
 from fairbandit.registry import register
 from fairbandit.selectors import Selection
@@ -126,7 +126,6 @@ class Judge:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
         judged = Judged(first, pools, selection, self._draws_models)
-        codes = torch.arange(problem.groups, device=pools.groups.device)
         return Played(
             first=first,
             replicas=problem.streams.replicas,
@@ -137,7 +136,7 @@ class Judge:
             ranks=judged.gather_picks(pools.ranks),
             propensities=selection.propensities,
             metrics={column: metric.values(judged) for column, metric in self.metrics.items()},
-            received=(pools.groups[..., None] == codes).sum((1, 2)),
+            received=members(pools.groups, problem.groups).sum((1, 2)),
         )
 
     def state(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairbandit.metrics.base import Judged, Metric
+from fairbandit.metrics.base import Judged, Metric, members
 from fairbandit.metrics.groups import GroupMetric, spread_of
 from fairbandit.registry import register
 
@@ -19,9 +19,7 @@ def discounts(picks: int, like: Tensor) -> Tensor:
 def members_of_picks(judged: Judged, groups: int) -> Tensor:
     """Returns the picks of each place by group, in order of preference, (B, N, m, G) of 0 and 1."""
     picked = judged.gather_picks(judged.pools.groups)
-    picked = picked if picked.ndim == 3 else picked[..., None]
-    codes = torch.arange(groups, device=picked.device)
-    return (picked[..., None] == codes).to(torch.float64)
+    return members(picked if picked.ndim == 3 else picked[..., None], groups).double()
 
 
 @register("metric", "discounted_exposure")
@@ -63,8 +61,7 @@ class NormalizedDivergence(Metric):
         shown = members_of_picks(judged, self.problem.groups)
         filled = shown.sum(3)
         first = shown.cumsum(2) / filled.cumsum(2).clamp(min=1)[..., None]
-        codes = torch.arange(self.problem.groups, device=shown.device)
-        pool = (judged.pools.groups[..., None] == codes).to(torch.float64).sum(2)
+        pool = members(judged.pools.groups, self.problem.groups).double().sum(2)
         pool = pool / pool.sum(2, keepdim=True)
         ratio = first / pool.clamp(min=1e-300)[:, :, None]  # groups that the pool lacks have 0/q
         divergence = torch.special.xlogy(first, ratio).sum(3)
