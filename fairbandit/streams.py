@@ -23,8 +23,6 @@ CHUNK_ROUNDS = 256
 AHEAD = 32
 """Requests of fewer rounds are served from a cached block, aligned at multiples of this number."""
 
-_LARGEST = 1.0 - 2.0**-53
-
 
 class Purpose(IntEnum):
     """The purpose of a stream's numbers; its value is part of the stream's seed."""
@@ -43,17 +41,15 @@ class Stream:
     """The random numbers of one purpose: a sequence with random access for each of B replicas.
 
     Args:
-        seed: the run's seed, at least 0.
-        replicas: the replicas' numbers, from 0.
+        seed, replicas, device: see `Streams`; numbers are drawn on the CPU.
         purpose: the purpose of the numbers.
-        device: the device of the returned tensors; numbers are drawn on the CPU.
     """
 
     def __init__(
         self, seed: int, replicas: Sequence[int], purpose: Purpose, device: torch.device
     ) -> None:
-        self._seed, self._keys = seed, [(b, int(purpose)) for b in replicas]
-        self._device, self._kept = device, ((0, 0, 0, False), torch.empty(0, device=device))
+        self._seed, self._replicas, self._purpose = seed, replicas, int(purpose)
+        self._device, self._kept = device, ((0, 0, 0), torch.empty(0, device=device))
 
     def uniform(self, first: int, count: int, width: int) -> Tensor:
         """Draws `width` uniform numbers in [0, 1) for each of rounds first … first+count−1.
@@ -63,11 +59,20 @@ class Stream:
         Returns:
             (B, count, width) float64.
         """
-        return self._drawn(first, count, width, normal=False)
+        if count >= AHEAD:
+            return self._rounds(first, count, width)
+        start = (first - 1) // AHEAD * AHEAD
+        stop = -(-(first - 1 + count) // AHEAD) * AHEAD
+        key = start, stop, width
+        if self._kept[0] != key:
+            self._kept = key, self._rounds(start + 1, stop - start, width)
+        return self._kept[1][:, first - 1 - start : first - 1 - start + count]
 
     def normal(self, first: int, count: int, width: int) -> Tensor:
         """Draws standard normal numbers, Φ⁻¹ of `uniform`: (B, count, width) float64."""
-        return self._drawn(first, count, width, normal=True)
+        # adding half a step of the 53-bit grid avoids 0, and the cap avoids 1
+        inside = (self.uniform(first, count, width) + 2.0**-54).clamp(max=1.0 - 2.0**-53)
+        return torch.special.ndtri(inside)
 
     def runs(self, starts: Sequence[int], counts: Sequence[int]) -> Tensor:
         """Draws consecutive uniform numbers in [0, 1) for each replica, from a given place.
@@ -91,31 +96,18 @@ class Stream:
     @cached_property
     def _sources(self) -> list[tuple[np.random.Generator, dict[str, object]]]:
         """The generators and their first states, cached since seeding thousands is slow."""
-        seeds = (np.random.SeedSequence(self._seed, spawn_key=key) for key in self._keys)
+        keys = ((b, self._purpose) for b in self._replicas)
+        seeds = (np.random.SeedSequence(self._seed, spawn_key=key) for key in keys)
         generators = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
         return [(generator, dict(generator.bit_generator.state)) for generator in generators]
 
-    def _drawn(self, first: int, count: int, width: int, normal: bool) -> Tensor:
-        if count >= AHEAD:
-            return self._rounds(first, count, width, normal)
-        start = (first - 1) // AHEAD * AHEAD
-        stop = -(-(first - 1 + count) // AHEAD) * AHEAD
-        key = start, stop, width, normal
-        if self._kept[0] != key:
-            self._kept = key, self._rounds(start + 1, stop - start, width, normal)
-        return self._kept[1][:, first - 1 - start : first - 1 - start + count]
-
-    def _rounds(self, first: int, count: int, width: int, normal: bool) -> Tensor:
-        b = len(self._keys)
-        drawn = self.runs([(first - 1) * width] * b, [count * width] * b).view(b, count, width)
-        if not normal:
-            return drawn
-        # adding half a step of the 53-bit grid avoids 0, and the cap avoids 1
-        return torch.special.ndtri((drawn + 2.0**-54).clamp(max=_LARGEST))
+    def _rounds(self, first: int, count: int, width: int) -> Tensor:
+        b = len(self._replicas)
+        return self.runs([(first - 1) * width] * b, [count * width] * b).view(b, count, width)
 
 
 class Streams:
-    """All random numbers of a run: one `Stream` per purpose, created on first use.
+    """All random numbers of a run: one `Stream` per purpose.
 
     Args:
         seed: the run's seed, at least 0.
@@ -134,9 +126,7 @@ class Streams:
         self.seed = seed
         self.replicas = list(replicas)
         self.device = torch.device(device)
-        self._streams: dict[Purpose, Stream] = {}
+        self._streams = {p: Stream(seed, self.replicas, p, self.device) for p in Purpose}
 
     def __getitem__(self, purpose: Purpose) -> Stream:
-        if purpose not in self._streams:
-            self._streams[purpose] = Stream(self.seed, self.replicas, purpose, self.device)
         return self._streams[purpose]

@@ -22,10 +22,7 @@ from fairbandit.streams import Purpose, Streams
 LIFE = 16
 """The number of rounds in which a part is watched."""
 
-_COMPUTED = (
-    *("rounds", "rank_window", "scores", "outcomes", "past"),
-    *("count", "moments"),
-)
+_COMPUTED = ("rounds", "rank_window", "scores", "outcomes", "past", "count", "moments")
 
 _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
@@ -91,7 +88,7 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield path, value
     elif isinstance(value, Streams):
         kept = {p: value[p]._kept for p in Purpose}  # other rounds have another label
-        inside = {f"[{p.name}].uniform{key[:3]}": drawn for p, (key, drawn) in kept.items()}
+        inside = {f"[{p.name}].uniform{key}": drawn for p, (key, drawn) in kept.items()}
     elif hasattr(value, "_asdict"):
         inside = {f".{name}": item for name, item in value._asdict().items()}
     elif isinstance(value, (list, tuple)):
