@@ -12,7 +12,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.distribution import POINTS, Distribution, of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.uniform_sum import UniformSums, uniform_sum_cdf, uniform_sum_pdf
+from fairbandit.maths.uniform_sum import UniformSums, uniform_sum_pdf
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
 
@@ -49,9 +49,6 @@ class Simulation(Environment):
         Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022.
     """
 
-    rounds = 5000
-    exploration = 1.0
-
     def __init__(
         self,
         *,
@@ -82,12 +79,14 @@ class Simulation(Environment):
         self.offsets = [theta[-1] * bias * a for a in range(groups)]
         exact = cdf is CdfSource.exact
         self._cdf = UniformSums(self.weights, self.offsets) if exact else self._sampled_cdf()
-        self.truth = self._truth(torch.device("cpu"))
+        self.bind(Streams(0, []))
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
         super().bind(streams)
-        self.truth = self._truth(streams.device)
+        theta = torch.tensor(self.theta, dtype=torch.float64, device=streams.device)
+        cdf = self._cdf.to(streams.device) if isinstance(self._cdf, GroupedCdf) else self._cdf
+        self.truth = Truth(theta, cdf)
 
     def reward_distribution(self, group: int) -> Distribution | None:
         """The distribution of a group's true rewards, in closed form or from the CDF's sample."""
@@ -100,13 +99,8 @@ class Simulation(Environment):
         high = low + sum(map(abs, weights))
         margin = 0.02 * (high - low)  # shows where a density ends that is not 0 there
         values = torch.linspace(low - margin, high + margin, POINTS, dtype=torch.float64)
-        density = uniform_sum_pdf(values, weights, offset)
-        return Distribution(values, density, uniform_sum_cdf(values, weights, offset))
-
-    def _truth(self, device: torch.device) -> Truth:
-        theta = torch.tensor(self.theta, dtype=torch.float64, device=device)
-        cdf = self._cdf.to(device) if isinstance(self._cdf, GroupedCdf) else self._cdf
-        return Truth(theta, cdf)
+        cdf = UniformSums([weights], [offset])(torch.zeros_like(values, dtype=torch.int64), values)
+        return Distribution(values, uniform_sum_pdf(values, weights, offset), cdf)
 
     def _sampled_cdf(self) -> GroupedCdf:
         generator = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(self.cdf_samples,)))

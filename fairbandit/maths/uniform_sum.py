@@ -65,15 +65,12 @@ class UniformSums:
         k = max(values.shape[-1], 1) if values.ndim else 1
         codes, flat = groups.clamp(min=0).reshape(-1, k), values.reshape(-1, k)
         size = max(WORK // (k * self._subsets.shape[1]), 1)
-        if bool((codes == codes[:1]).all()):  # all pools have the same groups: look them up once
-            shares = torch.cat([self._shares(codes[:1], part) for part in flat.split(size)])
-        else:
-            parts = zip(codes.split(size), flat.split(size), strict=True)
-            shares = torch.cat([self._shares(*part) for part in parts])
+        parts = zip(codes.split(size), flat.split(size), strict=True)
+        shares = torch.cat([self._shares(*part) for part in parts])
         return shares.view(values.shape).masked_fill_(groups < 0, 0)
 
     def _shares(self, groups: Tensor, values: Tensor) -> Tensor:
-        """The CDF of groups (1 or n, K), none of them −1, at values (n, K)."""
+        """The CDF of groups (n, K), none of them −1, at values (n, K)."""
         start, total, power = self._frames.to(values.device)[:, groups]
         edges, factors = self._subsets.to(values.device)[..., groups]
         shifted = values - start
@@ -86,18 +83,6 @@ class UniformSums:
         tail = _total(powers.mul_(factors)).clamp_(0, 1)
         shares = torch.where(shifted > mirrored, 1 - tail, tail)
         return torch.where(power > 0, shares, (shifted >= 0).to(values.dtype))
-
-
-def uniform_sum_cdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
-    """P(offset + Σᵢ wᵢUᵢ ≤ v) at values v of any shape, for one group; see `UniformSums`.
-
-    Raises:
-        FairbanditError: as `UniformSums` does.
-
-    >>> uniform_sum_cdf(torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64), [1.0, 1.0])
-    tensor([0.1250, 0.5000, 0.8750], dtype=torch.float64)
-    """
-    return UniformSums([weights], [offset])(torch.zeros_like(values, dtype=torch.int64), values)
 
 
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:

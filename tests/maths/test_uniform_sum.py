@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.uniform_sum import MAX_TERMS, UniformSums, uniform_sum_cdf, uniform_sum_pdf
+from fairbandit.maths.uniform_sum import MAX_TERMS, UniformSums, uniform_sum_pdf
 from tests.support import weighted_uniforms_cdf
+
+
+def uniform_sum_cdf(
+    values: torch.Tensor, weights: list[float], offset: float = 0.0
+) -> torch.Tensor:
+    """The CDF of a single group."""
+    return UniformSums([weights], [offset])(torch.zeros_like(values, dtype=torch.int64), values)
 
 
 @given(
