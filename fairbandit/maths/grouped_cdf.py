@@ -29,12 +29,9 @@ class GroupedCdf:
         self._sorted = [torch.from_numpy(np.sort(s.cpu().numpy())).to(s.device) for s in samples]
 
     def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
-        """The CDF of each group at its value; 0 at empty places, which have group −1.
+        """The CDF of each group at its value, in the values' dtype; 0 where the group is −1.
 
-        The CDF does not depend on `rounds`.
-
-        Returns:
-            Shares in [0, 1], of the values' shape and dtype.
+        It does not depend on `rounds`.
         """
         shares = torch.zeros_like(values)
         for group in range(len(self._sorted)):

@@ -74,14 +74,13 @@ def filled(
     """
     kinds = torch.zeros_like(capacity, dtype=torch.int64) if kinds is None else kinds
     floor, ceiling = (end.where(capacity > 0, -torch.inf) for end in (floor, ceiling))
-    zeros, several = torch.zeros_like(amount), amount.shape[2] > 1
-    above, level = standing(floor, ceiling, capacity, kinds if several else None)
-    limit = amount.gather(2, kinds) if several else amount
+    zeros, limit = torch.zeros_like(amount), amount.gather(2, kinds)
+    above, level = standing(floor, ceiling, capacity, kinds)
     certain = capacity.where(level <= limit + SUMS, 0)
     open_ = capacity.where((level > limit + SUMS) & (above < limit - SUMS), 0)
     left = amount - zeros.scatter_add(2, kinds, certain)
     share = (left / zeros.scatter_add(2, kinds, open_).clamp(min=SUMS)).clamp(0, 1)
-    return certain + open_ * (share.gather(2, kinds) if several else share)
+    return certain + open_ * share.gather(2, kinds)
 
 
 def standing(

@@ -22,11 +22,7 @@ def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
     (3, 3.0, 2.6458)
     """
     array = np.asarray(values, np.float64)
-    known = ~np.isnan(array)
-    count = known.sum(0).astype(np.float64)
-    mean = np.where(known, array, 0.0).sum(0) / np.maximum(count, 1)
-    squares = np.where(known, (array - mean) ** 2, 0.0).sum(0)
-    return _of_sums(count, mean, squares)
+    return merged_moments(~np.isnan(array), array, 0.0)
 
 
 def merged_moments(
@@ -56,7 +52,8 @@ def merged_moments(
     total = counts.sum(0)
     centre = (counts * means).sum(0) / np.maximum(total, 1)
     squares = (counts - 1).clip(0) * stds**2 + counts * (means - centre) ** 2
-    return _of_sums(total, centre, squares.sum(0))
+    merged = np.sqrt(squares.sum(0) / np.maximum(total - 1, 1))
+    return total, np.where(total > 0, centre, np.nan), np.where(total > 1, merged, np.nan)
 
 
 def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
@@ -77,8 +74,3 @@ def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats,
     quantile = stdtrit(np.where(known, counts - 1, 1.0), (1 + LEVEL) / 2)
     half = np.where(known, quantile * np.asarray(std) / np.sqrt(np.maximum(counts, 1)), np.nan)
     return np.asarray(mean) - half, np.asarray(mean) + half
-
-
-def _of_sums(count: Floats, mean: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:
-    std = np.sqrt(squares / np.maximum(count - 1, 1))
-    return count, np.where(count > 0, mean, np.nan), np.where(count > 1, std, np.nan)

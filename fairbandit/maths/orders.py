@@ -39,7 +39,7 @@ def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
     fresh = torch.ones_like(g, dtype=torch.bool)
     fresh[:, 1:] = (g[:, 1:] != g[:, :-1]) | (r[:, 1:] != r[:, :-1])
     tied = fresh.cumsum(1)  # the number of the run of equal rewards in a group
-    counts = trains.T[order].mT & (groups.gather(1, order) >= 0)[:, None]  # (B, U, n)
+    counts = trains.T[order].mT & (g >= 0)[:, None]  # (B, U, n)
     before = torch.nn.functional.pad(counts.cumsum(2), (1, 0)).to(rewards.dtype)
 
     def up_to(runs: Tensor, right: bool) -> Tensor:
@@ -81,8 +81,7 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
     chosen = starts + torch.minimum(chosen, (earlier - 1).clamp(min=0))
     partner = order[:, :, None].expand_as(chosen).gather(1, chosen)
     against = rewards[:, :, None].expand_as(draws).gather(1, partner)
-    reward = rewards[..., None]
-    sign = (reward > against).to(rewards.dtype) - (reward < against).to(rewards.dtype)
+    sign = (rewards[..., None] - against).sign()
     sign = sign.where((part < drawn) & (groups >= 0)[..., None], 0.0)
     return partner, sign, stands_for[..., 0].to(rewards.dtype)
 

@@ -120,5 +120,5 @@ def thresholds(law: tuple[float, ...], places: int) -> Thresholds:
         value[1:] += (1 - bar) ** 2 / 2
         expected = 1 + h * expected
         rows.append((bar, expected, value))
-    bars, expectations, values = (np.array(part) for part in zip(*rows[::-1], strict=True))
-    return Thresholds(*map(torch.from_numpy, (bars, expectations, values)))
+    parts = zip(*rows[::-1], strict=True)
+    return Thresholds(*(torch.from_numpy(np.array(part)) for part in parts))
