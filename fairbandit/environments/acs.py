@@ -6,7 +6,6 @@ loader is not used: it holds all of some 286 columns in memory, and hides a fail
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from fairbandit.environments.notices import listed
 from fairbandit.environments.reading import read_table
 from fairbandit.errors import FairbanditError
+from fairbandit.files import hash_of
 
 YEARS = (2017, 2018)
 """The years whose files are named as here and have RELP, which became RELSHIPP in 2019."""
@@ -87,7 +87,7 @@ def person_table(
     for state in lacking:
         _download(paths[state], year, state)
     stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in paths.values()]
-    key = hashlib.sha256(json.dumps([year, list(paths), stats]).encode()).hexdigest()[:20]
+    key = hash_of([json.dumps([year, list(paths), stats])])[:20]
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fairbandit")
     target = Path(cache or default) / f"acs-{year}-{key}.parquet"
     if not target.is_file():

@@ -132,9 +132,8 @@ class Environment(Registered, ABC):
                     f"{self} gave {name} of shape {tuple(got.shape)} and "
                     f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
                 )
-            least, greatest = -math.inf, math.inf
-            if name == "groups":
-                least, greatest = -2, len(self.group_names)
+            codes = (-2, len(self.group_names))
+            least, greatest = codes if name == "groups" else (-math.inf, math.inf)
             low, high = (end.item() for end in got.aminmax())  # NaN if there is one
             if not least < low <= high < greatest:
                 bad = ~((least < got) & (got < greatest))

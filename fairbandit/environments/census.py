@@ -95,7 +95,6 @@ class CensusGender(_Census):
         Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022.
     """
 
-    rounds = 5000
     exploration = 0.1
 
     def __init__(

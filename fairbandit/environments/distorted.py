@@ -88,8 +88,8 @@ class Distorted(Environment):
         names = [functions[g % len(functions)] for g in range(len(inner.group_names))]
         self._own = [FUNCTIONS[name] for name in names]
         self._plain = [name == "identity" for name in names]
-        self._noise = self._nodes, self._weights = _noise_of(inner)
-        self.truth = self._truth()
+        self._noise = _noise_of(inner)
+        self.bind(Streams(0, []))
 
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
@@ -103,13 +103,10 @@ class Distorted(Environment):
         super().bind(streams)
         self._inner.bind(streams)
         self._nodes, self._weights = (part.to(streams.device) for part in self._noise)
-        self.truth = self._truth()
-
-    def _truth(self) -> Truth:
-        base: Truth | None = self._inner.truth
+        self.truth = base = self._inner.truth
         assert base is not None
         if all(self._plain):
-            return base
+            return
 
         def rewards(contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
             return self._mean(base.score(contexts, groups, rounds), groups)
@@ -117,7 +114,7 @@ class Distorted(Environment):
         def cdf(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
             return base.cdf(groups, self._inverse(groups, values), rounds)
 
-        return Truth(None, cdf, rewards)
+        self.truth = Truth(None, cdf, rewards)
 
     def _pools(self, first: int, count: int) -> Pools:
         pools = self._inner.pools(first, count)

@@ -143,10 +143,10 @@ class Encoder:
             means, deviations = _scales(block)
             fitted.append(column._replace(means=means, deviations=deviations, span=span))
         options |= {"decimal": source.decimal, "missing": source.missing}
+        own = cls(fitted, **options)
         pairs = pairs_of(products, {column.name: len(column.means) for column in fitted})
         if not pairs:
-            return cls(fitted, **options)
-        own = cls(fitted, **options)
+            return own
         features, scaled = own(source), list[Product]()
         for pair in pairs:
             block = multiplied(*(features[:, own._places[column]] for column in pair))
@@ -181,10 +181,9 @@ class Encoder:
         Numbers have twelve digits. A category whose features are all 0 is the reference code, if
         there is exactly one, or else None. Products are None.
         """
-        values, at = dict[str, Any](), 0
+        values = dict[str, Any]()
         for name, _, codes, reference, means, deviations, _ in self._columns:
-            block = features[at : at + len(means)] * deviations + means
-            at += len(means)
+            block = features[self._places[name]] * deviations + means
             if codes:
                 none = reference[0] if len(reference) == 1 else None
                 values[name] = codes[int(block.argmax())] if block.max() > 0.5 else none
@@ -223,12 +222,8 @@ class Encoder:
         """Returns the arguments of the encoder as plain data, which JSON holds exactly."""
         columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
         options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
-        state = {
-            "columns": columns,
-            **options,
-            "groups": [*self.groups],
-            "missing": [*self.missing],
-        }
+        lists = {"groups": [*self.groups], "missing": [*self.missing]}
+        state = {"columns": columns, **options, **lists}
         return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
     def __call__(self, rows: Any, groups: Sequence[Any] | None = None) -> NDArray[np.float64]:
@@ -243,7 +238,7 @@ class Encoder:
         Raises:
             FairbanditError: a column is missing, a cell is invalid, or a label contradicts its row.
         """
-        raw, at = not isinstance(rows, Source), 0
+        raw = not isinstance(rows, Source)
         if raw:
             rows = source_of(table_of(rows), "the pool", missing_values=self.missing)
             rows = replace(rows, decimal=self.decimal)
@@ -251,7 +246,7 @@ class Encoder:
         source.need(self.columns)
         features = np.ones((len(source), len(self.names)))
         for column in self._columns:
-            name, width = column.name, len(column.means)
+            name = column.name
             if raw and (column.label or not self.fill):
                 expected = "a value" if column.label else "a value (missing=mean fills in the mean)"
                 source.require(name, ~source.gaps(name), expected)
@@ -260,8 +255,7 @@ class Encoder:
                 _check_labels(groups, source, name)
             if raw and np.isnan(block).any():
                 _note_means(source, column, np.isnan(block[:, 0]))
-            features[:, at : at + width] = np.where(np.isnan(block), 0.0, block)
-            at += width
+            features[:, self._places[name]] = np.where(np.isnan(block), 0.0, block)
         self._multiply(features)
         return features
 

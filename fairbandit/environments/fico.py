@@ -44,8 +44,6 @@ class Fico(Environment):
         Srebro, "Equality of Opportunity in Supervised Learning", NeurIPS 2016.
     """
 
-    rounds = 5000
-
     def __init__(self) -> None:
         cdf, lost = (read(*file).set_index("Score")[[*RACES]] for file in FILES)
         counts = np.diff((100 * cdf).round().astype(int), axis=0, prepend=0)  # they have 2 decimals

@@ -30,7 +30,7 @@ def pairs_of(products: Any, widths: Mapping[str, int]) -> Pairs:
     """
     if products == ALL:
         pairs = combinations_with_replacement(widths, 2)
-        return tuple(pair for pair in pairs if len({*pair}) > 1 or widths[pair[0]] == 1)
+        return tuple(pair for pair in pairs if _is_pair(pair, widths))
     given = [] if products is None else products
     if not isinstance(given, (list, tuple)) or not all(_is_pair(pair, widths) for pair in given):
         raise FairbanditError(

@@ -102,9 +102,8 @@ class Source:
             at = int(valid.argmin())
             row = self.frame.index[at]
             name, row = row if isinstance(row, tuple) else (self.name, row)
-            got = (
-                "a missing cell" if self.gaps(column)[at] else repr(str(self.frame[column].iat[at]))
-            )
+            cell = repr(str(self.frame[column].iat[at]))
+            got = "a missing cell" if self.gaps(column)[at] else cell
             of_file = self.unit != "row" or name.lower().endswith(_FILES)
             number = row + 1 if of_file else f"{row} (from 0)"
             raise FairbanditError(

@@ -162,7 +162,7 @@ class Table(Environment):
         self.feature_names, self.group_names = self.encoder.names, self.labels
         self.features = len(self.feature_names)
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES
-        self.truth: Truth = Truth(self.members.theta, self.members.cdf)
+        self.bind(Streams(0, []))
 
     @classmethod
     def from_data(cls, data: Any, **parameters: Any) -> Table:
@@ -195,7 +195,7 @@ class Table(Environment):
         """Sets the streams, and moves the members and their ground truth to the streams' device."""
         super().bind(streams)
         self.members = self.members.to(streams.device)
-        self.truth = Truth(self.members.theta, self.members.cdf)
+        self.truth: Truth = Truth(self.members.theta, self.members.cdf)
 
     def reward_distribution(self, group: int) -> Distribution:
         """Returns the ECDF of a group's true rewards, and a kernel density estimate."""
