@@ -19,28 +19,19 @@ Check = Callable[[str, Spec], str | None]
 """Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails.
 Returns None, or the reason why the check does not apply."""
 
-_OF_ALL: list[Check] = [
-    *(contract.plays, changes_nothing),
-    *(contract.replicas_alone, contract.rounds_alone),
-]
-_OF_METRICS: list[Check] = [*_OF_ALL, contract.empty_slots, contract.resumes]
-_OF_PARTS: list[Check] = [
-    *(*_OF_METRICS, contract.counted_alike),
-    *(contract.online, contract.reads_no_later),
-]
-_OF_RANKS: list[Check] = [
-    *(values.permutes, values.ranks_alone, values.monotone, values.equals_tie),
-]
-_OF_CLASSES: list[Check] = [contract.constructible]
+_ALL = [contract.plays, changes_nothing, contract.replicas_alone, contract.rounds_alone]
+_METRIC = [*_ALL, contract.empty_slots, contract.resumes]
+_PART = [*_METRIC, contract.counted_alike, contract.online, contract.reads_no_later]
+_RANK = [values.permutes, values.ranks_alone, values.monotone, values.equals_tie]
 
 _CHECKS: dict[str, list[Check]] = {
-    "split": [*_OF_CLASSES, *_OF_PARTS, values.splits_soundly],
-    "estimator": [*_OF_CLASSES, *_OF_PARTS, values.models_soundly],
-    "rank": [*_OF_CLASSES, *_OF_PARTS, *_OF_RANKS],
-    "selector": [*_OF_CLASSES, *_OF_PARTS, values.draws_as_stated],
-    "environment": [*_OF_CLASSES, *_OF_ALL, values.draws_soundly, values.ranks_soundly],
-    "metric": [*_OF_CLASSES, *_OF_METRICS, values.judges_every_pick, values.declares_truth],
-    "policy": [*_OF_PARTS, values.models_soundly, values.permutes, values.draws_as_stated],
+    "split": [contract.constructible, *_PART, values.splits_soundly],
+    "estimator": [contract.constructible, *_PART, values.models_soundly],
+    "rank": [contract.constructible, *_PART, *_RANK],
+    "selector": [contract.constructible, *_PART, values.draws_as_stated],
+    "environment": [contract.constructible, *_ALL, values.draws_soundly, values.ranks_soundly],
+    "metric": [contract.constructible, *_METRIC, values.judges_every_pick, values.declares_truth],
+    "policy": [*_PART, values.models_soundly, values.permutes, values.draws_as_stated],
 }
 
 KINDS = tuple(_CHECKS)

@@ -176,7 +176,8 @@ def judges_every_pick(kind: str, spec: Spec) -> str | None:
         values: Tensor = metric.values(Judged(1, pools, selection))
         return values
 
-    reacts = [bool(differ(judged(0, 1, 2), judged(*other)).any()) for other in _OTHERS]
+    others = (3, 1, 2), (0, 3, 2), (0, 1, 3)  # three picks, one of which is another
+    reacts = [bool(differ(judged(0, 1, 2), judged(*other)).any()) for other in others]
     if reacts[0] and not all(reacts):
         raise ConformanceError(
             "the values change with the first of three picks, but not with the others; expected "
@@ -202,9 +203,6 @@ def declares_truth(kind: str, spec: Spec) -> str | None:
     fault = "the values change with the true rewards or ranks; declare needs_truth = True:"
     refuse(differ(known, unknown), fault, {"known": known, "unknown": unknown})
     return None
-
-
-_OTHERS = ((3, 1, 2), (0, 3, 2), (0, 1, 3))  # three picks, one of which is another
 
 
 def draws_soundly(kind: str, spec: Spec) -> None:
