@@ -117,12 +117,7 @@ class BlockSize:
     least a quarter of this number of repetitions changed a pick, and doubles if at most two did. If
     the size falls to `n_ready` or less, a block of 2·n_ready rounds is tried again after a number
     of proposals that doubles with each failure. The choice depends only on the sizes of tensors and
-    on these counts, never on a clock.
-
-    Args:
-        policy: the policy that decides.
-        problem: the problem that is played.
-        places: K.
+    on these counts, never on a clock. `places` is K.
     """
 
     def __init__(self, policy: Policy, problem: Problem, places: int) -> None:
@@ -148,12 +143,9 @@ class BlockSize:
         return 1 << size.bit_length() - 1  # powers of 2 fill a chunk
 
     def learn(self, size: int, changes: int, n_ready: int = 1) -> None:
-        """Adapts the size to the work for a block.
+        """Adapts the size after a block of `size` rounds: `changes` repetitions changed a pick.
 
-        Args:
-            size: the number of rounds of the block.
-            changes: the number of repetitions that changed a pick.
-            n_ready: the number of leading rounds that needed no guess.
+        The first `n_ready` rounds needed no guess.
         """
         if 4 * changes * n_ready >= size:
             self._size = max(size // 2, 1)

@@ -1,12 +1,6 @@
 """The paper's bounds and their repaired versions, with the constants of a given problem."""
 
-from fairbandit.theory.bounds import (
-    Bound,
-    Floor,
-    regret,
-    repaired_floor,
-    useful_from,
-)
+from fairbandit.theory.bounds import Bound, Floor, regret, repaired_floor, useful_from
 from fairbandit.theory.constants import Constant, Constants, constants, pick_moments
 from fairbandit.theory.tradeoff import TradeOff, trade_off
 

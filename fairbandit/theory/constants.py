@@ -15,6 +15,7 @@ from fairbandit.environments import Environment, Simulation, Table
 from fairbandit.environments.base import Pools
 from fairbandit.environments.table import PoolKind, RewardSource
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.least_squares import CHUNK
 from fairbandit.streams import Streams
 
 REPLICAS, ROUNDS, BLOCKS = 32, 64, 32
@@ -24,8 +25,6 @@ _POOLS = f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
 
 KAPPAS = (0.0, 0.01, 0.02, 0.05, 0.1)
 """The values of κ in `fairbandit theory`."""
-
-_CHUNK = 1 << 15  # number of rows in one QR factorisation
 
 Known = TypeVar("Known", Simulation, Table)
 
@@ -262,7 +261,7 @@ def context_factor(environment: Environment, *, by_place: bool = False) -> Tenso
         for g in range(count):
             rows = contexts[groups == g].cpu()
             sizes[g] += len(rows)
-            for chunk in rows.split(_CHUNK):
+            for chunk in rows.split(CHUNK):
                 factors[g] = torch.linalg.qr(torch.cat([factors[g], chunk]), mode="r").R
     means = [places if by_place else count * size for size in sizes]
     return torch.cat([factor / math.sqrt(n) for factor, n in zip(factors, means, strict=True) if n])
@@ -293,6 +292,6 @@ def least_eigenvalue(factor: Tensor) -> tuple[float, Tensor]:
     (4.0, (3, 2))
     """
     _, singular, vectors = torch.linalg.svd(factor, full_matrices=False)
-    rounding = _CHUNK * torch.finfo(singular.dtype).eps * singular[0]
+    rounding = CHUNK * torch.finfo(singular.dtype).eps * singular[0]
     rank = int((singular > rounding).sum())
     return float(singular[rank - 1]) ** 2 if rank else 0.0, vectors[:rank].T
