@@ -94,7 +94,8 @@ class Facet:
     def text(self) -> str:
         """All names in the figure."""
         names = (look.name for look in self.looks.values())
-        return "".join([*self.scene.groups, *self.scene.metrics, *self.looks, *names, self.shared])
+        known = [*self.scene.groups, *self.scene.metrics, self.scene.reward or ""]
+        return "".join([*known, *self.looks, *names, self.shared])
 
     @property
     def spread(self) -> str:

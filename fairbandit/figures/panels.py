@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, visible
 from fairbandit.figures.layout import Facet
 from fairbandit.figures.style import (
     Look,
@@ -42,7 +42,9 @@ def rewards(axes: Axes, facet: Facet, which: str) -> None:
     for code, known in enumerate(facet.scene.rewards):
         if known is not None:
             axes.plot(known["value"], known[which], **group_line(code, facet.scene.groups))
-    axes.set_xlabel("reward")
+    name = facet.scene.reward
+    text = name and shortened(visible(name), 1.5 * scale()) + "\n(standard deviations)"
+    axes.set_xlabel(text or "reward")
     axes.set_ylabel("CDF" if which == "cdf" else which)
     axes.set_ylim(bottom=0)
 

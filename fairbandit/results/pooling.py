@@ -228,6 +228,12 @@ class Scene:
         return next(known, (None,) * len(self.groups))
 
     @property
+    def reward(self) -> str | None:
+        """The reward's column, in the unit of its standard deviation; None without a table."""
+        unit = self.runs[0].runs[0].summary.get("unit")
+        return unit and str(unit["name"])
+
+    @property
     def metrics(self) -> list[str]:
         """The columns of the metrics of all runs, the regrets first."""
         return union(run.metrics for run in self.runs)

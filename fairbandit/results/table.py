@@ -89,7 +89,8 @@ def overview(
         for measure in MEASURES if columns is None else columns:
             if measure not in MEASURES:
                 raise unknown("column by group", measure, MEASURES)
-            header = f"{measure.replace('_', ' ')} {MEASURES[measure]}".strip()
+            header = f"{measure}{_unit(measure, rows)} {MEASURES[measure]}"
+            header = header.replace("_", " ").strip()
             own = [rows[at].of_groups[f"{measure}:{group}"] for at, group in pairs]
             results[header] = [spread(value) for value in own]
     else:
@@ -134,9 +135,16 @@ def _default(rows: Sequence[PooledRuns]) -> list[str]:
 def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) -> str:
     if "lower_is_better" not in spread:
         return column.replace("_", " ")
-    units = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
-    unit = f" ({' or '.join(units)})" if column == COST else ""
-    return metric_header(column + unit, spread)
+    return metric_header(column + _unit(column, rows), spread)
+
+
+def _unit(column: str, rows: Sequence[PooledRuns]) -> str:
+    """Returns the unit of a cost or reward of tables in parentheses, else an empty text."""
+    names = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
+    units = {COST: "", "reward": "standardised "}
+    if column not in units or not names:
+        return ""
+    return f" ({units[column]}{' or '.join(names)})"
 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:

@@ -105,6 +105,8 @@ def test_the_papers_figures(scene, mixed_scene):
     _, count, *_ = compose("counts", mixed_scene).axes
     assert count.get_yscale() == "symlog"
     check_groups(count, mixed_scene, "selected", 1)
+    density, *_ = compose("overview", mixed_scene).axes
+    assert density.get_xlabel() == "wage\n(standard deviations)"  # rewards are standardised
 
 
 @pytest.mark.parametrize(("kind", "spread"), INTERVALS.items())
@@ -194,7 +196,8 @@ def crowd(number: int, words: str) -> Scene:
         finals = {column: around(end, -9, 0, 0, 9) for column, end in {**ends, "gap": 9}.items()}
         weighted = place < max(2, number / 2)
         rank = {"name": "tradeoff", "alpha": place / 16} if weighted else {"name": "identity"}
-        runs.append(saved(f"{name} {place}", finals, groups, {"rank": rank}))
+        unit = {"name": " ".join(groups), "std": 2.0}
+        runs.append(saved(f"{name} {place}", finals, groups, {"rank": rank}, unit=unit))
     return scene_of(*runs)
 
 

@@ -7,6 +7,8 @@ import pytest
 
 import fairbandit
 from fairbandit import FairbanditError
+from fairbandit.results import pool
+from fairbandit.results.table import overview
 from tests.environments.data import people
 from tests.figures.conftest import sweep
 
@@ -99,6 +101,8 @@ def test_the_cost_of_a_pick_is_in_the_unit_of_the_reward(mixed):
     found = fairbandit.load(mixed).compare("uniform", "cost_per_pick").set_index("policy")
     costs = table.set_index("policy").cost_per_pick_mean
     assert found["mean"]["greedy"] == pytest.approx(costs["greedy"] - costs["uniform"])
+    headers = overview(pool(fairbandit.load(mixed)), groups=True).headers
+    assert headers[2:4] == ["share", "reward (standardised wage) ↑"]
 
 
 def test_runs_of_other_seeds_have_no_pairs(tmp_path):
