@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairbandit.environments.notices import listed, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.files import natural_order
 from fairbandit.run import summary as summaries
@@ -102,7 +103,8 @@ class SavedRun:
 def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     """Reads every finished run below some folders once, sorted by path.
 
-    Numbers in paths are sorted by value.
+    Numbers in paths are sorted by value. Of runs with the same config and results, such as copies,
+    the first is read, and a notice names the others.
 
     Raises:
         FairbanditError: a folder does not exist, a summary is not valid, or no run was found.
@@ -120,7 +122,13 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
             f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
         )
     ordered = sorted(places.values(), key=lambda pair: natural_order(pair[0], True))
-    runs = [SavedRun(Path(path), summaries.read(path), place) for place, path in ordered]
-    for run in runs:
+    runs, repeated = dict[str, SavedRun](), list[str]()
+    for place, path in ordered:
+        run = SavedRun(Path(path), summaries.read(path), place)
         run.summary.pop("identity")  # repeats the config; comparisons do not use it
-    return runs
+        first = runs.setdefault(run.summary[summaries.CHECKSUM], run)
+        if first is not run:
+            repeated.append(f"{place} repeats {first.place}")
+    if repeated:
+        remark(f"the same run in several folders is read once: {listed(repeated, 3)}")
+    return list(runs.values())

@@ -84,10 +84,16 @@ def test_what_is_not_known_is_not_pooled(seeds):
     assert run.metrics["standard_regret"]["n"] == 9
 
 
-def test_what_is_pooled(seeds, tmp_path):
-    sweep(tmp_path, {"name": "simulation"}, ["greedy"], seed=1)
+def test_what_is_pooled(seeds, tmp_path, caplog):
+    once = pool(read_runs([seeds]))
+    sweep(tmp_path / "again", {"name": "simulation"}, ["greedy"], seed=1)
     runs = read_runs([seeds, tmp_path])
-    assert sorted(len(run.runs) for run in pool(runs)) == [1, 3, 3]  # a copy is not pooled
+    (notice,) = caplog.messages
+    assert notice.endswith(f"is read once: {tmp_path}/again/greedy repeats {seeds}/1/greedy")
+    assert [run.spreads for run in pool(runs)] == [run.spreads for run in once]
+    sweep(tmp_path / "fewer", {"name": "simulation"}, ["greedy"], seed=1, replicas=2)
+    runs = read_runs([seeds, tmp_path])
+    assert sorted(len(run.runs) for run in pool(runs)) == [1, 3, 3]  # replicas are not pooled twice
     assert len(pool(runs, each=True)) == 7
 
 
