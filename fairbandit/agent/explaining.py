@@ -91,7 +91,7 @@ class Explanation:
         return reasons(self._asked, self._place(candidate))
 
     def needed(self, candidate: int) -> Needed:
-        """Finds the score, and for each number alone the value, at which a candidate is the choice.
+        """Finds the score, and for each column alone the value, at which a candidate is the choice.
 
         For m picks, the choice is the m most probable candidates, if no other is as probable:
         without exploration, their probability is 1. For a candidate who is the choice already, the

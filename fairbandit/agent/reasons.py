@@ -6,6 +6,7 @@ adverse action.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor
 
 from fairbandit.environments import Encoder
+from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats
 from fairbandit.scored import Ranked
@@ -64,8 +66,8 @@ class Asked(NamedTuple):
             return self.encoder.decoded(row)
         return dict(zip(self.names, row.tolist(), strict=True))
 
-    def moved(self, place: int, column: str, value: float) -> Floats:
-        """Returns the contexts with another number in a column of one candidate."""
+    def moved(self, place: int, column: str, value: Any) -> Floats:
+        """Returns the contexts with another number or code in a column of one candidate."""
         row = self.contexts[place].copy()
         if self.encoder is not None:
             return self.with_row(place, self.encoder.moved(row, column, value))
@@ -82,7 +84,9 @@ class Needed(NamedTuple):
             as large; None without a score, or if the policy does not read past contexts.
         features: a table of the columns of numbers, with `feature`, its `value`, and as `needed`
             the nearest value that suffices alone or, if the candidate is the choice already, the
-            last value that does; NaN if no value within the range makes a difference.
+            last value that does; NaN if no value within the range makes a difference. Columns of
+            categories follow, except the group: `needed` lists the other codes that suffice alone,
+            as a text; NaN if no code does.
         why: a sentence that says why the score is None; "" with a score.
     """
 
@@ -142,7 +146,7 @@ def needed(asked: Asked, place: int) -> Needed:
                 near = far
         return min(found, key=lambda other: abs(other - value), default=None)
 
-    row, rows = asked.contexts[place], []
+    row, rows = asked.contexts[place], list[tuple[str, Any, Any]]()
     values = asked.decoded(row)
     ranges = dict.fromkeys(asked.names) if asked.encoder is None else asked.encoder.ranges
     for column, span in ranges.items():
@@ -151,9 +155,13 @@ def needed(asked: Asked, place: int) -> Needed:
         paths = [[value + sign * size * step for step in STEPS] for sign in (-1, 1)]
         if span:
             paths = [[end] for end in span if end != value]
-        rows.append((column, value, nearest(partial(asked.moved, place, column), value, paths)))
+        found = nearest(partial(asked.moved, place, column), value, paths)
+        rows.append((column, value, math.nan if found is None else found))
+    for column, codes in ({} if asked.encoder is None else asked.encoder.categories).items():
+        others = [code for code in codes if code != values[column]]
+        enough = [code for code in others if asked.chosen(asked.moved(place, column, code), place)]
+        rows.append((column, values[column], listed([*map(str, enough)]) or math.nan))
     features = pd.DataFrame(rows, columns=["feature", "value", "needed"])
-    features = features.astype({"needed": float})
 
     ranked, _ = asked.play(asked.contexts)
     theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]

@@ -175,6 +175,12 @@ class Encoder:
         """The least and the greatest number of each column of numbers in the table."""
         return {column.name: column.span for column in self._columns if not column.codes}
 
+    @property
+    def categories(self) -> dict[str, Sequence[Any]]:
+        """The codes of each column of categories, but for the groups."""
+        columns = [column for column in self._columns if column.codes and not column.label]
+        return {column.name: [*column.codes, *column.reference] for column in columns}
+
     def decoded(self, features: NDArray[np.float64]) -> dict[str, Any]:
         """Returns the number or the code of each column, from the features of a row, (d,).
 
@@ -192,11 +198,12 @@ class Encoder:
         values |= dict.fromkeys(JOINED.join(own[:2]) for own in self._products)
         return values | ({"bias": 1.0} if self.bias else {})
 
-    def moved(self, features: NDArray[np.float64], name: str, value: float) -> NDArray[np.float64]:
-        """Returns the features of a row, (d,), with another number in a column of numbers."""
+    def moved(self, features: NDArray[np.float64], name: str, value: Any) -> NDArray[np.float64]:
+        """Returns the features of a row, (d,), with another number or code in a column."""
         (column,) = (column for column in self._columns if column.name == name)
         moved = features[None].copy()
-        moved[:, self._places[name]] = (value - column.means[0]) / column.deviations[0]
+        block = np.array([code == value for code in column.codes] or value, np.float64)
+        moved[:, self._places[name]] = (block - column.means) / column.deviations
         self._multiply(moved)
         return moved[0]
 

@@ -79,11 +79,19 @@ EXPLORES = {"name": "fair_greedy", "selector": {"name": "epsilon_greedy", "epsil
 def test_a_needed_value_suffices_and_a_hair_less_does_not(policy, picks, most):
     agent, _ = experienced(policy)
     groups = rows_of(POOL)
-    found, reached = agent.explain(POOL, groups, picks), set()
+    found, reached, listed = agent.explain(POOL, groups, picks), set(), set()
     for place in range(len(POOL)):
         needed = found.needed(place)
-        assert list(needed.features.feature) == ["age", "hours"]
-        for row in needed.features.itertuples():
+        assert list(needed.features.feature) == ["age", "hours", "job"]
+        *numbers, (_, _, job, codes) = needed.features.itertuples()
+        assert job == POOL[place]["job"]
+        for code in {*"abc"} - {job}:
+            pool = [dict(other) for other in POOL]
+            pool[place]["job"] = code
+            again = agent.explain(pool, groups, picks).probabilities[place]
+            assert (float(again) == pytest.approx(most)) == (code in str(codes).split(", "))
+            listed.add(code in str(codes).split(", "))
+        for row in numbers:
             if np.isnan(row.needed):
                 continue
             is_choice = float(found.probabilities[place]) == pytest.approx(most)
@@ -95,7 +103,7 @@ def test_a_needed_value_suffices_and_a_hair_less_does_not(policy, picks, most):
                 pool[place][row.feature] = value
                 again = agent.explain(pool, groups, picks).probabilities[place]
                 assert (float(again) == pytest.approx(most)) == right
-    assert reached == {False, True}
+    assert reached == listed == {False, True}
 
 
 def test_the_needed_score_is_just_above_the_best_of_the_others():
