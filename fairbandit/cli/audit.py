@@ -13,7 +13,7 @@ from fairbandit.audit.planning import plan
 from fairbandit.audit.report import report, report_log
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, unknown
 from fairbandit.reports.decisions import AUDIT, of_log_audit
 from fairbandit.reports.page import Report
@@ -45,7 +45,7 @@ def audit(words: Sequence[str]) -> None:
     parser.add_argument("--plan", action="store_true", help=about)
     parser.add_argument("words", nargs="+", metavar="PATH|KEY=VALUE", help="a log, or run folders")
     out = "where the files go (default: the first folder of runs, or audit)"
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help=out)
+    parser.add_argument("--out", type=folder_to_write, metavar="FOLDER", help=out)
     given = parser.parse_intermixed_args(words)
     settings = [word for word in given.words if "=" in word and not Path(word).exists()]
     paths = [Path(word) for word in given.words if word not in settings]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 
 from fairbandit.cli.parsers import split_names, tool_parser
+from fairbandit.errors import FairbanditError
+from fairbandit.files import written_aside
 from fairbandit.results import pool, read_runs
 from fairbandit.results.naming import chosen
 from fairbandit.results.runs import KEYS
 from fairbandit.results.table import overview, tidy
 from fairbandit.run.folder import SUMMARY
-from fairbandit.run.table import ENDINGS, console, write
+from fairbandit.run.table import console, write
+
+_FORMATS = {".parquet": None, ".csv": None, ".tex": "latex", ".md": "markdown"}
+"""The format of the table that is printed, by the ending of a file; None for the whole table."""
 
 _HELP = f"""\
 Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that
@@ -31,21 +37,22 @@ examples:
   fairbandit collect outputs --by group
   fairbandit collect one_folder another_folder --each --out runs.parquet
   fairbandit collect outputs --columns fair_regret,selection_rate_f --sort selection_rate_f
-  fairbandit collect outputs --policies greedy,fair_greedy --format latex > table.tex"""
+  fairbandit collect outputs --policies greedy,fair_greedy --out table.tex"""
 
 
 def collect(words: Sequence[str]) -> None:
     """Gathers runs, and prints them or writes them to a file."""
     parser = tool_parser("collect", _HELP, _EXAMPLES, folders=True)
-    add, out = parser.add_argument, f"writes the whole table here ({' or '.join(ENDINGS)}), "
-    add("--out", type=Path, metavar="FILE", help=f"{out}replacing the file")
+    add, text = parser.add_argument, "writes the whole table (.parquet, .csv), or the table that is"
+    text += " printed (.tex, .md), to this file, replacing it"
+    add("--out", type=_file, metavar="FILE", help=text)
     add("--each", action="store_true", help="a row for every run")
     add("--by", choices=("group",), help="adds the share, reward, rank and regret of its picks")
     add("--columns", type=split_names, metavar="NAMES", help="the results to print, by commas")
     add("--policies", type=split_names, metavar="NAMES", help="only runs of some policies")
     text = "a result, the best first, or a setting by which the printed rows are sorted"
     add("--sort", default="fair_regret", metavar="NAME", help=f"{text} [fair_regret]")
-    text = "prints a table to paste, with labels and the best in bold; > FILE writes it to a file"
+    text = "prints a table to paste, with labels and the best in bold"
     add("--format", choices=("markdown", "latex"), help=text)
     given = parser.parse_args(words)
     runs = read_runs(given.folders)
@@ -56,12 +63,29 @@ def collect(words: Sequence[str]) -> None:
     counted = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
     if not given.each:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
-    if given.out is not None:
+    form = _FORMATS[given.out.suffix] if given.out else given.format
+    if given.format not in (None, form):
+        raise FairbanditError(f"collect: --format {given.format} contradicts the name {given.out}")
+    if form is None and given.out:
         table = tidy(rows, groups=groups)
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
-    elif given.format is not None:
-        print(overview(rows, **choice, printed=True).exported(given.format), end="")
-    else:
+    elif form is None:
         console().print(overview(rows, **choice))
         print(counted)
+    else:
+        text = overview(rows, **choice, printed=True).exported(form)
+        if given.out is None:
+            print(text, end="")
+        else:
+            given.out.parent.mkdir(parents=True, exist_ok=True)
+            with written_aside(given.out) as file:
+                file.write(text.encode())
+            print(f"{counted}: {given.out}")
+
+
+def _file(text: str) -> Path:
+    if Path(text).suffix not in _FORMATS:
+        endings = ", ".join(_FORMATS)
+        raise ArgumentTypeError(f"{text} must end in one of {endings}, which sets the format")
+    return Path(text)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from fnmatch import filter as filter_names
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -69,10 +70,8 @@ def dashboard(words: Sequence[str]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT is ignored in a background job
             signal.signal(number, signal.default_int_handler)
         pages = _pages(given.folders, Path(logdir))
-        server = program.TensorBoard()
-        server.configure(logdir=logdir, host=HOST, port=given.port)
         try:
-            base = server.launch()
+            base = _launched(logdir, given.port)
         except program.TensorBoardServerException as error:
             raise FairbanditError(f"TensorBoard does not start: {error}") from error
         shown = ", ".join(str(short(folder)) for folder in given.folders)
@@ -81,6 +80,22 @@ def dashboard(words: Sequence[str]) -> None:
             print(f"TensorBoard on {shown}{suffix}: {base}{address}")
         print(f"All runs: {base}\nCtrl-C ends it.", flush=True)
         threading.Event().wait()
+
+
+def _launched(logdir: str, port: int | None) -> str:
+    """Starts TensorBoard and returns its address.
+
+    By default, TensorBoard prints a note about its fast loader.
+    """
+    from tensorboard import program
+
+    server: Any = program.TensorBoard()
+    server.configure(logdir=logdir, host=HOST, port=port, load_fast="true")
+    try:
+        return str(server.launch())
+    except SystemExit:  # it has printed why its fast loader fails
+        server.configure(logdir=logdir, host=HOST, port=port, load_fast="false")
+        return str(server.launch())
 
 
 def _pages(folders: Sequence[Path], logdir: Path) -> dict[str, str]:
@@ -160,8 +175,11 @@ def columns_of(runs: Sequence[PooledRuns]) -> Summary:
 
 def page(names: Sequence[str]) -> str:
     """Returns the address of the page that shows the first `MOST_LINES` of some curves."""
+    shown = [f"{name}$" for name in names[:MOST_LINES]]
+    if len(names) <= MOST_LINES and names[0].startswith(POOLED):  # all of an environment
+        shown = [names[0].rpartition("/")[0] + "/"]
     # in an address, only these characters stay as they are
-    patterns = [re.sub(r"[^\w/,-]", ".", name) + "$" for name in names[:MOST_LINES]]
+    patterns = [re.sub(r"[^\w/,$-]", ".", name) for name in shown]
     regex = quote(f"^({'|'.join(patterns)})", safe="/,()")
     return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
 

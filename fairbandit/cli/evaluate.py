@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fairbandit.agent import Agent
 from fairbandit.cli.logs import given_log
-from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.evaluation import evaluate as evaluated
 from fairbandit.evaluation.picture import draw_estimates
@@ -41,7 +41,7 @@ def evaluate(words: Sequence[str]) -> None:
     parser.add_argument("log", metavar="LOG", help="a file or a folder")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="policy=…")
     out_help = "evaluation.csv, .json (for `fairbandit report`), .png, .pdf"
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help=out_help)
+    parser.add_argument("--out", type=folder_to_write, metavar="FOLDER", help=out_help)
     given = parser.parse_intermixed_args(words)
     settings = read_parameters(given.settings, "evaluate")
     policies = settings.pop("policy", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import split_names, tool_parser
+from fairbandit.cli.parsers import folder_to_write, split_names, tool_parser
 from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, Drawn, check_known, draw
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import STYLES
@@ -37,7 +37,7 @@ def figures(words: Sequence[str]) -> None:
     parser = tool_parser("figures", _HELP, _EXAMPLES, folders=True)
     add = parser.add_argument
     text = f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several"
-    add("--out", type=Path, metavar="DIR", help=text)
+    add("--out", type=folder_to_write, metavar="DIR", help=text)
     text = f"figures to draw, separated by commas: {', '.join(FIGURES)}"
     add("--only", type=split_names, metavar="NAMES", help=text)
     text = "only runs of these policies, separated by commas"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -18,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.building import conf_folder
 from fairbandit.cli.messages import in_a_line, one_message, short
-from fairbandit.cli.parsers import quoted
+from fairbandit.cli.parsers import as_setting, quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, finish_sweep
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
@@ -40,6 +41,9 @@ def run_app(words: Sequence[str]) -> None:
         FairbanditError: an error that the user can correct, which includes Hydra's errors of
             composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
     """
+    if wrong := get_args_parser().parse_known_args(list(words))[1]:
+        text = " ".join(wrong)
+        raise FairbanditError(f"unrecognized arguments: {text}; {as_setting(text)}")
     publish()
     _errors.clear()
     application = hydra.main(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 from hydra.errors import HydraException, MissingConfigException
+from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from fairbandit.errors import did_you_mean
 from fairbandit.registry import PART_KINDS, line_of
+from fairbandit.run.settings import dotted
 
 
 def one_message(error: BaseException) -> str:
@@ -18,7 +22,9 @@ def one_message(error: BaseException) -> str:
         where = (cause.full_key or "").rpartition(".")[0] or "the config"
         keys = [str(key) for key in cause.parent_node if key not in ("name", "hydra")]
         parts = [f"policy/{kind}" for kind in PART_KINDS if "policy" in keys]
-        guess = did_you_mean(cause.key, [*keys, *parts])
+        root: Any = OmegaConf.to_container(cause.parent_node._get_root())
+        elsewhere = [key for key, _ in dotted(root) if not key.startswith("hydra")]
+        guess = did_you_mean(cause.full_key, [*elsewhere, *keys, *parts])
         open_ended = where.partition(".")[0] == "metrics"  # no other mapping takes further keys
         adds = f" (+{cause.full_key}=... adds a key)" if open_ended else ""
         takes = ", ".join(keys) or "none"
@@ -38,6 +44,5 @@ def in_a_line(error: BaseException) -> str:
 
 
 def short(folder: Path) -> Path:
-    """Returns a folder relative to the working directory, if it lies inside."""
-    here = Path.cwd()
-    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+    """Returns a path relative to the working directory, if this is shorter."""
+    return min(Path(os.path.relpath(folder)), folder, key=lambda path: len(str(path)))

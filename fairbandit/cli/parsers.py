@@ -12,15 +12,56 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean
 
 _SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
 _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no quotes
 
 
+_FILES = frozenset({".csv", ".html", ".json", ".parquet", ".pdf", ".png", ".svg"})
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        wrong = message.partition("unrecognized arguments: ")[2]
+        if wrong.startswith("-"):
+            guess = self.option_like(wrong.split()[0])
+            settings = any("KEY=VALUE" in str(action.metavar) for action in self._actions)
+            message += guess or f"; {as_setting(wrong)}" * settings
         raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
+
+    def option_like(self, word: str) -> str:
+        """Returns a guess for the message of a word that was meant to be an option, or ""."""
+        options = [option for action in self._actions for option in action.option_strings]
+        return did_you_mean(f"--{_key(word)}", options)
+
+    def folder_to_read(self, text: str) -> Path:
+        """Returns the path of a folder; KEY=VALUE was meant to be an option."""
+        if "=" in text and not Path(text).exists():
+            form = f"options are written --NAME VALUE{self.option_like(text)}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a folder; {form}")
+        return Path(text)
+
+
+def _key(word: str) -> str:
+    return word.lstrip("-").split("=")[0].split()[0]
+
+
+def as_setting(words: str) -> str:
+    """Returns the right form of a setting that was written as an option.
+
+    >>> as_setting("--group sex")
+    'settings are written KEY=VALUE: group=...'
+    """
+    return f"settings are written KEY=VALUE: {_key(words)}=..."
+
+
+def folder_to_write(text: str) -> Path:
+    """Returns the path of a folder for several files; the name of a file is an error."""
+    path = Path(text)
+    if path.suffix.lower() in _FILES and not path.is_dir():
+        raise argparse.ArgumentTypeError(f"expected a folder, got the name of a file, {text!r}")
+    return path
 
 
 def tool_parser(
@@ -39,7 +80,8 @@ def tool_parser(
     )
     if folders:
         text = "folders that contain runs"
-        parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help=text)
+        read = parser.folder_to_read
+        parser.add_argument("folders", nargs="+", type=read, metavar="FOLDER", help=text)
     return parser
 
 

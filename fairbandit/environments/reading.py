@@ -90,11 +90,16 @@ class Source:
     def need(self, columns: Iterable[str], where: str = "") -> None:
         """Raises an error that names the columns which the table lacks, if any."""
         if absent := [name for name in dict.fromkeys(columns) if name not in self.frame]:
-            lacking = [f"{name!r}{did_you_mean(name, self.columns)}" for name in absent]
+            lacking = [f"{name!r}{self._guess(name)}" for name in absent]
             raise FairbanditError(
                 f"{self.name} has no column {listed(lacking)} of numbers or texts; {where}it has "
                 f"{listed([*map(repr, self.columns)])}"
             )
+
+    def _guess(self, name: str) -> str:
+        """Returns a guess for the message of an unknown column; several are a list."""
+        several = "," in name and {*name.split(",")} <= {*self.columns}
+        return f" (did you mean [{name}]?)" if several else did_you_mean(name, self.columns)
 
     def require(self, column: str, valid: NDArray[np.bool_], expected: str) -> None:
         """Raises an error that names the first invalid cell of a column, if any."""

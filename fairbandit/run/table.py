@@ -18,7 +18,7 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from fairbandit.errors import FairbanditError, printable
+from fairbandit.errors import printable
 from fairbandit.files import written_aside
 from fairbandit.labels import NUMBER
 from fairbandit.maths.checks import numeral
@@ -40,9 +40,6 @@ _LATEX = str.maketrans(
     | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
 )
 """The LaTeX code of its special characters and of the signs in tables."""
-
-ENDINGS = (".parquet", ".csv")
-"""The suffixes of the files that a table can be written to."""
 
 # matches texts that a spreadsheet would run as formulas
 _FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
@@ -194,18 +191,13 @@ class Sheet:
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Writes a table atomically as Parquet or CSV, according to the file's suffix.
+    """Writes a table atomically, as CSV if the file's suffix is `.csv`, or else as Parquet.
 
     In CSV, an apostrophe is put before a text that a spreadsheet would run as a formula.
 
     Raises:
-        FairbanditError: the suffix is unknown.
         OSError: the file cannot be written.
     """
-    if path.suffix not in ENDINGS:
-        raise FairbanditError(
-            f"{path} must end in {' or '.join(ENDINGS)}, which sets the format of the table"
-        )
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_aside(path) as file:
         if path.suffix == ".csv":

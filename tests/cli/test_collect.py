@@ -141,6 +141,10 @@ def test_exports(command, save):
     rows = [line for line in latex if line.startswith("Fair")]
     assert rows[0].startswith(r"Fair-Greedy & 100 \% of \textbackslash{}it & \textbf{0.3333} & ")
     assert rows[1].startswith(r"Fair-Greedy & a|b\_c \& \$5 \{x\} {[}y] & \textbf{1.50 $\pm$ 0.50}")
+    command(*words[:-1], "--policies", "fair_greedy", "--out", "new/table.tex")
+    assert Path("new/table.tex").read_text(encoding="utf-8").splitlines() == latex
+    wrong = command(*words, "latex", "--out", "table.csv")
+    assert "--format latex contradicts the name table.csv" in wrong[2]
     assert latex[2:4] == [r"\begin{tabular}{llrr}", r"\toprule"]
     assert "(did you mean 'fair_regret'?)" in command(*words[:3], "fair_regrets")[2]
     command("collect", "runs", "--out", "deep/er/runs.csv")

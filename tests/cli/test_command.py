@@ -13,6 +13,7 @@ import fairbandit
 from fairbandit import registry
 from fairbandit.building import build_policy, presets
 from fairbandit.cli.main import main, names_tool
+from fairbandit.cli.messages import short
 from fairbandit.ranks import Identity
 from tests import support
 
@@ -55,6 +56,13 @@ def test_parts_and_parameters_from_the_command_line(command, tmp_path):
     assert config["policy"]["rank"] == {"name": "empirical_cdf"}
     assert config["policy"]["estimator"]["exploration"] == 0.25
     assert (config["environment"]["noise"], config["seed"]) == (1.0, 12)
+
+
+def test_paths_are_short(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert short(tmp_path / "outputs" / "run") == Path("outputs/run")
+    assert short(tmp_path.parent / "run") == Path("../run")
+    assert short(Path("/")) == Path("/")
 
 
 def test_help_names_everything(command):
@@ -111,6 +119,9 @@ def test_a_tool_gets_the_words_after_its_name(command, monkeypatch):
         ("+policy.rank.alpha=1", "has no parameter 'alpha'; it takes none"),
         ("nope=1", "the config has no key 'nope'; it takes rounds, replicas"),
         ("metrics.gap=parity_gap", "has no key 'gap'; it takes none (+metrics.gap=... adds a key"),
+        ("theta=1", "has no key 'theta' (did you mean 'environment.theta'?)"),
+        ("environment.rounds=1", "has no key 'rounds' (did you mean 'rounds'?)"),
+        ("--seed=1", "unrecognized arguments: --seed=1; settings are written KEY=VALUE: seed=..."),
         ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),
         ("policy=[", "no viable alternative at input"),
         ("environment=table", "environment.path: Missing mandatory value"),
@@ -145,6 +156,11 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
             ["table", "x.csv", "group=g", "grop=1"],
             "'table' has no parameter 'grop' (did you mean 'group'?); it",
         ),
+        (["table", "x.csv", "--group", "g"], "g; settings are written KEY=VALUE: group=... (see"),
+        (["collect", ".", "--policy", "x"], "--policy x (did you mean '--policies'?)"),
+        (["collect", "policy=x"], "is not a folder; options are written --NAME VALUE (did"),
+        (["collect", ".", "--out", "x.xlsx"], "must end in one of .parquet, .csv, .tex, .md"),
+        (["figures", ".", "--out", "x.png"], "expected a folder, got the name of a file, 'x.png'"),
         (["check"], "fairbandit check: the following arguments are required: KIND=NAME"),
         (["check", "rank={name: identity}"], "expected KIND=NAME, at most one of each kind"),
         (["check", "policies=greedy"], "expected KIND=NAME, at most one of each kind"),

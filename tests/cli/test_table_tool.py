@@ -24,6 +24,8 @@ def test_a_table_is_shown_as_it_will_be(command, tmp_path):
     assert own[1:3] == [str(len(wages)), f"{sum(wages) / len(wages):.4g}"]
     assert "1 missing cells are an error; set missing=drop or missing=mean" in out
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+    several = command("table", "people.csv", "group=group,town", "reward=wage")
+    assert "no column 'group,town' (did you mean [group,town]?)" in several[2]
 
 
 def test_what_the_messages_say_to_type_works(command, tmp_path):

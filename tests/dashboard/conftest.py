@@ -47,7 +47,7 @@ def addresses(sweep, tmp_path_factory):
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"TMPDIR": str(temporary)},
     ) as process:
@@ -59,6 +59,8 @@ def addresses(sweep, tmp_path_factory):
             process.send_signal(signal.SIGINT)
             assert process.wait(timeout=20) == 0
             assert "Ctrl-C" in process.stdout.read()
+            assert process.stderr is not None
+            assert "NOTE" not in process.stderr.read()  # of TensorBoard, about itself
             assert not list(temporary.glob("fairbandit-*"))
             assert (sweep / "results.csv").exists()  # links are removed, not what they link to
 
