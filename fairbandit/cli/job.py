@@ -41,9 +41,6 @@ def run_app(words: Sequence[str]) -> None:
         FairbanditError: an error that the user can correct, which includes Hydra's errors of
             composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
     """
-    if wrong := get_args_parser().parse_known_args(list(words))[1]:
-        text = " ".join(wrong)
-        raise FairbanditError(f"unrecognized arguments: {text}; {as_setting(text)}")
     publish()
     _errors.clear()
     application = hydra.main(
@@ -69,6 +66,9 @@ def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
     """Passes words to Hydra, and turns an error that Hydra would print into one message."""
     argv, full_error = sys.argv, os.environ.get(FULL_ERROR, "")
     ordered = sorted(words, key=lambda word: word not in ("-m", "--multirun"))  # first for argparse
+    wrong = " ".join(get_args_parser().parse_known_args(ordered)[1])
+    if wrong.startswith("-"):  # of which Hydra's parser would show its own usage
+        raise FairbanditError(f"unrecognized arguments: {wrong}; {as_setting(wrong)}")
     sys.argv, os.environ[FULL_ERROR] = ["fairbandit", *map(quoted, ordered)], "1"
     try:
         yield
