@@ -34,7 +34,7 @@ class PooledRuns:
     Attributes:
         runs: the runs, at least one.
         each: whether this is a single run that keeps its seed.
-        copy: whether earlier runs have the same settings and seeds, as after a repeated command.
+        copy: whether earlier runs have the same settings and seeds, but other results.
         varied: the settings that tell this one from others; see `naming.varied`.
     """
 
@@ -275,8 +275,8 @@ def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
     """Pools runs that differ only in their seeds; settings are in the order of their first run.
 
     Settings that do not affect results, such as the device, may differ too. Runs with the same
-    seed, as after a repeated command, are never pooled, since their replicas are the same. With
-    `each`, every run is on its own.
+    seed, such as one with more replicas, are never pooled, since they share replicas. With `each`,
+    every run is on its own.
     """
     pools: dict[tuple[Any, ...], list[SavedRun]] = {}
     copies = Counter[tuple[str, int]]()

@@ -141,10 +141,8 @@ def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) 
 def _unit(column: str, rows: Sequence[PooledRuns]) -> str:
     """Returns the unit of a cost or reward of tables in parentheses, else an empty text."""
     names = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
-    units = {COST: "", "reward": "standardised "}
-    if column not in units or not names:
-        return ""
-    return f" ({units[column]}{' or '.join(names)})"
+    measured = {COST: "", "reward": "standardised "}.get(column)
+    return "" if measured is None or not names else f" ({measured}{' or '.join(names)})"
 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
