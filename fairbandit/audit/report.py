@@ -98,15 +98,7 @@ and rounds) misses 1/K, or m/K for m picks. The row shows the estimate farthest 
 def report_log(
     log: Log, out: Path, source: Path | None = None, level: float = 0.05, **options: Any
 ) -> tuple[Page, list[Path]]:
-    """Writes audit.md, audit.csv, audit.png and audit.pdf of a log; returns the page and the paths.
-
-    Args:
-        log, level, options: the arguments of `audit`.
-        out, source: the folder of the report, and the log's file or folder, whose hashes it lists.
-
-    Raises:
-        FairbanditError: a value is out of range, or the log is empty.
-    """
+    """Writes audit.md, .csv, .png and .pdf of `log_page` to a folder; returns page and paths."""
     page, table = log_page(log, source, level, **options)
     return page, _write(page, table, out)
 
@@ -114,7 +106,10 @@ def report_log(
 def log_page(
     log: Log, source: Path | None = None, level: float = 0.05, **options: Any
 ) -> tuple[Page, pd.DataFrame]:
-    """Returns the page of a log and its table, without writing them; see `report_log`."""
+    """Returns the page of the `audit` of a log, and its table.
+
+    `source` is the log's file or folder, whose hashes the page lists.
+    """
     audited = audit(log, level=level, **options)
     facts = {
         "policy": ", ".join(map(policy_label, log.policies)) or "not named in the log",
@@ -155,12 +150,9 @@ def report(
 ) -> tuple[Page, list[Path]]:
     """Audits every finished run in some folders, from its round log.
 
-    Writes audit.md, audit.csv with selection rates, and parity.csv with rows of `examine_counts`;
-    returns the page and the paths.
-
-    Args:
-        folders: folders that contain runs, at any depth.
-        out, level: the folder of the report, by default the first; the family-wise level per run.
+    Writes audit.md, audit.csv with selection rates, and parity.csv with rows of `examine_counts`
+    to a folder, by default the first; returns the page and the paths. Folders contain runs at any
+    depth, and `level` is the family-wise level of each run.
 
     Raises:
         FairbanditError: no run was found, or rows of a round log are missing.

@@ -23,18 +23,9 @@ LESS = ("fair_regret", "reward_gap", "rank_gap")
 def chosen(
     table: pd.DataFrame, choose: str | None, limits: str | Sequence[str] | None
 ) -> tuple[str | None, list[str]]:
-    """Returns the policy whose interval has the best near end, among those within limits.
+    """Returns the policy of a table that `evaluate` chooses, or None, and notes on the others.
 
-    Args:
-        table: the table of an evaluation.
-        choose: a measure.
-        limits: texts such as "selection_ratio>=0.8". A policy is within such a limit if its whole
-            interval is; without an estimate, it is not.
-
-    Returns:
-        The name of the policy, or None if all policies leave the limits; and notes, which name the
-        policies that are not within the limits, and the other policies within the limits with an
-        interval that overlaps the chosen one.
+    A policy without an estimate of the measure of a limit is not within this limit.
 
     Raises:
         FairbanditError: a limit cannot be read, or a measure does not exist.

@@ -148,11 +148,8 @@ def direct_estimates(
 ) -> Iterator[Estimate]:
     """Yields the direct estimates of a policy, for all picks and for the picks of each group.
 
-    Args:
-        values: the values of a policy, (1 + R, 4, G), as `direct_values` returns them.
-        groups: the sums of the groups in the same decisions.
-        labels: the labels of the G groups.
-        level: the confidence level.
+    `values` are its values from `direct_values`, (1 + R, 4, G), `groups` the sums of the same
+    decisions, and `labels` are of the G groups.
     """
     share, reward, rank, best = values.transpose(1, 0, 2)
     measures = {"reward": reward, "rank": rank, "fair_regret": best - rank}

@@ -137,13 +137,8 @@ def by_group(
     Let the intervals of all G groups hold together, which they do with probability at least `level`
     if each holds with probability 1 − (1 − level)/G (Bonferroni). Then the least value is between
     the least lower and the least upper end, and the greatest between the greatest ones. So these
-    give the ends of their ratio or difference.
-
-    Args:
-        measure, estimator: the names of the measure and of the estimator.
-        groups: the estimates by the labels of the groups.
-        level: the confidence level.
-        whole: whether no group is missing, without which groups are not compared.
+    give the ends of their ratio or difference. Groups are not compared unless they are the `whole`,
+    with none missing.
     """
     for label, own in groups.items():
         yield own.at(level, f"{measure}:{label}", estimator)

@@ -100,10 +100,7 @@ def group_sums(
 ) -> dict[str, GroupSums]:
     """Returns the sums of each group with candidates, by the normal form of its label.
 
-    Args:
-        log: n decisions.
-        chances, scores: the probabilities π and the scores q of all candidates, (R,).
-        picked: of `weighted_picks`.
+    For the arguments, see `Sums.of`; `picked` is the result of `weighted_picks`.
     """
     known, weights, rewards, references, groups_of_picks = picked
     n, decision, slots = len(log), log.decisions, log.slots

@@ -38,7 +38,7 @@ COLUMNS = ("policy", *Estimate._fields)
 """The columns of the table of an evaluation."""
 
 MEASURES = ("reward", "rank", "fair_regret", "win", *ACROSS.values(), "share", "selection")
-"""The measures in the order of the table."""
+"""The measures in the order of the table; the same of each group follow in this order."""
 
 ASSUMPTIONS = {
     "ips, snips, dr, win": "propensities are right and positive where the policy's are; rewards "
@@ -290,9 +290,9 @@ def evaluate_sums(
     rows, notes, diagnostics = [], [], []
     for name, own in sums.items():
         others = (further or {}).get(name, ())
-        weighted = (*own.rewards(level, reward_range), *own.of_groups(level, reward_range))
-        places = [*own.groups, ""]
-        for estimate in sorted((*weighted, *others), key=lambda one: _place(one.measure, places)):
+        found = [*own.rewards(level, reward_range), *own.of_groups(level, reward_range), *others]
+        order = [*MEASURES, *(f"{measure}:{label}" for measure in MEASURES for label in own.groups)]
+        for estimate in sorted(found, key=lambda one: order.index(one.measure)):
             if estimate.low <= estimate.high:
                 rows.append((name, *estimate))
             else:
@@ -315,12 +315,6 @@ def evaluate_sums(
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
     table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
     return table
-
-
-def _place(measure: str, groups: Sequence[str]) -> tuple[bool, int, int]:
-    """Returns the place of a measure in the table; measures of groups are last."""
-    name, _, group = measure.partition(":")
-    return bool(group), MEASURES.index(name), groups.index(group)
 
 
 def _notes(log: Log, best: Floats, forward: bool, parts: Sequence[Log]) -> Iterator[str]:
