@@ -17,7 +17,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.evaluation.direct import RewardFit, weight_below
+from fairbandit.evaluation.direct import RewardFit
 from fairbandit.logs import Floats, Ints, Log
 
 BETS = np.array([-1.0, 0.0, 1.0])
@@ -109,7 +109,8 @@ def arrival(log: Log, groups: Ints, labels: Sequence[Hashable]) -> Floats:
         several, factors = np.zeros(len(log), np.int64), list[Floats]()
         for decision, own in zip(decisions, np.split(scores[here], starts)[1:], strict=True):
             if half := len(own) // 2:
-                ranks = (weight_below(own, np.ones(len(own)), 0.5) - 0.5) / (len(own) - 1)
+                below = (own < own[:, None]).sum(1) + ((own == own[:, None]).sum(1) - 1) / 2
+                ranks = below / (len(own) - 1)
                 factors.append(1 + FRACTIONS * (ranks[:half].mean() - ranks[-half:].mean()))
                 several[decision] = 1
         result[group] = wealth(np.array(factors).reshape(-1, len(FRACTIONS)))[several.cumsum()]

@@ -172,7 +172,7 @@ class Log:
         """The decision of each candidate, (R,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
-    @property
+    @cached_property
     def slots(self) -> Ints:
         """The number of picks of each decision, (n,)."""
         return np.asarray((self.picks >= 0).sum(1))
