@@ -266,15 +266,6 @@ def test_a_saved_agent_is_a_policy(tmp_path):
     assert list(dict.fromkeys(table["policy"])) == ["logged", "old", "logged-2"]
 
 
-def test_an_agent_is_not_judged_by_the_log_it_learned_from(tmp_path):
-    agent = Agent.from_config("fair_greedy", features=3, log=tmp_path / "log.jsonl")
-    for number in range(20):
-        agent.act([[number, 1.0, 0.0], [1.0, number, 2.0]], ["a", "b"])
-        agent.update(number / 7)
-    with pytest.raises(FairbanditError, match="has learned from this log"):
-        evaluate(read_log(tmp_path / "log.jsonl"), agent, train=0)
-
-
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
@@ -289,7 +280,6 @@ def test_an_agent_is_not_judged_by_the_log_it_learned_from(tmp_path):
         ({}, {"choose": "joy"}, "expected one of reward, rank"),
         ({}, {"policies": []}, "expected a policy"),
         ({}, {"policies": "nope"}, "nope"),
-        ({}, {"policies": Agent.from_config("uniform", features=7)}, "takes 7 features"),
         ({"contexts": None}, {}, "leaves out the contexts"),
         ({"rewards": np.full((40, 1), math.nan)}, {}, "has a reward"),
     ],
