@@ -34,14 +34,7 @@ class RunningReduction:
         self._carried = torch.full((replicas,), start, dtype=torch.float64)
 
     def add(self, values: Tensor) -> Tensor:
-        """Adds the values of the next N rounds.
-
-        Args:
-            values: (B, N).
-
-        Returns:
-            The reduced value after each round, (B, N) float64.
-        """
+        """Adds the next N rounds, (B, N); returns the value after each round, (B, N) float64."""
         values, carried = values.to(self._carried), self._carried[:, None]
         rounds = torch.arange(1, values.shape[1] + 1) + self._rounds
         if self._reduce in ("sum", "mean"):
