@@ -84,10 +84,8 @@ def place_of(cls: type[Any]) -> str:
 
 
 def _field(default: Any) -> Any:
-    if isinstance(default, (list, tuple, dict)):
-        kind = dict if isinstance(default, dict) else list
-        return dataclasses.field(default_factory=lambda: kind(default))
-    return dataclasses.field(default=MISSING if default is inspect.Parameter.empty else default)
+    value = MISSING if default is inspect.Parameter.empty else default
+    return dataclasses.field(default_factory=lambda: value)  # a default may be a list or a mapping
 
 
 def _omegaconf_type(hint: Any) -> Any:

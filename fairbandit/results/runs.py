@@ -126,7 +126,7 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
     for place, path in ordered:
         run = SavedRun(Path(path), summaries.read(path), place)
         run.summary.pop("identity")  # repeats the config; comparisons do not use it
-        first = runs.setdefault(run.summary[summaries.CHECKSUM], run)
+        first = runs.setdefault(run.summary["checksum"], run)
         if first is not run:
             repeated.append(f"{place} repeats {first.place}")
     if repeated:

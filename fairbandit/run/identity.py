@@ -23,8 +23,6 @@ from fairbandit.streams import CHUNK_ROUNDS
 _NO_MATTER = ("threads", "resume")
 """Settings that do not change the results of a run."""
 
-_HASHES = ("plugins", "data")
-
 
 def identity(job: Job) -> dict[str, Any]:
     """Returns everything that determines the results of a run, as plain data, without loading data.
@@ -75,7 +73,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     changes = []
     for key in {**old, **new}:
         there, here = old.get(key, "nothing"), new.get(key, "nothing")
-        if key in _HASHES and (there != here or here == "null"):
+        if key in ("plugins", "data") and (there != here or here == "null"):
             changes.append(f"{key} changed")
         elif there != here:
             changes.append(f"{key}: {there} there, {here} here")

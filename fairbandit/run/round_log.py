@@ -58,7 +58,9 @@ class RoundLog:
         self._folder, self._replicas = folder, torch.tensor(replicas)
         chunks = max(1, FILE_ROWS // len(replicas) // CHUNK_ROUNDS)
         self._file_rounds = chunks * CHUNK_ROUNDS
-        self._waiting: list[list[Tensor]] = []
+        types = {pa.int64(): torch.int64, pa.float64(): torch.float64}
+        self._empty = [torch.zeros(0, dtype=types[kind]) for kind in self._schema.types]
+        self._waiting = [self._empty]
 
     def add(self, played: Played) -> None:
         """Appends the next piece of rounds, ordered by round and then by replica."""
@@ -95,17 +97,14 @@ class RoundLog:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from a state that `state` returned."""
-        self._waiting = [list(state["waiting"])] if state["waiting"] else []
-        floats = [pa.types.is_floating(kind) for kind in self._schema.types]
-        empty = [torch.zeros(0, dtype=torch.float64 if real else torch.int64) for real in floats]
-        for columns in self._waiting:
-            _table(fitted(columns, empty), self._schema)  # raises an error if they do not fit
+        self._waiting = [fitted(state["waiting"], self._empty)]
+        _table(self._columns(), self._schema)  # raises an error if their lengths differ
 
     def finish(self) -> None:
         """Writes the rows that are not written yet."""
-        if not self._waiting:
-            return
         columns = self._columns()
+        if not len(columns[0]):
+            return
         name = f"part-{int(self._replicas[0]):06d}-{int(columns[1][0]):09d}.parquet"
         self.written[name] = write_table(
             self._folder / name,
@@ -113,7 +112,7 @@ class RoundLog:
             use_dictionary=["replica", "action", "group"],
             column_encoding={"round": "DELTA_BINARY_PACKED"},
         )
-        self._waiting.clear()
+        self._waiting = [self._empty]
 
     def _columns(self) -> list[Tensor]:
         return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]

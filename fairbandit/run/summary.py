@@ -28,14 +28,7 @@ from fairbandit.run.statistics import RunStatistics
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
 """The first keys of every summary."""
 
-SECONDS = "seconds"
-"""The key of the running time, the only value that differs between repetitions of a run."""
-
-CHECKSUM = "checksum"
-"""The key of a summary's own checksum."""
-
-_OTHER = "|".join(BY_GROUP)
-_Column = Annotated[str, Meta(pattern=rf"\A(?!{_OTHER})[A-Za-z][A-Za-z0-9_-]{{0,63}}\Z")]
+_Column = Annotated[str, Meta(pattern=rf"\A(?!{'|'.join(BY_GROUP)}){registry.NAME.pattern}\Z")]
 _STD = {"std": Amount | None, "n": NotRequired[Count]}
 _Metric: Any = mapping(mean=Number | None, reduce=Reduce, lower_is_better=bool, **_STD)
 _Rate: Any = mapping(mean=Share | None, **_STD)
@@ -61,8 +54,6 @@ _SUMMARY: Any = mapping(
     files=dict[Annotated[str, Meta(pattern=FILES)], Sha256],
 )
 
-_PACKAGES = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
-
 
 def summarise(
     config: Mapping[str, Any],
@@ -85,6 +76,7 @@ def summarise(
         unit: the `name` and the `std` of the reward's column, if rewards are standardised.
     """
     names = statistics.group_names
+    packages = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
     summary = {
         "policy": config["policy"]["name"],
         "environment": config["environment"]["name"],
@@ -104,17 +96,17 @@ def summarise(
             for key in BY_GROUP
         },
         **({"unit": unit} if unit else {}),
-        SECONDS: max(round(seconds, 6), 1e-6),
+        "seconds": max(round(seconds, 6), 1e-6),
         "config": dict(config),
         "versions": {
             "fairbandit": version.VERSION,
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in _PACKAGES},
+            **{name: metadata.version(name) for name in packages},
         },
         "identity": dict(identity),
         "files": dict(sorted(files.items())),
     }
-    return summary | {CHECKSUM: checksum(finite(summary))}
+    return summary | {"checksum": checksum(finite(summary))}
 
 
 def _knows_truth(policy: Mapping[str, Any]) -> bool:
@@ -124,8 +116,11 @@ def _knows_truth(policy: Mapping[str, Any]) -> bool:
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 hash of a summary without its seconds and its own checksum."""
-    hashed = {key: value for key, value in summary.items() if key not in (CHECKSUM, SECONDS)}
+    """Returns the SHA-256 hash of a summary without this hash, and without its seconds.
+
+    Only the seconds differ between repetitions of a run.
+    """
+    hashed = {key: value for key, value in summary.items() if key not in ("checksum", "seconds")}
     return hashlib.sha256(json.dumps(hashed).encode()).hexdigest()
 
 
@@ -147,8 +142,8 @@ def read(folder: Path | str) -> dict[str, Any]:
     try:
         with open_regular(path) as file:
             summary = msgspec.json.decode(file.read(), type=Plain)
-        if summary.get(CHECKSUM) != checksum(summary):
-            raise ValueError(f"its {CHECKSUM} does not match its contents")
+        if summary.get("checksum") != checksum(summary):
+            raise ValueError("its checksum does not match its contents")
         msgspec.convert(summary, _SUMMARY)
         _check_consistency(summary)
     except (ValueError, RecursionError) as error:
