@@ -27,6 +27,7 @@ from fairbandit.conformance.world import (
 )
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.estimators import NoBounds
+from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics import Judge, Judged
 from fairbandit.part import Problem
 from fairbandit.ranks import Rank
@@ -146,11 +147,11 @@ def draws_as_stated(kind: str, spec: Spec) -> None:
     order = ranked.index.value.where(ranked.present, -torch.inf).argsort(dim=2, descending=True)
     for m in (1, 2, 3):
         actions, stated, inclusion = policy.selector.select(ranked, m)
-        filled, places = actions >= 0, actions.clamp(min=0)
-        own = inclusion.gather(2, places).masked_fill(~filled, torch.nan)
+        own = gather_picks(inclusion, actions)
         fault = f"with {m} picks, a propensity is not the probability of the place"
         refuse(differ(stated, own), fault, {"propensity": stated, "place's": own}, start=LATER)
-        picked = torch.zeros_like(inclusion).scatter_add(2, places, filled.double())
+        filled = (actions >= 0).to(inclusion.dtype)
+        picked = torch.zeros_like(inclusion).scatter_add(2, actions.clamp(min=0), filled)
         number, p = (values.gather(2, order).flatten(0, 1) for values in (picked, inclusion))
         log = math.log(2 * 3 * p.shape[1] / ERROR_RATE)
         bound = log / 3 + (log**2 / 9 + 2 * log * (p * (1 - p)).sum(0)).sqrt()

@@ -9,6 +9,7 @@ import torch
 
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError
+from fairbandit.maths.picks import gather_picks
 from fairbandit.registry import completed, create, lookup, register
 from fairbandit.streams import Purpose, Streams
 
@@ -71,14 +72,10 @@ class Arrivals(Environment):
         joined = {name: part.unflatten(1, (count, n)).flatten(2, 3) for name, part in parts.items()}
         drawn = self.streams[Purpose.ARRIVALS].uniform(first, count, k + 1)
         late = (1 - abs(self.trend)) * drawn[..., :k] - self.trend * joined["ranks"]
-        absent = joined["groups"] < 0
-        order = late.masked_fill(absent, torch.inf).argsort(2)
-        pools = {
-            name: part.gather(2, order.view(*order.shape, *[1] * (part.ndim - 3)).expand_as(part))
-            for name, part in joined.items()
-        }
-        if self.least is not None:
-            come = self.least + (drawn[..., k:] * (k - self.least + 1)).floor()
-            places = torch.arange(k, device=come.device)
-            pools["groups"] = pools["groups"].masked_fill(places >= come, -1)
+        order = late.masked_fill(joined["groups"] < 0, torch.inf).argsort(2)
+        pools = {name: gather_picks(part, order) for name, part in joined.items()}
+        least = self.least or k
+        come = least + (drawn[..., k:] * (k - least + 1)).floor()
+        places = torch.arange(k, device=come.device)
+        pools["groups"] = pools["groups"].masked_fill(places >= come, -1)
         return Pools(**pools)

@@ -297,30 +297,26 @@ def _note_means(source: Source, column: Column, filled: NDArray[np.bool_]) -> No
         remark(f"{what} unknown {cell!r}{guess} gets the table's mean; known are {listed(codes)}")
 
 
-def _places(source: Source, column: Column) -> NDArray[np.int64]:
-    """Returns the place of each cell in the codes, then the reference codes; −1 for any other."""
-    import pandas as pd  # here, since it takes a third of a second
-
-    codes = [*column.codes, *column.reference]
-    if column.label:
-        return pd.Index(codes).get_indexer(source.labels(column.name))
-    if isinstance(codes[0], str):
-        texts = [normalize("NFC", code) for code in codes]
-        return pd.Index(texts).get_indexer(source.frame[column.name])
-    return pd.Index([*map(float, codes)]).get_indexer(source.numbers(column.name))
-
-
 def _encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.float64]:
     """Returns the features of a column before standardisation, (n, width); NaN if missing.
 
     With `fill`, unknown codes are missing; otherwise they are an error.
     """
+    import pandas as pd  # here, since it takes a third of a second
+
+    name, codes = column.name, [*column.codes, *column.reference]
     if not column.codes:
-        return source.numbers(column.name)[:, None]
-    places, gaps = _places(source, column), source.gaps(column.name)
+        return source.numbers(name)[:, None]
+    if column.label:
+        known, cells = codes, source.labels(name)
+    elif isinstance(codes[0], str):
+        known, cells = [normalize("NFC", code) for code in codes], source.frame[name]
+    else:
+        known, cells = [*map(float, codes)], source.numbers(name)
+    places, gaps = pd.Index(known).get_indexer(cells), source.gaps(name)
     if not fill:
-        expected = f"one of the codes {listed([*map(repr, [*column.codes, *column.reference])])}"
-        source.require(column.name, gaps | (places >= 0), expected)
+        expected = f"one of the codes {listed([*map(repr, codes)])}"
+        source.require(name, gaps | (places >= 0), expected)
     features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
     features[places < 0] = np.nan
     return features

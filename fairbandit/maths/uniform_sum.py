@@ -62,15 +62,14 @@ class UniformSums:
 
     def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
         """P(offset + Σᵢ wᵢUᵢ ≤ v) for each value v and its group; 0 where the group is −1."""
-        k = max(values.shape[-1], 1) if values.ndim else 1
-        codes, flat = groups.clamp(min=0).reshape(-1, k), values.reshape(-1, k)
-        size = max(WORK // (k * self._subsets.shape[1]), 1)
-        parts = zip(codes.split(size), flat.split(size), strict=True)
+        size = max(WORK // self._subsets.shape[1], 1)
+        codes = groups.clamp(min=0).flatten()
+        parts = zip(codes.split(size), values.flatten().split(size), strict=True)
         shares = torch.cat([self._shares(*part) for part in parts])
         return shares.view(values.shape).masked_fill_(groups < 0, 0)
 
     def _shares(self, groups: Tensor, values: Tensor) -> Tensor:
-        """The CDF of groups (n, K), none of them −1, at values (n, K)."""
+        """The CDF of groups (n,), none of them −1, at values (n,)."""
         start, total, power = self._frames.to(values.device)[:, groups]
         edges, factors = self._subsets.to(values.device)[..., groups]
         shifted = values - start
