@@ -84,7 +84,7 @@ def filled(
 
 
 def standing(
-    floor: Tensor, ceiling: Tensor, capacity: Tensor, kinds: Tensor | None = None
+    floor: Tensor, ceiling: Tensor, capacity: Tensor, kinds: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The total capacity certainly, and possibly, ahead of each candidate.
 
@@ -98,12 +98,10 @@ def standing(
     k = capacity.shape[2]
     # where a ceiling equals a floor, the ceiling comes first
     order = torch.cat([ceiling, floor], 2).sort(dim=2, descending=True, stable=True).indices
-    before = capacity.new_zeros(1)
-    if kinds is not None:
-        of_kind = kinds.repeat(1, 1, 2).gather(2, order)
-        order = order.gather(2, of_kind.sort(dim=2, stable=True).indices)
-        earlier = capacity.new_zeros(*kinds.shape[:2], int(kinds.max()) + 2)
-        before = earlier.scatter_add_(2, kinds + 1, capacity).cumsum(2).gather(2, kinds)
+    of_kind = kinds.repeat(1, 1, 2).gather(2, order)
+    order = order.gather(2, of_kind.sort(dim=2, stable=True).indices)
+    earlier = capacity.new_zeros(*kinds.shape[:2], int(kinds.max()) + 2)
+    before = earlier.scatter_add_(2, kinds + 1, capacity).cumsum(2).gather(2, kinds)
     amounts, at_floor = capacity.repeat(1, 1, 2).gather(2, order), order >= k
     floors, ceilings = (amounts.where(at_floor == end, 0).cumsum(2) for end in (True, False))
     above = torch.empty_like(floors).scatter_(2, order, floors)[..., :k] - before

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 1 << 15
-"""The number of rows that `ridge_fit` factors at once."""
+"""The number of rows in one QR factorisation."""
 
 
 def ridge_fit(contexts: Tensor, rewards: Tensor, regularization: float) -> Tensor:

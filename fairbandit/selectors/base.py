@@ -217,6 +217,6 @@ def _preferred(index: Approximate, places: Tensor, empty: Tensor) -> Tensor:
     low = index.low.gather(2, places).masked_fill(empty, -torch.inf)
     lower = low.gather(2, order)[..., :-1]
     if not bool(((lower > ordered[..., 1:]) | (lower == -torch.inf)).all()):
-        better, _ = standing(low, high, (~empty).to(low.dtype))
+        better, _ = standing(low, high, (~empty).to(low.dtype), torch.zeros_like(places))
         order = better.masked_fill(empty, torch.inf).sort(dim=2, stable=True).indices
     return places.gather(2, order)

@@ -107,13 +107,15 @@ def constants(environment: Environment) -> Constants:
     Raises:
         FairbanditError: the environment is neither a simulation nor a table.
     """
-    simulated = _draws_as(environment, Simulation)
-    if not simulated and not _draws_as(environment, Table):
+    if _draws_as(environment, Simulation):
+        how, complete = "closed form", partial(_of_simulation, environment)
+    elif _draws_as(environment, Table):
+        how, complete = "over all members", partial(_of_table, environment)
+    else:
         raise FairbanditError(
             f"the constants of {environment} are not known; they are known only for simulation, "
             "table and both census environments"
         )
-    how = "closed form" if simulated else "over all members"
     value, _ = least_eigenvalue(context_factor(environment))
     place_value, _ = least_eigenvalue(context_factor(environment, by_place=True))
     assert environment.truth is not None
@@ -127,10 +129,7 @@ def constants(environment: Environment) -> Constants:
         place_eigenvalue=Constant(place_value, how),
         density=_density(environment),
     )
-    if _draws_as(environment, Simulation):
-        return _of_simulation(environment, known)
-    assert isinstance(environment, Table)
-    return _of_table(environment, known)
+    return complete(known)
 
 
 def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> list[Constant]:
