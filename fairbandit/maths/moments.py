@@ -70,7 +70,6 @@ def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats,
     from scipy.special import stdtrit
 
     counts = np.asarray(count, np.float64)
-    known = counts > 1
-    quantile = stdtrit(np.where(known, counts - 1, 1.0), (1 + LEVEL) / 2)
-    half = np.where(known, quantile * np.asarray(std) / np.sqrt(np.maximum(counts, 1)), np.nan)
+    quantile = stdtrit(counts - 1, (1 + LEVEL) / 2)  # NaN for fewer than two values
+    half = quantile * np.asarray(std) / np.sqrt(np.maximum(counts, 1))
     return np.asarray(mean) - half, np.asarray(mean) + half
