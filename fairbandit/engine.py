@@ -121,14 +121,11 @@ class Engine:
         policy, first, n = self.policy, self.played + 1, pools.groups.shape[1]
         past = self.known.past.with_pools(pools.contexts, pools.groups)
         known = self.known._replace(past=past)
-        if n <= n_ready:
-            selection = policy.propose(known, first, (pools.contexts, pools.groups), self.picks)
-            self.decisions += n
-        else:
-            solution = fixed_point(policy, known, first, pools, n_ready, self.picks)
-            selection = solution.selection
+        solution = fixed_point(policy, known, first, pools, n_ready, self.picks)
+        selection = solution.selection
+        self.decisions += solution.decisions
+        if n > n_ready:
             self.size.learn(n, solution.changes, n_ready)
-            self.decisions += solution.decisions
         outcomes = outcomes_of(first, pools, selection)
         groups = outcomes.groups.view(selection.actions.shape)
         self.known = policy.advance(known, groups)

@@ -61,7 +61,7 @@ def fixed_point(
     of the picks until no pick changes, N times at most.
 
     Args:
-        policy: the policy, which must not sum outcomes ahead.
+        policy: the policy, which must not sum outcomes ahead if n_ready < N.
         known: the knowledge before the block, and the pools of the block.
         first: the first round of the block, from 1.
         pools: the N rounds, with the rewards of all candidates.
