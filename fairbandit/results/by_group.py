@@ -10,8 +10,8 @@ from fairbandit.maths.moments import Floats, moments
 from fairbandit.results.runs import SavedRun
 from fairbandit.run.reading import logs
 
-MEASURES = {"share": "", "reward": "↑", "rank": "↑", "fair_regret": "↓"}
-"""The measures of a group's picks, with the better direction; columns are `MEASURE:GROUP`."""
+MEASURES = {"share": None, "reward": False, "rank": False, "fair_regret": True}
+"""The measures of a group's picks, and whether lower is better; columns are `MEASURE:GROUP`."""
 
 
 def of_groups(run: SavedRun) -> dict[str, Floats]:
@@ -46,8 +46,7 @@ def of_groups(run: SavedRun) -> dict[str, Floats]:
     }
 
 
-def spread_of(values: Floats) -> dict[str, Any]:
-    """Returns `mean`, `std` and `n` of the known values; None for too few."""
-    count, mean, std = (float(part) for part in moments(values))
-    known = {"mean": mean if count else None, "std": std if count > 1 else None}
-    return {**known, "n": int(count)}
+def spread_of(column: str, values: Floats) -> dict[str, Any]:
+    """Returns `n`, `mean` and `std` of the known values of a column, and `lower_is_better`."""
+    known = dict(zip(("n", "mean", "std"), moments(values), strict=True))
+    return {**known, "lower_is_better": MEASURES[column.split(":")[0]]}

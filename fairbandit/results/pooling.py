@@ -19,9 +19,9 @@ from fairbandit.maths.moments import Floats, interval, merged_moments, moments
 from fairbandit.results import by_group, naming
 from fairbandit.results.naming import OWN, Setting, chosen, differing, joined, union
 from fairbandit.results.runs import FOLDER, SavedRun, read_runs
-from fairbandit.run.curves import Curve
+from fairbandit.run.curves import RATE, Curve
 from fairbandit.run.reading import read_picks, read_trajectories
-from fairbandit.run.settings import BY_GROUP, COST
+from fairbandit.run.settings import COST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,7 +113,7 @@ class PooledRuns:
     def of_groups(self) -> dict[str, dict[str, Any]]:
         """The same of each group's picks, such as `reward:GROUP`, from the round logs."""
         found = [by_group.of_groups(run) for run in self.runs]
-        return _pooled([{k: by_group.spread_of(of) for k, of in own.items()} for own in found])
+        return _pooled([{k: by_group.spread_of(k, of) for k, of in own.items()} for own in found])
 
     @property
     def columns(self) -> list[str]:
@@ -173,21 +173,16 @@ class PooledRuns:
         if column == COST:
             ends = [run.curves["standard_regret"].final * (run.cost or 0) for run in self.runs]
             return np.concatenate(ends)
-        measure, colon, _ = column.partition(":")
-        if colon and measure in by_group.MEASURES:
-            return np.concatenate([by_group.of_groups(run)[column] for run in self.runs])
-        if column in self.curves:
-            return self.curves[column].final
-        statistic, group = next(
-            (name, column.removeprefix(f"{name}_"))
-            for name in BY_GROUP
-            if column.startswith(f"{name}_")
-        )
-        if f"{statistic}/{group}" in self.curves:
-            return self.curves[f"{statistic}/{group}"].final
-        selected = [read_picks(run.folder, run.summary, "replica") for run in self.runs]
-        own = np.concatenate(selected)[:, self.groups.index(group)].astype(np.float64)
-        return own if statistic == "selected" else own / self.spreads[f"received_{group}"]["mean"]
+        rates = {f"selection_rate_{group}": f"{RATE}/{group}" for group in self.groups}
+        curve = rates.get(column, column)
+        if curve in self.curves:
+            return self.curves[curve].final
+        for code, group in enumerate(self.groups):
+            if column in (f"selected_{group}", f"selection_rate_{group}"):
+                counts = [read_picks(r.folder, r.summary, "replica")[:, code] for r in self.runs]
+                share = 1 if column not in rates else self.spreads[f"received_{group}"]["mean"]
+                return np.concatenate(counts) / share
+        return np.concatenate([by_group.of_groups(run)[column] for run in self.runs])
 
     def picks(self) -> NDArray[np.int64]:
         """Returns the number of replicas that picked each group in each round, (T, G)."""

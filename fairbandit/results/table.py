@@ -69,6 +69,12 @@ def overview(
         FairbanditError: a column or a setting does not exist.
     """
     rows, title = _sorted(rows, sort), policy_label if printed else str
+    spreads, default, of_groups = [row.spreads for row in rows], _default(rows), list[str]()
+    if groups:
+        pairs = [(row, group) for row in rows for group in row.groups]
+        rows, of_groups = [row for row, _ in pairs], [group for _, group in pairs]
+        spreads = [{m: row.of_groups[f"{m}:{group}"] for m in MEASURES} for row, group in pairs]
+        default = [*MEASURES]
     varied = [{one.name: one.text for one in row.varied} for row in rows]
     named = {
         "policy": [f"{title(row.policy)}{' *' * row.knows_truth}" for row in rows],
@@ -81,29 +87,19 @@ def overview(
         named["runs"] = [f"{len(row.runs):,}" for row in rows]
     same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
     above = ", ".join(f"{name} {named.pop(name)[0]}" for name in same)
-    results, chosen = {}, _default(rows) if columns is None else columns
     if groups:
-        pairs = [(at, group) for at, row in enumerate(rows) for group in row.groups]
-        named = {name: [cells[at] for at, _ in pairs] for name, cells in named.items()}
-        named["group"] = [group for _, group in pairs]
-        for measure in MEASURES if columns is None else columns:
-            if measure not in MEASURES:
-                raise unknown("column by group", measure, MEASURES)
-            header = f"{measure}{_unit(measure, rows)} {MEASURES[measure]}"
-            header = header.replace("_", " ").strip()
-            own = [rows[at].of_groups[f"{measure}:{group}"] for at, group in pairs]
-            results[header] = [spread(value) for value in own]
-    else:
-        for column in chosen:
-            known = [row.spreads.get(column) for row in rows]
-            if not any(known):
-                raise unknown("column", column, union(row.spreads for row in rows))
-            header = _header(column, rows, next(filter(None, known)))
-            results[header] = [spread(own) if own else "–" for own in known]
-        if not (printed or columns):
-            results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
-        if any(row.each for row in rows):
-            results[FOLDER] = [row.runs[0].place for row in rows]
+        named["group"] = of_groups
+    results, chosen = {}, default if columns is None else columns
+    for column in chosen:
+        known = [own.get(column) for own in spreads]
+        if not any(known):
+            raise unknown("column by group" if groups else "column", column, union(spreads))
+        header = _header(column, rows, next(filter(None, known)))
+        results[header] = [spread(own) if own else "–" for own in known]
+    if not (groups or printed or columns):
+        results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
+    if not groups and any(row.each for row in rows):
+        results[FOLDER] = [row.runs[0].place for row in rows]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
     bold = _best(rows, chosen, len(named)) if printed and not groups else ()
@@ -133,16 +129,13 @@ def _default(rows: Sequence[PooledRuns]) -> list[str]:
 
 
 def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) -> str:
-    if "lower_is_better" not in spread:
+    """Returns the header of a result, with the unit of a cost or of a reward of tables."""
+    if spread.get("lower_is_better") is None:
         return column.replace("_", " ")
-    return metric_header(column + _unit(column, rows), spread)
-
-
-def _unit(column: str, rows: Sequence[PooledRuns]) -> str:
-    """Returns the unit of a cost or reward of tables in parentheses, else an empty text."""
     names = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
     measured = {COST: "", "reward": "standardised "}.get(column)
-    return "" if measured is None or not names else f" ({measured}{' or '.join(names)})"
+    unit = "" if measured is None or not names else f" ({measured}{' or '.join(names)})"
+    return metric_header(column + unit, spread)
 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
