@@ -40,6 +40,14 @@ def unknown(what: str, given: object, choices: Iterable[object]) -> FairbanditEr
     return FairbanditError(f"unknown {what} {given!r}{guess}; expected one of {', '.join(valid)}")
 
 
+def check_known(what: str, names: Iterable[str], choices: Iterable[str]) -> None:
+    """Raises `unknown` for the first name that is not among the choices."""
+    valid = [*choices]
+    for name in names:
+        if name not in valid:
+            raise unknown(what, name, valid)
+
+
 def type_of(value: object) -> str:
     """Returns the type of a value for a message, with the name of a column of pandas."""
     name = getattr(value, "name", None)

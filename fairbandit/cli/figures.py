@@ -8,7 +8,8 @@ from typing import Any
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import folder_to_write, split_names, tool_parser
-from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, Drawn, check_known, draw
+from fairbandit.errors import check_known
+from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, Drawn, draw
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import STYLES
 from fairbandit.files import within

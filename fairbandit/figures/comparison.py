@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Facet, Options, too_small, whole
 from fairbandit.figures.style import applied, scale, setting, wrapped
-from fairbandit.results import PooledRuns, Scene
+from fairbandit.results import Scene
 from fairbandit.results.table import rank
 from fairbandit.run.table import spread
 from fairbandit.run.tensorboard import titled
@@ -43,6 +44,7 @@ def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
             "ground truth; play runs with metrics={COLUMN: NAME} for metrics that do not need it"
         )
     facet = whole(scene, options)
+    facet = replace(facet, runs=sorted(facet.runs, key=lambda run: run.knows_truth))
     with applied(options.style, facet.text):
         from matplotlib.figure import Figure
 
@@ -54,7 +56,7 @@ def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
             width = min(width, margin + _COLUMN * unit * len(known))
         lines = -(-len(known) // max(1, int((width - margin) / (_NARROWEST * unit) + 1e-9)))
         each = -(-len(known) // lines)  # columns beside each other; others follow below
-        names = [facet.looks[run.label].name + "*" * run.knows_truth for run in _listed(facet)]
+        names = [facet.looks[run.label].name + "*" * run.knows_truth for run in facet.runs]
         names = [wrapped(name, labels) for name in names]
         row = max(_ROW, 0.13 * (1 + max(name.count("\n") for name in names))) * unit
         text = wrapped(_explanation(facet, known), 0.98 * width, small)
@@ -82,16 +84,11 @@ def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
     return [figure]
 
 
-def _listed(facet: Facet) -> list[PooledRuns]:
-    """Returns the runs in their order; runs that know the truth come last."""
-    return sorted(facet.runs, key=lambda run: run.knows_truth)
-
-
 def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
     """Draws the cells of some columns."""
     import matplotlib
 
-    runs = _listed(facet)
+    runs, size = facet.runs, setting("xtick.labelsize")
     shades = np.full((len(runs), len(columns)), np.nan)
     for at, column in enumerate(columns):
         ranks, ties = rank(runs, column)
@@ -100,13 +97,9 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
         for row, run in enumerate(runs):
             end = run.metrics.get(column, {"mean": None, "std": None, "low": None})
             mean, below = _cell(end, interval=facet.options.interval == "mean")
-            weight = "bold" if ties[row] else "normal"
-            style: dict[str, Any] = {
-                "ha": "center",
-                "fontsize": setting("xtick.labelsize"),
-                "fontweight": weight,
-            }
-            axes.text(at, row, mean, va="baseline" if below else "center_baseline", **style)
+            style: dict[str, Any] = {"fontweight": "bold" if ties[row] else "normal"}
+            style["va"] = "baseline" if below else "center_baseline"
+            axes.text(at, row, mean, ha="center", fontsize=size, **style)
             axes.text(at, row + 0.08, below, ha="center", va="top", fontsize=5.5 * scale())
     colours = matplotlib.colormaps["YlGnBu"].with_extremes(bad=_PLAIN)
     axes.imshow(shades, aspect="auto", cmap=colours, vmin=0, vmax=1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbandit.errors import FairbanditError, unknown
+from fairbandit.errors import FairbanditError, check_known
 from fairbandit.figures import panels
 from fairbandit.figures.comparison import compose_comparison
 from fairbandit.figures.layout import Options, lay_out
@@ -118,13 +118,6 @@ class Drawn:
     figure: str
     scene: str
     files: tuple[Path, Path]
-
-
-def check_known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raises an error that lists the known names if a name is unknown."""
-    for name in names:
-        if name not in known:
-            raise unknown(kind, name, known)
 
 
 def draw(

@@ -18,6 +18,7 @@ from fairbandit.figures.style import (
     applied,
     inches,
     looks,
+    room_below,
     scale,
     setting,
     wrapped,
@@ -103,36 +104,33 @@ class Facet:
         alone = all(run.replicas == 1 for run in self.scene.runs)
         return "" if alone else f"\n({INTERVALS[self.options.interval]})"
 
-    def band(self, run: PooledRuns, metric: str) -> tuple[Floats, Floats]:
-        """Returns the lower and the upper end of the band of a curve; NaN where unknown."""
-        curve = run.curves[metric]
-        if self.options.interval == "quantiles":
-            return quantiles(run.trajectories(metric))
+    def ends(
+        self, count: Floats, mean: Floats, std: Floats, values: Callable[[], Floats]
+    ) -> tuple[Floats, Floats]:
+        """Returns the lower and the upper ends of bands or bars, (n,) each; NaN where unknown.
+
+        The moments are those of the values, (B, n), which are read only for quantiles.
+        """
         if self.options.interval == "mean":
-            return interval(curve.count, curve.mean, curve.std)
-        return curve.mean - curve.std, curve.mean + curve.std
+            return interval(count, mean, std)
+        if self.options.interval == "std":
+            return mean - std, mean + std
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of NaN alone
+            low, high = np.nanquantile(values(), [0.1, 0.9], axis=0)
+        return low, high
 
     def bars(self, run: PooledRuns, columns: Sequence[str]) -> tuple[Floats, Floats]:
         """Returns means, (n,), and the lengths of the bars below and above them, (2, n).
 
         The columns are at least 0, and so are the lower ends of the bars.
         """
-        ends = [run.spreads[column] for column in columns]
-        mean, std = np.array([[end["mean"], end["std"]] for end in ends], np.float64).T
-        low, high = mean - std, mean + std
-        if self.options.interval == "quantiles":
-            low, high = np.array([quantiles(run.finals(column)) for column in columns]).T
-        elif self.options.interval == "mean":
-            low, high = np.array([[end["low"], end["high"]] for end in ends], np.float64).T
+        moments = [[run.spreads[c][part] for part in ("n", "mean", "std")] for c in columns]
+        count, mean, std = np.array(moments, np.float64).T
+        low, high = self.ends(
+            count, mean, std, lambda: np.transpose([run.finals(column) for column in columns])
+        )
         low = np.clip(low, 0, mean)
         return mean, np.stack([mean - low, np.fmax(high, mean) - mean])
-
-
-def quantiles(values: Floats) -> tuple[Floats, Floats]:
-    """Returns the 10 % and the 90 % quantile over replicas, the first dimension, without NaN."""
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of NaN alone
-        low, high = np.nanquantile(values, [0.1, 0.9], axis=0)
-    return low, high
 
 
 def whole(scene: Scene, options: Options, by: str = "") -> Facet:
@@ -141,9 +139,9 @@ def whole(scene: Scene, options: Options, by: str = "") -> Facet:
     alone = len(set(policies.values())) == 1 < len(policies)
     names = {}
     for run in scene.runs:
-        own = joined("", [one for one in run.others if one.key != by])
+        own = [one for one in run.others if one.key != by]
         unnamed = own and (alone or by == "policy")
-        names[run.label] = own if unnamed else ", ".join(filter(None, (policies[run.label], own)))
+        names[run.label] = joined("" if unnamed else policies[run.label], own)
     drawn = looks({name: policies[label] for label, name in names.items()})
     by_label = {label: drawn[name] for label, name in names.items()}
     return Facet(scene.runs, scene, options, by_label, policies.popitem()[1] if alone else "")
@@ -198,16 +196,16 @@ def lay_out(
     if once and len(facets) > 1:
         blocks.append([(panel, whole(scene, options)) for panel in once])
     with applied(options.style, facets[0].text):
-        width, height = setting("figure.figsize")
+        width, _ = setting("figure.figsize")
         if len(blocks[0]) == 1:
             width = min(width, scale() * 3.375)
         width, fixed = options.size or (width, None)
         most = max(1, min(3, int(width / (_PANEL * scale()))))
         if fixed is None:
-            return [_arranged(blocks, once, facets, (width, None), height, most)]
+            return [_arranged(blocks, once, facets, (width, None), most)]
         # the number of panels in a row that leaves the most room to each panel
         numbers = range(1, min(3, max(map(len, blocks))) + 1)
-        made = [_arranged(blocks, once, facets, (width, fixed), height, n) for n in numbers]
+        made = [_arranged(blocks, once, facets, (width, fixed), n) for n in numbers]
         rooms = [_room(figure) for figure in made]
         alone = len(once) + len(each) == 1
         if max(rooms) >= (_LEAST if alone else _ENOUGH) * scale():
@@ -232,12 +230,12 @@ def _arranged(
     once: Sequence[Panel],
     facets: Sequence[Facet],
     size: tuple[float, float | None],
-    height: float,
     most: int,
 ) -> Figure:
     """Draws blocks of panels, at most `most` in a row, in a figure of a size."""
     from matplotlib.figure import Figure
 
+    height = setting("figure.figsize")[1]
     figure = Figure((size[0], size[1] or height), layout="constrained")
     drawn = _draw_blocks(figure, blocks, most)
     panels = [[axes for axes, _, shown in drawn if shown is facet] for facet in facets]
@@ -292,8 +290,7 @@ def _draw_blocks(
             panel(axes, facet)
             if not np.isfinite(axes.dataLim.get_points()).all():
                 axes.text(0.5, 0.5, "not known", transform=axes.transAxes, ha="center")
-            room = figure.get_figwidth() / columns - 0.8 * scale()
-            write_numbers(axes, room)
+            write_numbers(axes, room_below(axes))
             drawn.append((axes, panel, facet))
     return drawn
 

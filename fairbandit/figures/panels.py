@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fairbandit.figures.style import (
     group_line,
     group_name,
     inches,
+    room_below,
     scale,
     setting,
     shortened,
@@ -42,9 +44,11 @@ def rewards(axes: Axes, facet: Facet, which: str) -> None:
     for code, known in enumerate(facet.scene.rewards):
         if known is not None:
             axes.plot(known["value"], known[which], **group_line(code, facet.scene.groups))
-    name = facet.scene.reward
-    text = name and shortened(visible(name), 1.5 * scale()) + "\n(standard deviations)"
-    axes.set_xlabel(text or "reward")
+    axes.set_xlabel("reward")
+    if name := facet.scene.reward:
+        room = room_below(axes)
+        unit = f"{shortened(visible(name), room)} (standard deviations)"
+        axes.set_xlabel(wrapped(unit, room))
     axes.set_ylabel("CDF" if which == "cdf" else which)
     axes.set_ylim(bottom=0)
 
@@ -66,7 +70,8 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
         fill = (look.colour, 0.1), (look.colour, 0.5)
         style = {"facecolor": fill[0], "edgecolor": fill[1], "linewidth": 0.5}
         at = np.unique(np.linspace(0, len(curve.rounds) - 1, _BAND, dtype=np.int64))
-        low, high = facet.band(run, column)
+        values = partial(run.trajectories, column)
+        low, high = facet.ends(curve.count, curve.mean, curve.std, values)
         axes.fill_between(curve.rounds[at], low[at], high[at], **style)
     axes.set_xlabel("round")
     axes.set_ylabel(wrapped(titled(column), 1.5 * scale()) + facet.spread)
@@ -84,16 +89,14 @@ def selected_share(axes: Axes, facet: Facet) -> None:
     style["error_kw"] = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
     for at, look, ends in _by_group(facet, "selection_rate"):
         mean, bars = (100 * part for part in ends)
-        fill: dict[str, Any] = {"color": look.colour, "hatch": look.hatch, "label": look.name}
-        axes.bar(at, mean, _CLUSTER / len(facet.runs), yerr=bars, **style, **fill)
-    right = axes.get_yaxis_transform()
+        style |= {"color": look.colour, "hatch": look.hatch, "label": look.name}
+        axes.bar(at, mean, _CLUSTER / len(facet.runs), yerr=bars, **style)
+    right, size = axes.get_yaxis_transform(), setting("xtick.labelsize")
     for m in sorted({run.settings.get("picks", 1) for run in facet.runs}):
-        equal, text = 100 * min(m / facet.scene.candidates, 1), f"{m}/K"
+        equal = 100 * min(m / facet.scene.candidates, 1)
         # a name that begins with _ is not in the legend
-        line: dict[str, Any] = {"linewidth": 0.8, "linestyle": "--", "label": f"_{text}"}
-        axes.axhline(equal, color="black", **line)
-        size = setting("xtick.labelsize")
-        axes.text(1.0, equal, f" {text}", transform=right, va="center", fontsize=size)
+        axes.axhline(equal, color="black", linewidth=0.8, linestyle="--", label=f"_{m}/K")
+        axes.text(1.0, equal, f" {m}/K", transform=right, va="center", fontsize=size)
     axes.set_ylabel("selected candidates [%]" + facet.spread)
     axes.autoscale()
     axes.set_ylim(0, min(100, axes.get_ylim()[1]))
@@ -130,10 +133,7 @@ def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple
 def name_groups(axes: Axes, groups: Sequence[str]) -> None:
     """Names groups below an axis: in lines if they find room, or else upwards."""
     names, size = [*map(group_name, groups)], setting("xtick.labelsize")
-    figure: Any = axes.figure
-    part: Any = axes.get_subplotspec()
-    share = len(part.colspan) / part.get_gridspec().ncols
-    room = (figure.get_figwidth() * share - 0.8 * scale()) / len(names)
+    room = room_below(axes) / len(names)
     lines = [wrapped(name, room, size) for name in names]
     words = (inches(word, size) for name in names for word in name.split())
     upwards = max(words) > room or any(name.count("\n") > 2 for name in lines)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import asdict
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STYLES = ("page", "column", "slides")
-"""The styles, each a file of matplotlib's settings beside this module."""
+"""The styles, files of matplotlib's settings beside this module; `page` is the base of all."""
 
 WIDTH = 6.75
 """The width of the text on a page in inches."""
@@ -41,12 +41,12 @@ def applied(style: str = "page", text: str = "") -> Iterator[None]:
         text: the names in the figure; its fonts have their letters, or a notice says which are
             in no installed font.
     """
-    import matplotlib
+    import matplotlib.style
 
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # logs each step of embedding a font
     fonts: Any = {"font.family": [_FONT, *_further(_lacking(_fonts()[_FONT], text))]}
-    own = Path(__file__).with_name(f"{style}.mplstyle")
-    with matplotlib.rc_context(fonts, own), warnings.catch_warnings():
+    files = [Path(__file__).with_name(f"{name}.mplstyle") for name in ("page", style)]
+    with matplotlib.style.context([*files, fonts], after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # `_further` says it once
         yield
 
@@ -179,6 +179,13 @@ def inches(text: str, points: float) -> float:
     font = FontProperties(size=points)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return 1.06 * float(width) / 72
+
+
+def room_below(axes: Axes) -> float:
+    """Returns the width for texts below a panel in inches: its column without the numbers at y."""
+    figure, part = cast(Any, (axes.figure, axes.get_subplotspec()))
+    share = len(part.colspan) / part.get_gridspec().ncols
+    return float(figure.get_figwidth() * share - 0.8 * scale())
 
 
 def write_numbers(axes: Axes, width: float) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from fairbandit.errors import FairbanditError, unknown
+from fairbandit.errors import FairbanditError, check_known
 from fairbandit.maths.moments import interval
 from fairbandit.results.naming import chosen, union
 from fairbandit.results.pooling import PooledRuns, paired_difference, pool, scenes_of
@@ -93,9 +93,9 @@ class Runs(UserList[SavedRun]):
         """
         import pandas as pd
 
-        column = _known(metric, union(run.summary["metrics"] for run in self))
-        rows = [run for scene in scenes_of(self) for run in scene.runs if column in run.metrics]
-        curves = (run.curves[column] for run in rows)
+        check_known("metric", [metric], union(run.summary["metrics"] for run in self))
+        rows = [run for scene in scenes_of(self) for run in scene.runs if metric in run.metrics]
+        curves = (run.curves[metric] for run in rows)
         parts = [{"round": c.rounds, "mean": c.mean, "std": c.std, "n": c.count} for c in curves]
         table = pd.concat(map(pd.DataFrame, parts), keys=range(len(rows))).droplevel(1)
         low, high = interval(table["n"], table["mean"], table["std"])
@@ -150,27 +150,20 @@ class Runs(UserList[SavedRun]):
         import pandas as pd
 
         rows, found, scenes = list[PooledRuns](), list[dict[str, Any]](), scenes_of(self)
-        column = _known(metric, union(run.columns for scene in scenes for run in scene.runs))
+        check_known("metric", [metric], union(run.columns for one in scenes for run in one.runs))
         for scene in scenes:
             for rounds in dict.fromkeys(run.rounds for run in scene.runs):
                 alike = [run for run in scene.runs if run.rounds == rounds]
                 base = _baseline(baseline, scene.name, alike)
-                others = [run for run in alike if run is not base and column in run.columns]
-                for run in others:
-                    difference = paired_difference(run, base, column)
+                for run in (run for run in alike if run is not base and metric in run.columns):
+                    difference = paired_difference(run, base, metric)
                     if difference is None:
                         raise FairbanditError(f"{run.label!r} and {base.label!r} share no seed")
                     found.append({"baseline": base.label} | difference)
-                rows += others
+                    rows.append(run)
         if not rows:
             raise FairbanditError(f"there is no run to compare with the baseline {baseline!r}")
         return _labelled(rows, results=False).join(pd.DataFrame(found))
-
-
-def _known(metric: str, columns: Sequence[str]) -> str:
-    if metric not in columns:
-        raise unknown("metric", metric, columns)
-    return metric
 
 
 def _labelled(rows: Sequence[PooledRuns], *, results: bool, groups: bool = False) -> pd.DataFrame:

@@ -77,9 +77,8 @@ class SavedRun:
             spreads |= {f"{statistic}_{group}": spread for group, spread in by_group}
         if self.cost is not None:
             regret = spreads["standard_regret"]
-            known = {part: regret[part] for part in ("mean", "std") if regret[part] is not None}
-            own = {part: value * self.cost for part, value in known.items()}
-            spreads[COST] = {**regret, **own}
+            known = [part for part in ("mean", "std") if regret[part] is not None]
+            spreads[COST] = {**regret, **{part: regret[part] * self.cost for part in known}}
         count = {True: self.summary["replicas"], False: 0}  # unless only some values are known
         return {name: {"n": count[s["mean"] is not None], **s} for name, s in spreads.items()}
 

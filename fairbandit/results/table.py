@@ -112,14 +112,18 @@ def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:
     key = "" if known or not rows else full_key([row.settings for row in rows], sort)
 
     def place(row: PooledRuns) -> tuple[Any, ...]:
-        scene, end = scenes.index(row.environment), row.spreads.get(sort, {"mean": None})
-        if key:
-            return scene, natural_order(shown(row.settings.get(key)), True)
-        if end["mean"] is None:
-            return scene, math.inf
-        return scene, end["mean"] if end.get("lower_is_better") else -end["mean"]
+        value = natural_order(shown(row.settings.get(key)), True) if key else _loss(row, sort)
+        return scenes.index(row.environment), value
 
     return sorted(rows, key=place)
+
+
+def _loss(run: PooledRuns, column: str) -> float:
+    """Returns the mean of a result, or its negative if higher is better; inf if not known."""
+    end = run.spreads.get(column, {"mean": None})
+    if end["mean"] is None:
+        return math.inf
+    return float(end["mean"] if end.get("lower_is_better") else -end["mean"])
 
 
 def _default(rows: Sequence[PooledRuns]) -> list[str]:
@@ -158,16 +162,12 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         ties: (R,), whether the interval of the paired difference to the best contains 0.
     """
     ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
-    known = {
-        row: end["mean"] if end["lower_is_better"] else -end["mean"]
-        for row, run in enumerate(runs)
-        if not run.knows_truth
-        and "lower_is_better" in (end := run.spreads.get(column, {}))
-        and end["mean"] is not None
-    }
+    directed = any("lower_is_better" in run.spreads.get(column, {}) for run in runs)
+    losses = [math.inf if run.knows_truth else _loss(run, column) for run in runs]
+    known = [row for row, loss in enumerate(losses) if directed and loss < math.inf]
     for rounds in {runs[row].rounds for row in known}:
-        rows = sorted((row for row in known if runs[row].rounds == rounds), key=known.__getitem__)
-        values = np.array([known[row] for row in rows])
+        rows = sorted((row for row in known if runs[row].rounds == rounds), key=losses.__getitem__)
+        values = np.array([losses[row] for row in rows])
         steps = ~np.isclose(values[1:], values[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
         ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
         for row in rows:

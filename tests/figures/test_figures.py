@@ -106,7 +106,7 @@ def test_the_papers_figures(scene, mixed_scene):
     assert count.get_yscale() == "symlog"
     check_groups(count, mixed_scene, "selected", 1)
     density, *_ = compose("overview", mixed_scene).axes
-    assert density.get_xlabel() == "wage\n(standard deviations)"  # rewards are standardised
+    assert density.get_xlabel() == "wage (standard deviations)"  # rewards are standardised
 
 
 @pytest.mark.parametrize(("kind", "spread"), INTERVALS.items())
