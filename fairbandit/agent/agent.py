@@ -237,7 +237,8 @@ class Agent(Deciding):
 
         Args:
             contexts: n pools, (n, K, d), or a list of n pools (Kᵢ, d).
-            groups: the candidates' labels, (n, K), or a list of n lists of Kᵢ labels.
+            groups: the candidates' labels, (n, K), or a list of n lists of Kᵢ labels. For n pools
+                of one candidate, a table with the n rows of one or more columns of groups.
             actions: the place of each round's pick in its pool, (n,), from 0.
             rewards: the rewards of the picks, (n,).
 

@@ -153,15 +153,21 @@ def pools(
         _check_pool(rows, f"contexts[{at}]", features)
         if len(names) != len(rows):
             raise FairbanditError(
-                f"groups[{at}]: expected {len(rows)} labels, one per candidate; got "
-                f"{len(names)} (the labels of several columns are a tuple for each candidate)"
+                f"groups[{at}]: expected {len(rows)} labels, one per candidate; got {len(names)} "
+                "(the labels of several columns are a tuple for each candidate, or for pools of "
+                "one candidate the table of these columns)"
             )
     return arrays, labels
 
 
 def _labels(groups: Any, n: int) -> list[list[Hashable]]:
     """Returns the labels of each of n pools; other input is an error."""
-    expected = 'one list of labels for each pool, as in `people[["ethnicity"]].to_numpy()`'
+    expected = (
+        "one list of labels for each pool, or for pools of one candidate a table, as in "
+        '`people[["ethnicity"]]`'
+    )
+    if hasattr(groups, "itertuples"):
+        groups = [[label] for label in labels_of(groups)]
     labels = [labels_of(pool, expected) for pool in listed(groups, "groups", expected)]
     if len(labels) != n:
         raise FairbanditError(

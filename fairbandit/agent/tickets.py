@@ -168,7 +168,12 @@ class Tickets(NamedTuple):
                 f"candidate {shown(wrong[0])} of ticket {t} does not wait for a reward; waiting "
                 f"candidates: {', '.join(map(str, waiting))}"
             )
-        return {int(place): inputs.number(reward, "reward") for place, reward in rewards.items()}
+        try:
+            return {int(place): inputs.number(given, "reward") for place, given in rewards.items()}
+        except FairbanditError as error:
+            raise FairbanditError(
+                f"{error}; a ticket whose reward is not known waits until agent.drop({t})"
+            ) from error
 
     def find(self, given: Any) -> int:
         """Returns the round of a ticket.

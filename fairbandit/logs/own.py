@@ -38,6 +38,8 @@ from fairbandit.logs.tables import Pool, log_of_pools
 
 _FIRST, _LAST = ("decision", "opened"), ("decision", "closed")  # kinds of lines of a decision
 
+_LEFT_OUT = {"observed": "observed rounds", "reward": "rewards of earlier decisions"}
+
 
 def is_own(path: Path) -> bool:
     """Whether a file begins like the log of an agent."""
@@ -78,14 +80,14 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                     left_out[kind] += 1
                 if kind in _LAST and ticket in begun:
                     if (pool := _pool(path, line, begun.pop(ticket))) is None:
-                        left_out["decision without a pick"] += 1
+                        left_out["decisions without a pick"] += 1
                     else:
                         tickets[ticket] = pool
-        left_out.update({"opening that is not closed": len(begun)} if begun else {})
+        left_out.update({"openings that are not closed": len(begun)} if begun else {})
         pools += tickets.values()
     if left_out:
-        counts = " and ".join(f"{count:,} of kind {kind}" for kind, count in left_out.items())
-        remark(f"{name}: some lines are left out: {counts}")
+        counts = [f"{count:,} of {_LEFT_OUT.get(kind, kind)}" for kind, count in left_out.items()]
+        remark(f"{name}: lines that hold no decision to judge are left out: {' and '.join(counts)}")
     contexts, further, adaptive, draws = None, dict[str, Any](features=()), False, False
     with of_line(name):
         options = [header["options"] for header in headers]

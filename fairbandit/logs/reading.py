@@ -241,9 +241,8 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
     defaults: Any = read_log.__kwdefaults__
     others = [key for key in defaults if key not in takes]
     if wrong := [key for key in others if str(given[key]) != str(defaults[key])]:
-        raise FairbanditError(
-            f"{listed(wrong)}: a log of {kind} takes only {listed(takes) or 'a path'}"
-        )
+        only = listed(takes) or "a path, since its lines name the groups, features and rewards"
+        raise FairbanditError(f"{listed(wrong)}: a log of {kind} takes only {only}")
     like = given["like"]
     encoder = like.encoder if isinstance(like, Log) else like
     fits = isinstance(encoder, Encoder) if kind == "a table" else encoder is None

@@ -251,7 +251,7 @@ def test_pools_whose_places_may_stay_open_are_logged(epsilon: float, tmp_path: P
     log = read_log(tmp_path / "log")
     found = [tuple(place for place in row if place >= 0) for row in log.picks.tolist()]
     assert found == [places for places in picks if places]
-    assert any("of kind decision without a pick" in note for note in log.notes)
+    assert any("1 of decisions without a pick" in note for note in log.notes)
     assert any("left places open by chance" in note for note in log.notes) == (epsilon > 0)
 
 

@@ -238,10 +238,13 @@ def test_labels_of_several_columns_are_rows_of_them():
         )
     with pytest.raises(FairbanditError, match=r"groups\[0\] is 'f × N', but .* says 'N × f'"):
         agent.act(rows, rows[["sex", "region"]])
-    agent.observe(encoder(rows)[:, None], pairs.to_numpy()[:, None], [0] * 8, range(8))
-    assert len(agent.groups) == 4
+    contexts = encoder(rows)[:, None]
+    for labels in (pairs.to_numpy()[:, None], pairs):  # pools of one candidate
+        agent = Agent.from_config("fair_greedy", features=encoder)
+        agent.observe(contexts, labels, [0] * 8, range(8))
+        assert agent.groups == tuple(zip(rows["region"][:4], rows["sex"][:4], strict=True))
     assert agent.explain(rows[:2], [("N", "f"), ["N", "m"]]).groups == (("N", "f"), ("N", "m"))
-    with pytest.raises(FairbanditError, match=r"one list of labels for each pool, as in `people"):
+    with pytest.raises(FairbanditError, match=r"for pools of one candidate a table, as in `people"):
         agent.observe(encoder(rows)[:, None], rows["sex"], [0] * 8, range(8))
 
 

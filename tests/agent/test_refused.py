@@ -81,7 +81,7 @@ CALLS: list[tuple[str, tuple[Any, ...], str]] = [
     *(("act", (x, groups), message) for x, groups, message in POOLS),
     *(("explain", (x, groups), message) for x, groups, message in POOLS[-1:]),
     *(("observe", tuple({**LOG, key: odd}.values()), message) for key, odd, message in LOGS),
-    ("update", (NAN, 3), "reward: .* got nan"),
+    ("update", (NAN, 3), r"reward: .* got nan; a ticket .* waits until agent.drop\(3\)"),
     ("update", ([1.0, 2.0], 3), "reward: expected one number"),
     ("update", (1.0, 1), "ticket 1 .* its reward was reported.* waiting tickets: 3, 6"),
     ("update", (1.0,), "ticket 8 does not wait for a reward"),

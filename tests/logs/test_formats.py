@@ -298,8 +298,8 @@ def test_the_log_of_an_agent_counts_what_is_left_out_and_takes_no_arguments(tmp_
     assert len(read_log(tmp_path / "two.jsonl")) == 1
     left_out = [text.partition(": ")[2] for text in caplog.messages if "left out" in text]
     assert left_out == [
-        "some lines are left out: 1 of kind observed",
-        "some lines are left out: 1 of kind reward",
+        "lines that hold no decision to judge are left out: 1 of observed rounds",
+        "lines that hold no decision to judge are left out: 1 of rewards of earlier decisions",
     ]
     for options in ({"group": "sex"}, {"features": ["x"]}, {"like": random_log(3)}):
         with pytest.raises(FairbanditError, match="a log of an agent takes only a path"):
