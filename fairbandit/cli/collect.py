@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fairbandit.cli.parsers import split_names, tool_parser
 from fairbandit.errors import FairbanditError
@@ -48,10 +49,10 @@ def collect(words: Sequence[str]) -> None:
     add("--out", type=_file, metavar="FILE", help=text)
     add("--each", action="store_true", help="a row for every run")
     add("--by", choices=("group",), help="adds the share, reward, rank and regret of its picks")
-    add("--columns", type=split_names, metavar="NAMES", help="the results to print, by commas")
+    add("--columns", type=split_names, metavar="NAMES", help="the results to show, by commas")
     add("--policies", type=split_names, metavar="NAMES", help="only runs of some policies")
-    text = "a result, the best first, or a setting by which the printed rows are sorted"
-    add("--sort", default="fair_regret", metavar="NAME", help=f"{text} [fair_regret]")
+    text = "a result, the best first, or a setting by which rows are sorted"
+    add("--sort", metavar="NAME", help=f"{text} [fair_regret, where they are printed]")
     text = "prints a table to paste, with labels and the best in bold"
     add("--format", choices=("markdown", "latex"), help=text)
     given = parser.parse_args(words)
@@ -59,7 +60,9 @@ def collect(words: Sequence[str]) -> None:
     where = {} if given.policies is None else {"policy": given.policies}
     runs = [runs[at] for at in chosen([run.settings for run in runs], where)]
     rows, groups = pool(runs, each=given.each), given.by == "group"
-    choice = {"groups": groups, "columns": given.columns, "sort": given.sort}
+    choice: dict[str, Any] = {"groups": groups, "columns": given.columns}
+    if given.sort is not None:
+        choice["sort"] = given.sort
     counted = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
     if not given.each:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
@@ -67,7 +70,7 @@ def collect(words: Sequence[str]) -> None:
     if given.format not in (None, form):
         raise FairbanditError(f"collect: --format {given.format} contradicts the name {given.out}")
     if form is None and given.out:
-        table = tidy(rows, groups=groups)
+        table = tidy(rows, **choice)
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
     elif form is None:

@@ -127,13 +127,19 @@ class PooledRuns:
         columns = self.runs[0].summary["metrics"]
         return {column: spread for column, spread in self.spreads.items() if column in columns}
 
-    def results(self, *, groups: bool = False) -> dict[str, Any]:
+    def results(
+        self, *, groups: bool = False, columns: Sequence[str] | None = None
+    ) -> dict[str, Any]:
         """Returns every number by its column in tables, such as fair_regret_mean.
 
-        With `each`, the `folder` of the run replaces the intervals; `groups` adds `of_groups`.
+        With `each`, the `folder` of the run replaces the intervals; `groups` adds `of_groups`, and
+        `columns` chooses among both.
         """
         parts = ("mean", "std") if self.each else ("mean", "std", "n", "low", "high")
         spreads = self.spreads | (self.of_groups if groups else {})
+        if columns is not None:
+            chosen = {name for name in spreads if {name, name.partition(":")[0]} & {*columns}}
+            spreads = {name: spread for name, spread in spreads.items() if name in chosen}
         numbers = {f"{k}_{part}": spread[part] for k, spread in spreads.items() for part in parts}
         if self.each:
             return numbers | {"seconds": self.seconds, FOLDER: self.runs[0].place}

@@ -75,18 +75,15 @@ class SavedRun:
         for statistic in BY_GROUP:
             by_group = self.summary[statistic].items()
             spreads |= {f"{statistic}_{group}": spread for group, spread in by_group}
-        if self.cost is not None:
-            regret = spreads["standard_regret"]
-            known = [part for part in ("mean", "std") if regret[part] is not None]
-            spreads[COST] = {**regret, **{part: regret[part] * self.cost for part in known}}
+        if cost := summaries.cost_per_pick(self.summary):
+            spreads[COST] = cost
         count = {True: self.summary["replicas"], False: 0}  # unless only some values are known
         return {name: {"n": count[s["mean"] is not None], **s} for name, s in spreads.items()}
 
     @property
     def cost(self) -> float | None:
         """The factor from the standard regret to `cost_per_pick`; None without a unit."""
-        unit, selected = self.summary.get("unit"), self.summary["selected"].values()
-        return unit and unit["std"] / max(sum(picks["mean"] for picks in selected), 1)
+        return summaries.cost_factor(self.summary)
 
     @cached_property
     def curves(self) -> dict[str, Curve]:

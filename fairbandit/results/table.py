@@ -28,18 +28,30 @@ MOST_GROUPS = 4
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
 
 
-def tidy(rows: Sequence[PooledRuns], *, groups: bool = False) -> pa.Table:
+def tidy(
+    rows: Sequence[PooledRuns],
+    *,
+    groups: bool = False,
+    columns: Sequence[str] | None = None,
+    sort: str | None = None,
+) -> pa.Table:
     """Makes one table of pooled runs, with one row for each.
 
     The columns are `KEYS`, without the seed if all rows pool seeds; the other settings in which
-    the rows differ; and the results, with `groups` also by group. Missing values are null.
+    the rows differ; and the results, with `groups` also by group. Missing values are null. With
+    `columns`, the metrics and statistics are only these; `sort` is as for `overview`.
     """
-    settings, results = [row.settings for row in rows], [row.results(groups=groups) for row in rows]
+    known = union(row.spreads for row in rows) + ([*MEASURES] if groups else [])
+    for wrong in (column for column in columns or () if column not in known):
+        raise unknown("column", wrong, known)
+    rows = rows if sort is None else _sorted(rows, sort)
+    settings = [row.settings for row in rows]
+    results = [row.results(groups=groups, columns=columns) for row in rows]
     keys = [key for key in KEYS if any(key in row for row in settings)]
     keys += [key for key in differing(settings) if key not in KEYS]
-    columns = {key: _column([row.get(key) for row in settings]) for key in keys}
-    columns |= {name: _column([row.get(name) for row in results]) for name in union(results)}
-    return pa.table(columns)
+    table = {key: _column([row.get(key) for row in settings]) for key in keys}
+    table |= {name: _column([row.get(name) for row in results]) for name in union(results)}
+    return pa.table(table)
 
 
 def overview(
@@ -94,7 +106,8 @@ def overview(
         known = [own.get(column) for own in spreads]
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
-        header = _header(column, rows, next(filter(None, known)))
+        name = "fair_regret_per_pick" if groups and column == "fair_regret" else column
+        header = _header(name, rows, next(filter(None, known)))
         results[header] = [spread(own) if own else "–" for own in known]
     if not (groups or printed or columns):
         results["seconds"] = [f"{row.seconds:.2f}" for row in rows]

@@ -109,6 +109,21 @@ def summarise(
     return summary | {"checksum": checksum(finite(summary))}
 
 
+def cost_factor(summary: Mapping[str, Any]) -> float | None:
+    """Returns the factor from the standard regret to `cost_per_pick`; None without a unit."""
+    unit, selected = summary.get("unit"), summary["selected"].values()
+    return unit and unit["std"] / max(sum(picks["mean"] for picks in selected), 1)
+
+
+def cost_per_pick(summary: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the mean and the std of the standard regret of a pick; None without a unit."""
+    factor, regret = cost_factor(summary), summary["metrics"]["standard_regret"]
+    if factor is None:
+        return None
+    known = [part for part in ("mean", "std") if regret[part] is not None]
+    return {**regret, **{part: regret[part] * factor for part in known}}
+
+
 def _knows_truth(policy: Mapping[str, Any]) -> bool:
     """Whether any part of a described policy reads the ground truth."""
     parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]

@@ -22,6 +22,8 @@ from fairbandit.errors import printable
 from fairbandit.files import written_aside
 from fairbandit.labels import NUMBER
 from fairbandit.maths.checks import numeral
+from fairbandit.run.settings import COST
+from fairbandit.run.summary import cost_per_pick
 
 _WIDE = 160  # width in characters without a terminal
 _NARROW = 80  # width of a sheet without a terminal
@@ -236,12 +238,15 @@ def meanings(cells: Iterable[str]) -> str:
 
 def run_table(summary: Mapping[str, Any]) -> Sheet:
     """Returns a table of one run, with a row for each quantity of its summary."""
-    rates = summary["selection_rate"]
+    rates, cost = summary["selection_rate"], cost_per_pick(summary)
+    results = dict(summary["metrics"])
+    if cost:
+        results[f"{COST} ({summary['unit']['name']})"] = cost
     lines = {
         "policy": summary["policy"] + " *" * bool(summary.get("knows_truth")),
         "environment": summary["environment"],
         "rounds": f"{summary['rounds']:,} × {summary['replicas']:,} replicas",
-        **{metric_header(name, value): spread(value) for name, value in summary["metrics"].items()},
+        **{metric_header(name, value): spread(value) for name, value in results.items()},
         **{f"selection rate, group {group}": spread(rate) for group, rate in rates.items()},
         "time": f"{summary['seconds']:.2f} s",
     }

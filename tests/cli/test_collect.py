@@ -94,9 +94,23 @@ def test_one_row_a_run_and_one_column_a_differing_key(command, save):
 def test_values_of_every_type(values, expected):
     texts = [json.dumps(v) if isinstance(v, list) else v for v in values]
     rows: list[Any] = [
-        SimpleNamespace(settings={"x": text}, results=lambda groups: {"y": 1.0}) for text in texts
+        SimpleNamespace(settings={"x": text}, spreads={}, results=lambda **_: {"y": 1.0})
+        for text in texts
     ]
     assert tidy(rows).column("x").to_pylist() == expected
+
+
+def test_columns_and_order_of_a_file(command, save):
+    for name, regret in (("a", 3.0), ("b", 1.0), ("c", 2.0)):
+        save(f"runs/{name}", regret=regret, policy__name=name)
+    rows = collected(command, "runs", "--columns", "fair_regret", "--sort", "fair_regret")
+    assert [row["fair_regret_mean"] for row in rows] == [1.0, 2.0, 3.0]
+    results = [name for name in rows[0] if name.endswith("_mean")]
+    assert results == ["fair_regret_mean"]
+    assert (
+        "unknown column 'cost'"
+        in command("collect", "runs", "--out", "t.csv", "--columns", "cost")[2]
+    )
 
 
 def test_seeds_are_pooled(command, save):

@@ -103,6 +103,8 @@ def test_the_cost_of_a_pick_is_in_the_unit_of_the_reward(mixed):
     assert found["mean"]["greedy"] == pytest.approx(costs["greedy"] - costs["uniform"])
     headers = overview(pool(fairbandit.load(mixed)), groups=True).headers
     assert headers[2:4] == ["share", "reward (standardised wage) ↑"]
+    assert headers[-1] == "fair regret per pick ↓"
+    assert "cost per pick (wage) ↓" in repr(fairbandit.load(mixed)[0])
 
 
 def test_runs_of_other_seeds_have_no_pairs(tmp_path):
