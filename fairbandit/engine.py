@@ -95,8 +95,7 @@ class Engine:
             while self.played < last:
                 played = self.played
                 n_ready = self.policy.n_ready(played, last)
-                n = max(n_ready, self.size.next(played, n_ready))
-                n = min(n, self.at_once, last - played)
+                n = min(self.size.next(n_ready), self.at_once, last - played)
                 piece = pools[played + 1 - first : played + n + 1 - first]
                 selections.append(inferring(True, self._decide, piece, n_ready))
             whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))

@@ -100,9 +100,6 @@ def fixed_point(
 WORK = 1 << 18
 """The most numbers in a work array of a block, so that it stays in the processor's cache."""
 
-WINDOW = 1 << 18
-"""The most numbers of the rank window that a round compares if it is decided in a block."""
-
 LEAST = 24
 """Blocks do not pay if `WORK` allows fewer rounds than `LEAST` times the rounds without a guess."""
 
@@ -121,28 +118,24 @@ class BlockSize:
     """
 
     def __init__(self, policy: Policy, problem: Problem, places: int) -> None:
-        self._policy, self._size, self._wait, self._left = policy, 8, 1, 0
-        self._candidates, self._features = problem.replicas * places, problem.features
+        self._size, self._wait, self._left = 8, 1, 0
+        candidates, d = problem.replicas * places, problem.features
+        most = min(CHUNK_ROUNDS, math.isqrt(WORK // candidates), WORK // (candidates * d))
+        # models fitted to a guess would be discarded
+        discarded = policy.sums_ahead or "refresh" in policy.estimator.needs
+        self._most = 0 if discarded else most
 
-    def next(self, played: int, n_ready: int = 1) -> int:
-        """The number of rounds to decide after `played`, the first `n_ready` without a guess."""
-        if self._policy.sums_ahead or "refresh" in self._policy.estimator.needs:
-            return n_ready  # models fitted to a guess would be discarded
-        candidates, features = self._candidates, self._features
-        most = min(CHUNK_ROUNDS, math.isqrt(WORK // candidates), WORK // (candidates * features))
-        if "contexts" in self._policy.needs:
-            window = played - self._policy.schedule.rank_start(played + 1)
-            if window * candidates * features > WINDOW:
-                most = 1
-        if most < LEAST * n_ready:
+    def next(self, n_ready: int) -> int:
+        """The number of rounds to decide, the first `n_ready` without a guess."""
+        if self._most < LEAST * n_ready:
             return n_ready
         if self._size <= n_ready and self._left:
             self._left -= 1
             return n_ready
-        size = min(max(self._size, 2 * n_ready), most)
+        size = min(max(self._size, 2 * n_ready), self._most)
         return 1 << size.bit_length() - 1  # powers of 2 fill a chunk
 
-    def learn(self, size: int, changes: int, n_ready: int = 1) -> None:
+    def learn(self, size: int, changes: int, n_ready: int) -> None:
         """Adapts the size after a block of `size` rounds: `changes` repetitions changed a pick.
 
         The first `n_ready` rounds needed no guess.

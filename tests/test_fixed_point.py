@@ -126,5 +126,5 @@ def test_rewards_that_come_late(late: int, estimator: str) -> None:
     alone, _ = play(policy, support.environment(), rounds, replicas=[0], at_once=1)
     assert torch.equal(found, alone)
     few = late < 10
-    assert engine.size.next(rounds, late) >= (64 if few else late)
+    assert engine.size.next(late) >= (64 if few else late)
     assert (engine.decisions > rounds) == few
