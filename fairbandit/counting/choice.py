@@ -58,8 +58,8 @@ def forced(way: Way) -> Iterator[None]:
 
     Args:
         way: "sliced" or "scanned" counts all entries that way. "sorted" searches a sorted segment,
-            and counts the entries outside it in one of these ways. "dense" scores every past
-            context in every round and masks by window and group; it is the reference, and is slow.
+            and slices or scans the entries outside it. "dense" scores every past context in every
+            round and masks by window and group; it is the reference, and is slow.
 
     Raises:
         FairbanditError: an unknown way. Counts raise it too if the way is "sorted" and no sorted
@@ -123,8 +123,8 @@ class Choice(NamedTuple):
     Attributes:
         way: how to count if a sorted segment is not used, or exceeds its budget.
         cost: the cost of this way.
-        budget: the most that the entries outside the segment, and those that are scored again, may
-            cost; 0 if no segment is used, ∞ if sorting is forced.
+        budget: the most that the entries outside the segment, and the entries that are scored
+            again, may cost; 0 if no segment is used, ∞ if sorting is forced.
         search: whether to search the held segment.
         sort: whether to sort a new segment if none is searched within the budget.
     """

@@ -146,7 +146,7 @@ def small_groups(groups: Mapping[str, GroupSums]) -> list[str]:
     total = sum(sizes.values())
     few = [f"{label} has {n:,.0f}" for label, n in sizes.items() if n < SMALL * total]
     note = (
-        "selection_ratio and the gaps compare all groups, also those with less than "
+        "selection_ratio and the gaps compare all groups, also groups with less than "
         f"{SMALL:.0%} of the {total:,.0f} candidates: {listed(few)}"
     )
     return [note] if few else []

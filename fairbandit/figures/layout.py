@@ -109,7 +109,7 @@ class Facet:
     ) -> tuple[Floats, Floats]:
         """Returns the lower and the upper ends of bands or bars, (n,) each; NaN where unknown.
 
-        The moments are those of the values, (B, n), which are read only for quantiles.
+        `count`, `mean` and `std` describe the `values`, (B, n), which are read only for quantiles.
         """
         if self.options.interval == "mean":
             return interval(count, mean, std)

@@ -128,7 +128,7 @@ class Runs(UserList[SavedRun]):
         """Compares each setting with a baseline by paired differences.
 
         Policies with the same seed meet the same pools and noise in each replica, so intervals of
-        paired differences are narrower than those of differences of two means.
+        paired differences are narrower than intervals of differences of two means.
 
         Args:
             baseline: the label or the policy of the baseline, or values of its settings by their
