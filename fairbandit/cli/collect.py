@@ -56,9 +56,8 @@ def collect(words: Sequence[str]) -> None:
     text = "prints a table to paste, with labels and the best in bold"
     add("--format", choices=("markdown", "latex"), help=text)
     given = parser.parse_args(words)
-    runs = read_runs(given.folders)
     where = {} if given.policies is None else {"policy": given.policies}
-    runs = [runs[at] for at in chosen([run.settings for run in runs], where)]
+    runs = chosen(read_runs(given.folders), where)
     rows, groups = pool(runs, each=given.each), given.by == "group"
     choice: dict[str, Any] = {"groups": groups, "columns": given.columns}
     if given.sort is not None:

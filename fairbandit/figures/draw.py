@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairbandit.errors import FairbanditError, check_known
 from fairbandit.figures import panels
@@ -33,8 +32,7 @@ _LONGEST = 100  # maximal length of an environment's name in a file name
 _METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # for PNG and PDF
 
 
-@dataclass(frozen=True)
-class Composition:
+class Composition(NamedTuple):
     """A figure: its line in the help, and the function that draws it for a scene.
 
     The function returns one figure, or one for each panel in a size that is too small for all.
@@ -111,8 +109,7 @@ def _further(scene: Scene) -> list[str]:
     return [column for column in scene.metrics if column not in REGRETS]
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(NamedTuple):
     """A drawn figure: its name in `FIGURES`, its environment, and its PNG and PDF files."""
 
     figure: str
@@ -148,10 +145,7 @@ def draw(
         OSError: `out` cannot be written to.
     """
     check_known("figure", choice or {}, FIGURES)
-    runs = read_runs(folders)
-    kept = chosen([run.settings for run in runs], where or {})
-    scenes = scenes_of([runs[at] for at in kept])
-    options = options or Options()
+    scenes, options = scenes_of(chosen(read_runs(folders), where or {})), options or Options()
     check_known("metric", options.metrics, union(scene.metrics for scene in scenes))
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):

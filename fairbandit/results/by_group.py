@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from fairbandit.maths.moments import Floats, moments
+from fairbandit.maths.moments import Floats
 from fairbandit.results.runs import SavedRun
 from fairbandit.run.reading import logs
 
@@ -44,9 +42,3 @@ def of_groups(run: SavedRun) -> dict[str, Floats]:
         for measure, of in found
         for code, label in enumerate(run.groups)
     }
-
-
-def spread_of(column: str, values: Floats) -> dict[str, Any]:
-    """Returns `n`, `mean` and `std` of the known values of a column, and `lower_is_better`."""
-    known = dict(zip(("n", "mean", "std"), moments(values), strict=True))
-    return {**known, "lower_is_better": MEASURES[column.split(":")[0]]}

@@ -183,8 +183,7 @@ def _baseline(
         matches = [run for run in runs if run.label == asked]
         matches = matches or [run for run in runs if run.policy == asked]
     else:
-        wanted = {key: [value] for key, value in asked.items()}
-        matches = [runs[at] for at in chosen([run.settings for run in runs], wanted)]
+        matches = chosen(runs, {key: [value] for key, value in asked.items()})
     if len(matches) != 1:
         raise FairbanditError(
             f"the baseline {asked!r} names {'several settings' if matches else 'no setting'} of "

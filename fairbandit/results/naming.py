@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from fairbandit.building import policy_label
 from fairbandit.environments.reading import MEMORY
@@ -159,29 +159,35 @@ def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
     return matches[0]
 
 
-def chosen(settings: Sequence[Mapping[str, Any]], where: Mapping[str, Sequence[Any]]) -> list[int]:
-    """Returns the indices of the settings that match a condition.
+class _Described(Protocol):
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+
+_Run = TypeVar("_Run", bound=_Described)
+
+
+def chosen(runs: Sequence[_Run], where: Mapping[str, Sequence[Any]]) -> list[_Run]:
+    """Returns the runs whose settings match a condition.
 
     Args:
-        settings: the settings of each run.
+        runs: saved runs or pooled runs.
         where: allowed values by key, where a key is resolved by `full_key`. All spellings of a
             number match, and so does the JSON text of a value.
 
     Raises:
         FairbanditError: a key is unknown or ambiguous, or no run has an allowed value.
-
-    >>> chosen([{"a": 1.0}, {"a": 2.0}, {"a": True}], {"a": ["1", "3"]})
-    [0]
     """
-    kept = list(range(len(settings)))
+    kept = list(runs)
     for end, values in where.items():
-        key, wanted = full_key(settings, end), {normal(shown(value)) for value in values}
-        present = {at: shown(settings[at].get(key)) for at in kept}
-        kept = [at for at, text in present.items() if normal(text) in wanted]
+        key = full_key([run.settings for run in runs], end)
+        wanted = {normal(shown(value)) for value in values}
+        present = [shown(run.settings.get(key)) for run in kept]
+        kept = [run for run, text in zip(kept, present, strict=True) if normal(text) in wanted]
         if not kept:
             raise FairbanditError(
                 f"no run has {end}={' or '.join(map(str, values))}"
-                f"{did_you_mean(values[0], present.values())}; its values are "
-                f"{', '.join(dict.fromkeys(present.values()))}"
+                f"{did_you_mean(values[0], present)}; its values are "
+                f"{', '.join(dict.fromkeys(present))}"
             )
     return kept

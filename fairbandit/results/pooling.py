@@ -112,8 +112,11 @@ class PooledRuns:
     @cached_property
     def of_groups(self) -> dict[str, dict[str, Any]]:
         """The same of each group's picks, such as `reward:GROUP`, from the round logs."""
-        found = [by_group.of_groups(run) for run in self.runs]
-        return _pooled([{k: by_group.spread_of(k, of) for k, of in own.items()} for own in found])
+        parts, spreads = ("n", "mean", "std"), list[dict[str, Any]]()
+        for values in map(by_group.of_groups, self.runs):
+            known = {column: moments(own) for column, own in values.items()}
+            spreads.append({k: dict(zip(parts, own, strict=True)) for k, own in known.items()})
+        return _pooled(spreads)
 
     @property
     def columns(self) -> list[str]:
@@ -246,8 +249,7 @@ class Scene:
             FairbanditError: none of the policies has a run.
         """
         where = {} if policies is None else {"policy": policies}
-        kept = chosen([run.settings for run in self.runs], where)
-        return replace(self, runs=tuple(self.runs[at] for at in kept))
+        return replace(self, runs=tuple(chosen(self.runs, where)))
 
 
 def read_scenes(folders: Sequence[Path]) -> list[Scene]:

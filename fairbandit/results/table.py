@@ -147,12 +147,13 @@ def _default(rows: Sequence[PooledRuns]) -> list[str]:
 
 def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) -> str:
     """Returns the header of a result, with the unit of a cost or of a reward of tables."""
-    if spread.get("lower_is_better") is None:
+    lower = spread.get("lower_is_better", MEASURES.get(column))
+    if lower is None:
         return column.replace("_", " ")
     names = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
     measured = {COST: "", "reward": "standardised "}.get(column)
     unit = "" if measured is None or not names else f" ({measured}{' or '.join(names)})"
-    return metric_header(column + unit, spread)
+    return metric_header(column + unit, {"lower_is_better": lower})
 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:

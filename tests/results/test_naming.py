@@ -1,6 +1,7 @@
 """Runs are chosen by their settings, with short keys and values as labels write them."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,17 +10,19 @@ from fairbandit.errors import FairbanditError
 from fairbandit.results.naming import chosen, joined, varied
 
 
-def run(**estimator: Any) -> dict[str, Any]:
+def run(**estimator: Any) -> Any:
     environment = {"noise": 2.0, "flag": True, "theta": "[4.0, 3.0]"}
-    return {
-        "policy": "mine",
-        "environment": "simulation",
-        "policy.estimator.name": "ridge",
-        "policy.estimator.noise": 0.0,
-        **{f"policy.estimator.{key}": value for key, value in estimator.items()},
-        "policy.rank.alpha": 0.5,
-        **{f"environment.{key}": value for key, value in environment.items()},
-    }
+    return SimpleNamespace(
+        settings={
+            "policy": "mine",
+            "environment": "simulation",
+            "policy.estimator.name": "ridge",
+            "policy.estimator.noise": 0.0,
+            **{f"policy.estimator.{key}": value for key, value in estimator.items()},
+            "policy.rank.alpha": 0.5,
+            **{f"environment.{key}": value for key, value in environment.items()},
+        }
+    )
 
 
 RUNS = [run(lam=0.1, refresh=None), run(lam=1.0, refresh=None), run(lam=1.0, refresh=2)]
@@ -38,7 +41,7 @@ RUNS = [run(lam=0.1, refresh=None), run(lam=1.0, refresh=None), run(lam=1.0, ref
     ],
 )
 def test_runs_that_have_the_values(runs, where, numbers):
-    assert chosen(runs, where) == numbers
+    assert chosen(runs, where) == [runs[number] for number in numbers]
 
 
 @pytest.mark.parametrize(
