@@ -107,7 +107,8 @@ def overview(
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
         name = "fair_regret_per_pick" if groups and column == "fair_regret" else column
-        header = _header(name, rows, next(filter(None, known)))
+        direction = {"lower_is_better": MEASURES.get(column)}
+        header = _header(name, rows, direction | next(filter(None, known)))
         results[header] = [spread(own) if own else "–" for own in known]
     if not (groups or printed or columns):
         results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
@@ -147,13 +148,12 @@ def _default(rows: Sequence[PooledRuns]) -> list[str]:
 
 def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) -> str:
     """Returns the header of a result, with the unit of a cost or of a reward of tables."""
-    lower = spread.get("lower_is_better", MEASURES.get(column))
-    if lower is None:
+    if spread.get("lower_is_better") is None:
         return column.replace("_", " ")
     names = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
     measured = {COST: "", "reward": "standardised "}.get(column)
     unit = "" if measured is None or not names else f" ({measured}{' or '.join(names)})"
-    return metric_header(column + unit, {"lower_is_better": lower})
+    return metric_header(column + unit, spread)
 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:

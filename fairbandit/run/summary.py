@@ -117,9 +117,10 @@ def cost_factor(summary: Mapping[str, Any]) -> float | None:
 
 def cost_per_pick(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the mean and the std of the standard regret of a pick; None without a unit."""
-    factor, regret = cost_factor(summary), summary["metrics"]["standard_regret"]
+    factor = cost_factor(summary)
     if factor is None:
         return None
+    regret = summary["metrics"]["standard_regret"]
     known = [part for part in ("mean", "std") if regret[part] is not None]
     return {**regret, **{part: regret[part] * factor for part in known}}
 
