@@ -19,14 +19,20 @@ class FairbanditError(ValueError):
 def did_you_mean(given: object, choices: Iterable[object]) -> str:
     """Returns a guess for the message of an unknown name: a choice of similar spelling, or "".
 
-    Upper and lower case are alike, and names with dots or slashes are compared by their last part.
+    A choice is also a guess if it alone begins with the given name. Upper and lower case are alike,
+    and names with dots or slashes are compared by their last part, which includes a file's ending.
 
     >>> did_you_mean("Rouns", ["rounds", "seed"]), did_you_mean("rank", ["policy/rank"])
     (" (did you mean 'rounds'?)", " (did you mean 'policy/rank'?)")
+    >>> did_you_mean("cost", ["cost_per_pick", "seed"]), did_you_mean("s", ["split", "seed"])
+    (" (did you mean 'cost_per_pick'?)", '')
     """
     ends = {_end(str(choice)): str(choice) for choice in choices}
-    near = get_close_matches(_end(str(given)), ends, n=1, cutoff=0.7)
-    return f" (did you mean {ends[near[0]]!r}?)" if near and ends[near[0]] != given else ""
+    name = _end(str(given))
+    near = get_close_matches(name, ends, n=1, cutoff=0.7)
+    near = near or [end for end in ends if name and end.startswith(name)]
+    known = len(near) != 1 or ends[near[0]] == given
+    return "" if known else f" (did you mean {ends[near[0]]!r}?)"
 
 
 def unknown(what: str, given: object, choices: Iterable[object]) -> FairbanditError:
@@ -55,7 +61,7 @@ def type_of(value: object) -> str:
 
 
 def _end(name: str) -> str:
-    return re.split("[./]", name)[-1].lower()
+    return re.split("[./](?!(?:csv|parquet)$)", name.lower())[-1]
 
 
 _CONTROLS = {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}

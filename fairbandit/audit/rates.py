@@ -202,6 +202,9 @@ def examine_counts(
     given the pools. This requires independent picks: one pick per pool, by a policy whose parts do
     not read the past. For other policies, only the rates are computed.
 
+    Neither is tested with too few replicas: then the intervals of a group that is never picked, or
+    always, contain the probability under parity, too. The `verdict` names the number needed.
+
     Args:
         counts, received, groups: the picks of each group in each round, summed over replicas,
             (T, G); its candidates in all rounds and replicas, (G,); and its name.
@@ -239,9 +242,14 @@ def examine_counts(
         shares = each / places / decisions  # of decisions that pick a group, under parity
         bonferroni = level / selected[:, here].size
         low, high = mean_band(selected, decisions, bonferroni)
-        ends = mean_band([0, decisions], decisions, bonferroni)
-        verdict = "not tested: too few replicas"
-        if ends[1][0] < np.nanmax(shares) or ends[0][1] > np.nanmin(shares):
+        # the bands of a group that is never or always picked miss a share above so many decisions
+        farthest = max(np.nanmax(shares), 1 - np.nanmin(shares))
+        with np.errstate(divide="ignore"):
+            needed = max(math.log(bonferroni / 2) / np.log1p(-farthest), 1 / farthest)
+        each_replica = 1 if own_places else len(counts)
+        replicas = decisions // each_replica, math.floor(needed / each_replica) + 1
+        verdict = "not tested: too few replicas ({:,} of the {:,} needed)".format(*replicas)
+        if decisions > needed:
             missed = bool(((low > shares) | (high < shares)).any())
             verdict = f"parity {'' if missed else 'not '}rejected"
         low, high = (decisions / each * end for end in (low, high))

@@ -92,7 +92,9 @@ NOT_TESTED = {
 RUNS = """\
 Rates are means over replicas with 95 % intervals. Parity is tested at family-wise level {level:g}
 per run. It is rejected if any band (Clopper and Pearson, with Bonferroni's correction over groups
-and rounds) misses 1/K, or m/K for m picks. The row shows the estimate farthest from this value."""
+and rounds) misses 1/K, or m/K for m picks. The row of a tested run shows the estimate
+farthest from this value among all groups and rounds, which is far by chance alone: only the verdict
+counts. A run with too few replicas is not tested, since no picks at all would reject parity."""
 
 
 def report_log(
@@ -175,13 +177,18 @@ def report(
     table = compared(pd.concat(tables, ignore_index=True), names, counts, 0.05)
     table["words"] = [in_words(row, 0.05) for row in table.to_dict("records")]
     far = pd.DataFrame([test.loc[(test["rate"] - test["target"]).abs().idxmax()] for test in tests])
+    estimates = ["group", "round", "selected", "received", "rate", "low", "high"]
+    tested = ~far["verdict"].str.startswith("not tested")
+    far = far.astype(dict.fromkeys(estimates[1:4], "Int64"))
+    far[estimates] = far[estimates].where(tested)  # the extreme of a run reads like a finding
+    far = far.dropna(axis=1, how="all").assign(group=far["group"].fillna("–"), small=False)
     page: Page = [
         "# Audit of runs",
         Sheet(("in words",), [[words] for words in table["words"]]),
         _sheet(table, *names),
         RATES.format(scoring=""),
         "## Demographic parity",
-        _sheet(far.assign(small=False), *names),
+        _sheet(far, *names),
         RUNS.format(level=level),
     ]
     write(pa.Table.from_pandas(pd.concat(tests), preserve_index=False), place / "parity.csv")

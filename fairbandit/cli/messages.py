@@ -31,9 +31,10 @@ def one_message(error: BaseException) -> str:
         return f"{where} has no key {str(cause.key)!r}{guess}; it takes {takes}{adds}"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: {str(cause).splitlines()[0]}"
-    if isinstance(error, MissingConfigException) and error.options:  # which the message lists
-        found, others = str(error).split("\n", 1)
-        return f"{found}{did_you_mean(error.missing_cfg_file, error.options)}\n{others}".strip()
+    if isinstance(error, MissingConfigException) and error.options:
+        guess = did_you_mean(error.missing_cfg_file, error.options)
+        found = str(error).splitlines()[0]  # the other lines are one for each option
+        return f"{found}{guess}; expected one of {', '.join(error.options)}"
     return str(error).strip() or type(error).__name__
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ from fairbandit.environments.columns import (
     resolve_columns,
 )
 from fairbandit.environments.notices import listed
+from fairbandit.environments.population import Missing, find_gaps
 from fairbandit.environments.products import pairs_of
 from fairbandit.environments.reading import Source, read_header, read_table
+from fairbandit.environments.table import PoolKind
 from fairbandit.labels import JOINED
 from fairbandit.logs import Log, is_table
 from fairbandit.maths.checks import brief
@@ -74,8 +78,12 @@ def table(words: Sequence[str]) -> None:
     source = read_table(given.file, [*taken, *(chosen or ())], chosen is None, *how)
     columns, left_out = resolve_columns(source, chosen, taken, spec["exclude"])
     source = source.joined(columns_of)
-    rewards = pd.Series(source.numbers(spec["reward"])).groupby(source.labels(spec["group"]))
-    groups = pd.DataFrame({"n": rewards.size(), "mean": rewards.mean(), "std": rewards.std(ddof=0)})
+    missing, roles = Missing[spec["missing"]], (spec["group"], spec["reward"])
+    gaps, problem = find_gaps(source, roles, columns, missing, "missing={}")
+    dropped = gaps.any(axis=1) & (missing is Missing.drop)
+    played = replace(source, frame=source.frame[~dropped])
+    rewards = pd.Series(played.numbers(spec["reward"])).groupby(played.labels(spec["group"]))
+    groups = pd.DataFrame({"n": rewards.size(), "mean": rewards.mean(), "std": rewards.std()})
     check_groups(f"{source.name}, column {spec['group']!r}", groups["n"].to_dict())
     print(f"{Path(given.file).name}: {len(source):,} rows, {len(source.columns):,} columns")
     out.print(_features(source, columns, spec, sorted(groups.index)))
@@ -83,16 +91,24 @@ def table(words: Sequence[str]) -> None:
         out.print(make_table(["left out", "why"], left_out.items()))
     groups = groups.sort_values("n", ascending=False, kind="stable")
     rows, mean = [], f"mean {spec['reward']}"
-    for group, n, group_mean, std in groups.itertuples():
+    for group, n, *values in groups.itertuples():
         small = " (too small)" if n < spec["min_group_size"] else ""
-        rows.append((group + small, f"{n:,}", brief(group_mean), brief(std)))
+        numbers = ["–" if math.isnan(value) else brief(value) for value in values]
+        rows.append((group + small, f"{n:,}", *numbers))
     out.print(make_table([spec["group"], "rows", mean, "std"], rows, right=["rows", mean, "std"]))
-    gaps = int(sum(source.gaps(name).sum() for name in (*taken, *columns)))
-    if gaps and spec["missing"] == "error":
-        print(f"{gaps:,} missing cells are an error; set missing=drop or missing=mean")
+    if problem:
+        print(f"A run fails, since {problem}.")
+    elif dropped.any():
+        print(f"missing=drop leaves out {dropped.sum():,} rows; the groups are shown without them.")
+    if spec["pool"] == PoolKind.one_per_group.name:
+        choice = "large or small; pool=random draws in proportion"
+        print(f"Each pool has one candidate of each group, {choice}.")
     if not spec["group_feature"] and spec["group"] not in columns:
         print("The group is not a feature: true rewards miss differences by group alone.")
-    print("Features and rewards are standardised when they are played.")
+    print(
+        "std divides by n − 1. When they are played, features and rewards are standardised over "
+        "all rows, with n."
+    )
 
 
 def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:

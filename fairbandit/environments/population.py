@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,11 +22,14 @@ from torch import Tensor
 from fairbandit.environments.columns import check_groups, resolve_columns
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.notices import listed, remark
-from fairbandit.environments.reading import Source, read_table
+from fairbandit.environments.reading import MEMORY, Source, read_table
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import NUMBER
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.least_squares import ridge_fit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
@@ -150,16 +153,41 @@ def load_population(request: Request) -> Population:
     return Population(members, kept, encoder, columns, deviation)
 
 
+def find_gaps(
+    source: Source, taken: Sequence[str], columns: Iterable[str], missing: Missing, setting: str
+) -> tuple[pd.DataFrame, str]:
+    """Returns whether each cell is missing, and which error the missing cells are.
+
+    Args:
+        source: the table.
+        taken: the columns of the group and of the reward, for whose cells no mean can stand.
+        columns: the columns that are features.
+        missing: the treatment of missing cells; if it treats all of them, the error is "".
+        setting: how the caller writes a treatment, such as `missing={}`.
+    """
+    gaps = source.frame[list(dict.fromkeys([*columns, *taken]))].isna()
+    drop, mean = (setting.format(way.name) for way in (Missing.drop, Missing.mean))
+    lacking, every = gaps[list(taken)], int(gaps.any(axis=1).sum())
+    rows, problem = f"{len(source):,} rows", ""
+    if missing is not Missing.drop and lacking.any(axis=None):
+        names = " or ".join(repr(name) for name in taken if lacking[name].any())
+        problem = f"{lacking.any(axis=1).sum():,} of {rows} lack {names}; only {drop} can be used, "
+        problem += f"which leaves out {every:,} rows"
+    elif missing is Missing.error and every:
+        problem = f"{every:,} of {rows} lack a feature; {drop} leaves them out, and {mean} fills in"
+        problem += " the mean"
+    return gaps, problem
+
+
 def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Source:
     frame, taken = source.frame, (request.group, request.reward)
-    gaps = frame[list(dict.fromkeys([*columns, *taken]))].isna()
+    setting = 'missing="{}"' if request.path.startswith(MEMORY) else "environment.missing={}"
+    gaps, problem = find_gaps(source, taken, columns, request.missing, setting)
+    if problem:
+        first = next(name for name in (*taken, *gaps) if gaps[name].any())
+        source.require(first, ~gaps[first].to_numpy(), f"a value ({problem})")
     if request.missing is Missing.drop:
         frame = frame[~gaps.any(axis=1)]
-    else:
-        for name in gaps if request.missing is Missing.error else taken:
-            means = "" if name in taken else ", and mean fills in the mean"
-            expected = f"a value (environment.missing=drop leaves out such rows{means})"
-            source.require(name, ~gaps[name].to_numpy(), expected)
     if gaps.any(axis=None):
         counts = listed([f"{count:,} of {name!r}" for name, count in gaps.sum().items() if count])
         remark(

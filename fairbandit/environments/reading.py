@@ -178,9 +178,7 @@ def read_table(
     """
     source = _in_memory.get(str(path))
     if source is None and str(path).startswith(MEMORY):
-        raise FairbanditError(
-            "this table in memory is gone; keep the environment that was made of it"
-        )
+        raise FairbanditError("this table in memory is gone; keep the environment made of it")
     if source is None:
         names = read_header(Path(path), separator)
         asked = [name for name in names if every or name in columns]
@@ -194,7 +192,9 @@ def read_table(
 def read_header(path: Path, separator: str) -> list[str]:
     """Returns the names of a file's columns; an index of pandas has none."""
     if path.suffix.lower() not in _FILES or not path.exists():
-        raise FairbanditError(f"there is no file {path} that ends in .csv or .parquet, unpacked")
+        tables = [file.name for file in path.parent.glob("*") if file.suffix.lower() in _FILES]
+        problem = f"there is no file {path} that ends in .csv or .parquet, unpacked"
+        raise FairbanditError(problem + did_you_mean(path.name, tables))
     mark = "\t" if separator == "tab" else separator
     if len(mark) != 1 or mark in '"\r\n':
         raise FairbanditError(f"separator must be one character, or tab; got {separator!r}")

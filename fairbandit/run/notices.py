@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fairbandit.constructors import parameters_of
 from fairbandit.environments import Environment, Table
 from fairbandit.environments.notices import listed, remark
+from fairbandit.environments.table import PoolKind
 from fairbandit.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.run.statistics import RunStatistics
@@ -47,12 +49,16 @@ def note_rare_groups(
     needed = STEPS * environment.places / picks
     names = [name for name, few in zip(statistics.group_names, n < needed, strict=True) if few]
     if 0 < len(names) < len(n):
-        least = float(n.min())
+        least, pools = float(n.min()), ""
+        chosen = "pool" in parameters_of(type(environment))  # a census has pools of its own
+        if chosen and getattr(environment, "pool", None) is PoolKind.one_per_group:
+            pools = " Each pool has one candidate of each group, large or small; "
+            pools += "environment.pool=random draws in proportion."
         remark(
             f"{policy.rank} ranks candidates of {listed([*map(repr, names)])} among few different "
             f"past contexts, about {least:,.0f} at the last round, so in steps of "
             f"{1 / least:.2g}. With "
             f"{picks} of {environment.places} candidates picked, a group with fewer than "
             f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf or shrunk_cdf is "
-            "finer (docs/rare.md)"
+            f"finer (docs/rare.md).{pools}"
         )

@@ -14,6 +14,7 @@ from fairbandit.audit.report import examine_run, report
 from fairbandit.building import build_policy
 from fairbandit.results import read_scenes
 from fairbandit.run.execute import execute
+from fairbandit.run.table import Sheet
 from fairbandit.selectors import Rolling
 from tests import support
 
@@ -107,7 +108,15 @@ def test_groups_mixed_at_random(mixed, tmp_path):
     rates = runs[gmf].picks().sum(0) / runs[gmf].by_group("received")[0] / 200
     np.testing.assert_allclose(results[gmf]["rate"], rates)
     assert all(np.isfinite(result["rate"]).all() for result in results.values())
-    report([mixed], tmp_path)
+    page, _ = report([mixed], tmp_path)
+    (tests,) = [part.rows for part in page if isinstance(part, Sheet) and "verdict" in part.headers]
+    assert {row[-1]: row[2] for row in tests} == {
+        "parity not rejected": "few",
+        "parity rejected": "few",
+        "not tested: picks may depend on the past": "–",
+    }
+    hidden = [{*row[2:-1]} for row in tests if row[-1].startswith("not tested")]
+    assert hidden == [{"–", "0.2500"}] * 2  # the target alone
     rows = pyarrow.csv.read_csv(tmp_path / "parity.csv").to_pylist()
     assert {row["round"] for row in rows} == {None}
     assert sum(row["received"] for row in rows) == 5 * 4 * 50 * 200

@@ -77,8 +77,20 @@ def test_the_level_of_a_run_is_exact(replicas):
 @pytest.mark.parametrize(("replicas", "tested"), [(8, False), (9, True)])
 def test_a_run_is_tested_where_some_counts_would_be_rejected(replicas, tested):
     """Four groups, twenty rounds: with all picks in one group p = 8·4⁻ᴮ, 20 of which is 1e-3."""
-    verdict = "parity rejected" if tested else "not tested: too few replicas"
+    few = f"not tested: too few replicas ({replicas} of the 9 needed)"
+    verdict = "parity rejected" if tested else few
     assert verdicts(np.array([[replicas, 0, 0, 0]] * 20), 1e-3) == {verdict}
+
+
+def test_the_replicas_that_mixed_pools_need():
+    """Two groups with 1 and 3 of 4 places in 2 rounds: p = 2·4⁻²ᴮ, of which 2 are at most 1e-3."""
+    for replicas, verdict in (
+        (2, "not tested: too few replicas (2 of the 3 needed)"),
+        (3, "parity rejected"),
+    ):
+        picks, received = np.array([[replicas, 0]] * 2), replicas * np.array([2.0, 6.0])
+        found = examine_counts(picks, received, "ab", own_places=False, reads_past=False)
+        assert set(found["verdict"]) == {verdict}
 
 
 def test_of_shortlists_a_group_is_picked_by_each_replica_at_most_once():

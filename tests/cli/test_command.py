@@ -114,7 +114,8 @@ def test_a_tool_gets_the_words_after_its_name(command, monkeypatch):
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("policy=nope", "Could not find 'policy/nope'\n\nAvailable options in 'policy':\n\tep"),
+        ("policy=nope", "Could not find 'policy/nope'; expected one of epsilon_greedy, fair"),
+        ("policy=fair-greedy", "'policy/fair-greedy' (did you mean 'fair_greedy'?); expected"),
         ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; it takes regularization"),
         ("+policy.rank.alpha=1", "has no parameter 'alpha'; it takes none"),
         ("nope=1", "the config has no key 'nope'; it takes rounds, replicas"),
@@ -139,6 +140,7 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
         f"Error executing job with overrides: {[word]}\n",
     )
     assert message in err
+    assert "search path" not in err
     assert "Traceback" not in out + err
     assert not summaries(tmp_path)
 

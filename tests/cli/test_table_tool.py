@@ -1,5 +1,9 @@
 """`fairbandit table`."""
 
+from statistics import stdev
+
+import pytest
+
 from tests.environments.data import people, write
 
 
@@ -21,11 +25,31 @@ def test_a_table_is_shown_as_it_will_be(command, tmp_path):
         wage for wage, group in zip(table["wage"], table["group"], strict=True) if group == "a"
     ]
     (own,) = [row for row in rows if row[:1] == ["a"]]
-    assert own[1:3] == [str(len(wages)), f"{sum(wages) / len(wages):.4g}"]
-    assert "1 missing cells are an error; set missing=drop or missing=mean" in out
+    assert own[1:] == [str(len(wages)), f"{sum(wages) / len(wages):.4g}", f"{stdev(wages):.4g}"]
+    assert "1 of 400 rows lack a feature; missing=drop leaves them out, and missing=mean" in out
+    assert "Each pool has one candidate of each group, large or small; pool=random" in out
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
     several = command("table", "people.csv", "group=group,town", "reward=wage")
     assert "no column 'group,town' (did you mean [group,town]?)" in several[2]
+    assert "(did you mean 'people.csv'?)" in command("table", "peple.csv", "group=g", "reward=r")[2]
+
+
+@pytest.mark.parametrize("name", ["group", "wage"])
+def test_no_mean_stands_for_a_group_or_a_reward(command, tmp_path, name):
+    table = people()
+    table["age"][0] = table[name][7] = table[name][8] = ""
+    write(tmp_path / "people.csv", table)
+    words = ("table", "people.csv", "group=group", "reward=wage")
+    problem = f"2 of 400 rows lack '{name}'; only missing=drop can be used, which leaves out 3 rows"
+    for missing in ("error", "mean"):
+        assert f"A run fails, since {problem}." in command(*words, f"missing={missing}")[1]
+    code, out, _ = command(*words, "missing=drop", "pool=random")
+    assert (code, "A run fails" in out, "Each pool" in out) == (0, False, False)
+    sizes = [
+        line.split("│")[2] for line in out.splitlines() if line.startswith(("│ a", "│ b", "│ c"))
+    ]
+    assert "missing=drop leaves out 3 rows" in out
+    assert sum(int(size) for size in sizes if size.strip().isdigit()) == 397
 
 
 def test_what_the_messages_say_to_type_works(command, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fairbandit import Engine
-from fairbandit.environments import population
+from fairbandit.environments import Table, population
 from fairbandit.environments.table import CANDIDATES
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create
@@ -261,12 +261,15 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
     whole = people()
     whole[name][5] = None
     path = write(tmp_path / f"t.{ending}", whole)
-    problem = f"{path}, column '{name}', row 6: expected a value (environment.missing=drop"
-    assert problem in refused(path)
+    problem = f"{path}, column '{name}', row 6: expected a value (1 of 400 rows lack "
     if name in ("group", "wage"):
-        assert problem in refused(path, missing="mean")
-        assert "mean fills" not in refused(path, missing="mean")
+        problem += f"'{name}'; only environment.missing=drop can be used"
+        for missing in ("error", "mean"):
+            assert problem in refused(path, missing=missing)
+        with pytest.raises(FairbanditError, match='only missing="drop" can be used'):
+            Table.from_data(whole, group="group", reward="wage")
     else:
+        assert problem + "a feature; environment.missing=drop leaves them out" in refused(path)
         assert table(path, missing="mean").members.contexts[5].eq(0).any()
 
 
