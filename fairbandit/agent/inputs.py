@@ -109,7 +109,7 @@ def listed(values: Any, what: str, expected: str = "an array or a list") -> list
     return list(entries)
 
 
-def labels(values: Any, expected: str = "an array or a list") -> list[Any]:
+def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> list[Any]:
     """Returns the candidates' labels; labels of several columns, as in a DataFrame, are tuples.
 
     Raises:

@@ -10,6 +10,7 @@ from typing import Any
 from fairbandit.agent.blocks import Block
 from fairbandit.agent.decisions import Decision
 from fairbandit.agent.tickets import Waiting
+from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import Line, LogFile, Position, of_line, own_lines, text
 from fairbandit.logs.own import label, picks_of
@@ -114,9 +115,12 @@ def attach(agent: Any, path: str | PathLike[str], *, contexts: bool, fsync: bool
                 "without it since; to continue a log, load its agent by "
                 "Agent.load(FILE, log=...), or create an agent with the same settings"
             )
+        before = at.line
         for line in lines:
             replay_line(agent, line)
             at = line.at
+        if repeated := at.line - before:
+            remark(f"{file.path}: the agent repeats {repeated:,} lines, and goes on after them")
         file.begin(at.end)
     agent._now = agent._now._replace(log=at)
     agent._journal = file

@@ -10,6 +10,8 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+from fairbandit.constructors import parameters_of
+from fairbandit.environments import Table
 from fairbandit.errors import did_you_mean
 from fairbandit.registry import PART_KINDS, line_of
 from fairbandit.run.settings import dotted
@@ -25,6 +27,8 @@ def one_message(error: BaseException) -> str:
         root: Any = OmegaConf.to_container(cause.parent_node._get_root())
         elsewhere = [key for key, _ in dotted(root) if not key.startswith("hydra")]
         guess = did_you_mean(cause.full_key, [*elsewhere, *keys, *parts])
+        if not guess and str(cause.full_key) in parameters_of(Table):
+            guess = f" (a table is played by environment=table environment.{cause.full_key}=...)"
         open_ended = where.partition(".")[0] == "metrics"  # no other mapping takes further keys
         adds = f" (+{cause.full_key}=... adds a key)" if open_ended else ""
         takes = ", ".join(keys) or "none"

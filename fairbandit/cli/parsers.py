@@ -94,8 +94,10 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     """Reads KEY=VALUE words with dotted keys, like Hydra's overrides of a run.
 
     Raises:
-        FairbanditError: a value that is not YAML.
+        FairbanditError: a word without a key, or a value that is not YAML.
     """
+    if bare := [word for word in words if "=" not in word]:
+        raise FairbanditError(f"{bare[0]}: expected KEY=VALUE, a setting with its value")
     try:
         read: Any = OmegaConf.to_container(OmegaConf.from_dotlist(list(words)))
     except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:

@@ -144,7 +144,9 @@ class LogFile:
                 self.path = Path(name)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             if not lock_descriptor(self._file, blocking=False):
-                raise FairbanditError(f"another agent appends to {path}; give each a log")
+                raise FairbanditError(
+                    f"another agent appends to {path}; give each a log, or `del` the other first"
+                )
 
     @property
     def size(self) -> int:

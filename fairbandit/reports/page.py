@@ -124,9 +124,11 @@ def bracketed(value: float, low: float, high: float) -> str:
     """Returns a value and its interval, with as many digits as the interval determines.
 
     >>> bracketed(3.7582, 3.3687, 4.1477), bracketed(0.25, float("-inf"), float("inf"))
-    ('3.76 [3.37, 4.15]', '0.25 [-inf, inf]')
+    ('3.76 [3.37, 4.15]', '0.25 [–]')
     """
-    half = (high - low) / 2 if isfinite(high - low) else None
+    if not isfinite(high - low):
+        return f"{numeral(value)} [–]"
+    half = (high - low) / 2
     return "{} [{}, {}]".format(*(numeral(number, half) for number in (value, low, high)))
 
 

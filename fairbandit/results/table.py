@@ -16,7 +16,7 @@ from fairbandit.errors import unknown
 from fairbandit.files import natural_order
 from fairbandit.maths.moments import Floats
 from fairbandit.results.by_group import MEASURES
-from fairbandit.results.naming import differing, full_key, shown, union
+from fairbandit.results.naming import differing, ends_with, full_key, shown, union
 from fairbandit.results.pooling import PooledRuns, paired_difference
 from fairbandit.results.runs import FOLDER, KEYS
 from fairbandit.run.settings import COST
@@ -123,7 +123,11 @@ def overview(
 def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:
     """Sorts the rows of each environment by a result, best first, or by a setting."""
     scenes, known = union([row.environment] for row in rows), any(sort in r.spreads for r in rows)
-    key = "" if known or not rows else full_key([row.settings for row in rows], sort)
+    settings = [row.settings for row in rows]
+    if not known and rows and not any(ends_with(key, sort) for key in union(settings)):
+        names = [*union(row.spreads for row in rows), *union(settings)]
+        raise unknown("result or setting", sort, names)
+    key = "" if known or not rows else full_key(settings, sort)
 
     def place(row: PooledRuns) -> tuple[Any, ...]:
         value = natural_order(shown(row.settings.get(key)), True) if key else _loss(row, sort)

@@ -10,17 +10,34 @@ from fairbandit.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.run.statistics import RunStatistics
 
+RARE = 0.1
+"""A group is rare if it has less than this share of the mean size of the groups."""
+
 STEPS = 10
 """The number of steps in the best m/K of all ranks that keeps the excess of picks below 5 %."""
 
 
 def note_settings(environment: Environment, rounds: int, picks: int) -> None:
-    """Notes more features than rounds in a table, and picks that take every candidate."""
+    """Notes plausible mistakes in the settings of a run.
+
+    These are more features than rounds in a table, pools in which a small group of a table has as
+    many candidates as the others, and picks that take every candidate.
+    """
     if isinstance(environment, Table) and environment.features > rounds:
         remark(
             f"{environment.features:,} features are more than the {rounds:,} rounds: ids "
             "or names may be among them; environment.exclude=[…] leaves columns out"
         )
+    # a census has pools of its own
+    if isinstance(environment, Table) and "pool" in parameters_of(type(environment)):
+        sizes = environment.members.sizes
+        small = (sizes < RARE * sizes.double().mean()).tolist()
+        if environment.pool is PoolKind.one_per_group and any(small):
+            rare = [repr(name) for name, few in zip(environment.labels, small, strict=True) if few]
+            remark(
+                f"each pool has one candidate of each group, also of {listed(rare)} with "
+                f"{int(sizes.min()):,} members; environment.pool=random draws in proportion"
+            )
     if picks >= environment.places:
         remark(
             f"picks={picks} from pools of at most {environment.places} candidates: all "
@@ -49,16 +66,12 @@ def note_rare_groups(
     needed = STEPS * environment.places / picks
     names = [name for name, few in zip(statistics.group_names, n < needed, strict=True) if few]
     if 0 < len(names) < len(n):
-        least, pools = float(n.min()), ""
-        chosen = "pool" in parameters_of(type(environment))  # a census has pools of its own
-        if chosen and getattr(environment, "pool", None) is PoolKind.one_per_group:
-            pools = " Each pool has one candidate of each group, large or small; "
-            pools += "environment.pool=random draws in proportion."
+        least = float(n.min())
         remark(
             f"{policy.rank} ranks candidates of {listed([*map(repr, names)])} among few different "
-            f"past contexts, about {least:,.0f} at the last round, so in steps of "
+            f"past contexts, as few as {least:,.0f} at the last round, so in steps of up to "
             f"{1 / least:.2g}. With "
             f"{picks} of {environment.places} candidates picked, a group with fewer than "
             f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf or shrunk_cdf is "
-            f"finer (docs/rare.md).{pools}"
+            "finer (docs/rare.md)"
         )

@@ -47,7 +47,8 @@ _LATEX = str.maketrans(
 _FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
 
 MEANING = {
-    "cost per pick": "cost per pick: the standard regret of a pick, in the unit of the reward",
+    "cost per pick": "cost per pick: the standard regret of a pick, in the unit of the reward; the"
+    " difference between a fair policy and greedy is the cost of fairness",
     "±": "mean ± standard deviation over replicas, after the last round",
     "↓": "↓ lower is better",
     "↑": "↑ higher is better",

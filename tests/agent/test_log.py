@@ -19,6 +19,7 @@ import pytest
 from fairbandit import Agent, FairbanditError
 from fairbandit.agent.replaying import replay
 from fairbandit.cli.main import main
+from fairbandit.environments.notices import noted
 from fairbandit.logs import erase, own_lines, read_log
 from tests.agent import worlds
 from tests.agent.test_interrupts import Lines, broken_off
@@ -132,8 +133,10 @@ def test_the_last_line_may_be_cut_off(log: Path, caplog: pytest.LogCaptureFixtur
     for cut in (1, 40):
         log.write_bytes(log.read_bytes()[: len(whole) + cut])
         caplog.clear()
-        agent = begun(log)
+        with noted() as notes:
+            agent = begun(log)
         assert "is cut off and left out" in caplog.text
+        assert notes == [f"{log}: the agent repeats 17 lines, and goes on after them"]
         assert worlds.held(agent) == held
         del agent
     log.write_bytes(log.read_bytes()[:20])  # of the header

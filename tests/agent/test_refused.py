@@ -54,7 +54,7 @@ POOLS: list[tuple[Any, Any, str]] = [
     (np.ma.array(X, mask=X == 3), ["a"] * 3, "contexts: .* masked entries"),
     (Shy(), ["a"], "contexts: expected real numbers"),
     (X, ["a", "b"], "groups: expected 3 labels"),
-    (X, "abc", "groups: expected an array or a list"),
+    (X, "abc", r"groups: expected labels, as in `pool\[\"ethnicity\"\]`"),
     (X, ["a", "new", Shy()], "groups: .* hashable .* 'Shy'"),
     (X, ["a", "new", (1, (2, np.float32(NAN)))], "groups: .* equal to themselves; got nan"),
 ]

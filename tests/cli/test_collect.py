@@ -111,6 +111,8 @@ def test_columns_and_order_of_a_file(command, save):
         "unknown column 'cost'"
         in command("collect", "runs", "--out", "t.csv", "--columns", "cost")[2]
     )
+    wrong = command("collect", "runs", "--sort", "fair_regrt")[2]
+    assert "unknown result or setting 'fair_regrt' (did you mean 'fair_regret'?)" in wrong
 
 
 def test_seeds_are_pooled(command, save):
