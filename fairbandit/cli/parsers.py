@@ -44,7 +44,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _key(word: str) -> str:
-    return word.lstrip("-").split("=")[0].split()[0]
+    return word.lstrip("-").partition("=")[0].partition(" ")[0]
 
 
 def as_setting(words: str) -> str:

@@ -162,6 +162,7 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
         (["table", "x.csv", "city", "group=g"], "city: expected KEY=VALUE, a setting with its"),
         (["table", "x.csv", "--group", "g"], "g; settings are written KEY=VALUE: group=... (see"),
         (["collect", ".", "--policy", "x"], "--policy x (did you mean '--policies'?)"),
+        (["collect", "= x"], "'= x' is not a folder; options are written --NAME VALUE"),
         (["collect", "policy=x"], "is not a folder; options are written --NAME VALUE (did"),
         (["collect", ".", "--out", "x.xlsx"], "must end in one of .parquet, .csv, .tex, .md"),
         (["figures", ".", "--out", "x.png"], "expected a folder, got the name of a file, 'x.png'"),
