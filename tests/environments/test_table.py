@@ -183,7 +183,7 @@ def test_order_of_group_names(tmp_path, labels, order):
         ({"columns": {"town": ["north"]}}, "expected one of the codes 'north'; got 'south'"),
         ({"reward": "town"}, "column 'town', row 1: expected a number"),
         ({"scaler_path": "none.csv"}, "there is no file none.csv"),
-        ({"separator": "::"}, "separator must be one character, or tab"),
+        ({"separator": "::"}, "'separator=;' takes one character, or tab; got '::'"),
         ({"decimal": ";"}, "decimal must be a point or a comma; got ';'"),
         ({"pool": "all"}, "Invalid value 'all', expected one of [one_per_group, random]"),
     ],
