@@ -35,7 +35,7 @@ def note_settings(environment: Environment, rounds: int, picks: int) -> None:
         if environment.pool is PoolKind.one_per_group and any(small):
             rare = [repr(name) for name, few in zip(environment.labels, small, strict=True) if few]
             remark(
-                f"each pool has one candidate of each group, also of {listed(rare)} with "
+                f"each pool has one candidate of each group, also of {listed(rare)} with as few as "
                 f"{int(sizes.min()):,} members; environment.pool=random draws in proportion"
             )
     if picks >= environment.places:

@@ -36,8 +36,7 @@ def test_people_who_come_again_are_no_further_contexts(tmp_path):
     table, pool = {**people(), "group": groups}, {"pool": "one_per_group"}
     found = notes(tmp_path, "empirical_cdf", 100, table, pool)
     assert "ranks candidates of 'c' among few different past contexts, as few as 12 " in found
-    assert "each pool has one candidate of each group, also of 'c' with 12 members; " in found
-    assert "also of 'c' with 12 members" in notes(tmp_path, "identity", 100, table, pool)
+    assert "also of 'c' with as few as 12 members" in notes(tmp_path, "identity", 100, table, pool)
 
 
 @pytest.mark.parametrize("places", [4, 10, 100])
