@@ -44,9 +44,8 @@ examples:
 def collect(words: Sequence[str]) -> None:
     """Gathers runs, and prints them or writes them to a file."""
     parser = tool_parser("collect", _HELP, _EXAMPLES, folders=True)
-    add, text = parser.add_argument, "writes the whole table (.parquet, .csv), or the table that is"
-    text += " printed (.tex, .md), to this file, replacing it"
-    add("--out", type=_file, metavar="FILE", help=text)
+    add, text = parser.add_argument, "replaces this file by all results (.parquet, .csv), or by"
+    add("--out", type=_file, metavar="FILE", help=f"{text} the table for print (.tex, .md)")
     add("--each", action="store_true", help="a row for every run")
     add("--by", choices=("group",), help="adds the share, reward, rank and regret of its picks")
     add("--columns", type=split_names, metavar="NAMES", help="the results to show, by commas")

@@ -1,4 +1,4 @@
-"""Which way counts the scores of linear models: one function, and the costs that it compares.
+"""The choice of the way to count scores of linear models, and the costs that it compares.
 
 Costs are in units of one comparison in a chunked scan. They decide how scores are counted; counts
 differ only if a past score is within rounding of the value that it is compared with.
@@ -35,8 +35,8 @@ SORT = 100
 """The cost of sorting one entry."""
 
 LEAST, RETRY = 150_000, 1.5
-"""Counts of a smaller cost are not sorted. Where sorting did not pay, it is tried again once a
-count costs `RETRY` times as much."""
+"""Contexts are sorted only for a count that costs at least `LEAST`. Where sorting did not pay, it
+is tried again once a count costs `RETRY` times as much."""
 
 Direct = Literal["sliced", "scanned"]
 """The ways to count that score every entry of the windows."""
@@ -52,9 +52,8 @@ def forced(way: Way) -> Iterator[None]:
     """Counts all scores of linear models in one way until the `with` block ends, in this thread.
 
     All ways give equal counts, unless a past score is within rounding of the value; forcing them
-    serves tests and the search for faults. Models that are
-    not linear, confidence bounds and sums are always scanned, except that "dense" applies to them
-    too.
+    serves tests and the search for faults. Models that are not linear, confidence bounds and sums
+    are always scanned, except that "dense" applies to them too.
 
     Args:
         way: "sliced" or "scanned" counts all entries that way. "sorted" searches a sorted segment,
