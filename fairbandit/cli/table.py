@@ -24,7 +24,7 @@ from fairbandit.environments.notices import listed
 from fairbandit.environments.population import Missing, find_gaps
 from fairbandit.environments.products import pairs_of
 from fairbandit.environments.reading import Source, read_header, read_table
-from fairbandit.environments.table import PoolKind
+from fairbandit.environments.table import PoolKind, suited_pool
 from fairbandit.labels import JOINED
 from fairbandit.logs import Log, is_table
 from fairbandit.maths.checks import brief
@@ -100,9 +100,10 @@ def table(words: Sequence[str]) -> None:
         print(f"A run fails, since {problem}.")
     elif dropped.any():
         print(f"missing=drop leaves out {dropped.sum():,} rows; the groups are shown without them.")
-    if spec["pool"] == PoolKind.one_per_group.name:
-        choice = "large or small; pool=random draws in proportion"
-        print(f"Each pool has one candidate of each group, {choice}.")
+    if spec["pool"] is None and spec["candidates"] is None:
+        sizes = groups["n"][groups["n"] >= spec["min_group_size"]].to_dict()
+        if sizes and suited_pool(sizes) is PoolKind.one_per_group:
+            print("Each pool has one candidate of each group; pool=random draws in proportion.")
     if not spec["group_feature"] and spec["group"] not in columns:
         print("The group is not a feature: true rewards miss differences by group alone.")
     print(

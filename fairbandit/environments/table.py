@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from torch import Tensor
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.columns import chosen_columns, columns_file, group_columns
 from fairbandit.environments.distribution import Distribution, of_sample
+from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.population import Missing, Request, load_population
 from fairbandit.environments.reading import MEMORY, keep, texts_of
 from fairbandit.errors import FairbanditError
@@ -25,6 +26,9 @@ from fairbandit.streams import Purpose, Streams
 
 CANDIDATES = 10
 """K of random pools if `candidates` is null, as in the paper."""
+
+RARE = 0.1
+"""A group is rare if it has less than this share of the mean size of the groups."""
 
 
 class PoolKind(Enum):
@@ -66,7 +70,9 @@ class Table(Environment):
             it, true rewards ignore differences between groups.
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
-        pool: `one_per_group`, where K = G, or `random`.
+        pool: `one_per_group`, where K = G, or `random`. null for one_per_group, but for random if
+            `candidates` is given, or if a group is rare: it has less than a tenth of the mean size
+            of the groups, so that its few members would be in every pool (a notice names it).
         candidates: K of random pools; null for 10, and always null with one_per_group.
         rewards: the reward before noise: the reward `column`, or `model`, the true reward ⟨θ, x⟩.
         noise: standard deviation of the Gaussian reward noise, at least 0.
@@ -113,7 +119,7 @@ class Table(Environment):
         group_feature: bool = True,
         scaler_path: str | None = None,
         bias: bool = True,
-        pool: PoolKind = PoolKind.one_per_group,
+        pool: PoolKind | None = None,
         candidates: int | None = None,
         rewards: RewardSource = RewardSource.column,
         noise: float = 0.0,
@@ -128,7 +134,7 @@ class Table(Environment):
     ) -> None:
         self.path, self.scaler_path = path, scaler_path
         self.group, self.reward, self.columns, self.exclude = group, reward, columns, exclude
-        self.bias, self.pool, self.candidates = bias, pool, candidates
+        self.bias, self.candidates = bias, candidates
         self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
         self.min_group_size, self.group_size = min_group_size, group_size
         self.group_feature, self.missing, self.products = group_feature, missing, products
@@ -144,23 +150,31 @@ class Table(Environment):
                 f"environment.candidates={candidates} goes with environment.pool=random; with "
                 "one_per_group there is one candidate a group, so leave it null"
             )
-        own_places = pool is PoolKind.one_per_group
         # a file that is D1 and D2 is read once
         other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
         given: dict[str, Any] = {key.name: vars(self).get(key.name) for key in fields(Request)}
         groups = group_columns(group)
-        given |= {"groups": groups, "group": JOINED.join(groups), "thin": own_places}
+        given |= {"groups": groups, "group": JOINED.join(groups)}
+        pool = PoolKind.random if pool is None and candidates else pool
+        given["thin"] = group_size is not None and pool is not PoolKind.random
         given |= {"columns": chosen_columns(columns), "missing_values": gaps}
         given |= {"scaler_path": other, "exclude": tuple(texts_of("exclude", exclude))}
         if isinstance(products, (list, tuple)):  # a request is hashed
             given["products"] = tuple(tuple(p) if isinstance(p, list) else p for p in products)
         given |= {"fingerprint": Table.fingerprint(vars(self))}
-        population = load_population(Request(**given))
+        population = load_population(request := Request(**given))
+        if pool is None:
+            sizes = population.members.sizes.tolist()
+            pool = suited_pool(dict(zip(population.groups, sizes, strict=True)))
+            if pool is PoolKind.random:
+                population = load_population(replace(request, thin=False))
+        self.pool = pool
         self.resolved_columns, self.encoder = population.columns, population.encoder
         self.members, self.labels = population.members, population.groups
         self.unit = {"name": reward, "std": population.deviation}
         self.feature_names, self.group_names = self.encoder.names, self.labels
         self.features = len(self.feature_names)
+        own_places = pool is PoolKind.one_per_group
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES
         self.bind(Streams(0, []))
 
@@ -217,3 +231,17 @@ class Table(Environment):
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]
         return (uniforms * len(members.groups)).to(torch.int64)
+
+
+def suited_pool(sizes: Mapping[str, int]) -> PoolKind:
+    """Returns the kind of pools for groups of these sizes, and notes why pools are random."""
+    mean = sum(sizes.values()) / len(sizes)
+    rare = [f"{group!r} ({size:,})" for group, size in sizes.items() if size < RARE * mean]
+    if not rare:
+        return PoolKind.one_per_group
+    remark(
+        f"pools have {CANDIDATES} random candidates, since the few members of {listed(rare)} would "
+        "be in every pool with one candidate of each group (environment.pool=one_per_group); "
+        "environment.min_group_size leaves small groups out"
+    )
+    return PoolKind.random

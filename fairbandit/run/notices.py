@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from fairbandit.constructors import parameters_of
 from fairbandit.environments import Environment, Table
 from fairbandit.environments.notices import listed, remark
-from fairbandit.environments.table import PoolKind
 from fairbandit.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.run.statistics import RunStatistics
-
-RARE = 0.1
-"""A group is rare if it has less than this share of the mean size of the groups."""
 
 STEPS = 10
 """The number of steps in the best m/K of all ranks that keeps the excess of picks below 5 %."""
@@ -20,24 +15,13 @@ STEPS = 10
 def note_settings(environment: Environment, rounds: int, picks: int) -> None:
     """Notes plausible mistakes in the settings of a run.
 
-    These are more features than rounds in a table, pools in which a small group of a table has as
-    many candidates as the others, and picks that take every candidate.
+    These are more features than rounds in a table, and picks that take every candidate.
     """
     if isinstance(environment, Table) and environment.features > rounds:
         remark(
             f"{environment.features:,} features are more than the {rounds:,} rounds: ids "
             "or names may be among them; environment.exclude=[…] leaves columns out"
         )
-    # a census has pools of its own
-    if isinstance(environment, Table) and "pool" in parameters_of(type(environment)):
-        sizes = environment.members.sizes
-        small = (sizes < RARE * sizes.double().mean()).tolist()
-        if environment.pool is PoolKind.one_per_group and any(small):
-            rare = [repr(name) for name, few in zip(environment.labels, small, strict=True) if few]
-            remark(
-                f"each pool has one candidate of each group, also of {listed(rare)} with as few as "
-                f"{int(sizes.min()):,} members; environment.pool=random draws in proportion"
-            )
     if picks >= environment.places:
         remark(
             f"picks={picks} from pools of at most {environment.places} candidates: all "
@@ -72,6 +56,6 @@ def note_rare_groups(
             f"past contexts, as few as {least:,.0f} at the last round, so in steps of up to "
             f"{1 / least:.2g}. With "
             f"{picks} of {environment.places} candidates picked, a group with fewer than "
-            f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf or shrunk_cdf is "
-            "finer (docs/rare.md)"
+            f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf is finer, "
+            "and shrunk_cdf where all groups have one shape (docs/rare.md)"
         )

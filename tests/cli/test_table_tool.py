@@ -27,7 +27,7 @@ def test_a_table_is_shown_as_it_will_be(command, tmp_path):
     (own,) = [row for row in rows if row[:1] == ["a"]]
     assert own[1:] == [str(len(wages)), f"{sum(wages) / len(wages):.4g}", f"{stdev(wages):.4g}"]
     assert "1 of 400 rows lack a feature; missing=drop leaves them out, and missing=mean" in out
-    assert "Each pool has one candidate of each group, large or small; pool=random" in out
+    assert "Each pool has one candidate of each group; pool=random draws in proportion." in out
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
     several = command("table", "people.csv", "group=group,town", "reward=wage")
     assert "no column 'group,town' (did you mean [group,town]?)" in several[2]

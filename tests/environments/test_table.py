@@ -10,6 +10,7 @@ import torch
 
 from fairbandit import Engine
 from fairbandit.environments import Table, population
+from fairbandit.environments.notices import noted
 from fairbandit.environments.table import CANDIDATES
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create
@@ -96,6 +97,20 @@ def test_one_per_group_pools(path):
     assert pools.expected.allclose(pools.contexts @ made.truth.theta, rtol=0, atol=1e-12)
 
 
+def test_pools_are_random_where_a_group_is_rare_or_candidates_are_given(tmp_path, path):
+    """A tenth of the mean size, 400/3, is 13.3."""
+    assert table(path, candidates=4).pools(1, 2).groups.shape == (2, 2, 4)
+    for rare, size, random in ((13, None, True), (14, None, False), (9, 20, False), (9, 150, True)):
+        groups = ["c" if row < rare else "ab"[row % 2] for row in range(400)]
+        file = write(tmp_path / f"{rare}.csv", {**people(), "group": groups})
+        with noted() as notes:
+            made = table(file, group_size=size)
+        assert any("the few members of 'c'" in note for note in notes) == random
+        assert made.pool.name == ("random" if random else "one_per_group")
+        same = table(file, group_size=size, pool=made.pool.name).pools(1, 3)
+        assert same.contexts.equal(made.pools(1, 3).contexts)
+
+
 def test_random_pools_at_natural_proportions(path):
     made = table(path, replicas=4, pool="random")
     assert made.places == CANDIDATES
@@ -176,7 +191,7 @@ def test_order_of_group_names(tmp_path, labels, order):
     ("changed", "message"),
     [
         ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
-        ({"candidates": 3}, "goes with environment.pool=random"),
+        ({"candidates": 3, "pool": "one_per_group"}, "goes with environment.pool=random"),
         ({"noise": float("nan")}, "environment.noise must be at least 0, got nan"),
         ({"group": "race"}, "has no column 'race' of numbers or texts; with sep"),
         ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
