@@ -117,7 +117,9 @@ def compared(
     `picked_share` is the group's share of the picks, `reference` has the highest rate, and
     `ratio_low` to `ratio_high` is the interval of the ratio to it; see `ratio_interval`.
     Groups are compared within equal values of the columns `by`. `counts` has the numbers received
-    and selected of each row by unit, and `level` is the probability that an interval misses.
+    and selected of each row by unit. Some interval among the groups that are compared misses with
+    probability `level`: the reference may be highest by chance, so Bonferroni's correction counts
+    all pairs of groups.
     """
     for share, counted in (("share", "received"), ("picked_share", "selected")):
         table[share] = table[counted] / table.groupby(by)[counted].transform("sum")
@@ -130,11 +132,12 @@ def compared(
     table["reference"] = best.groupby([table[name] for name in by]).transform("first")
     rows = dict(zip(table[[*by, "group"]].itertuples(index=False, name=None), counts, strict=True))
     others = table[[*by, "reference"]].itertuples(index=False, name=None)
+    sizes = table.groupby(by)["group"].transform("size")
     ends = [
         (math.nan, math.nan)
         if key[-1] == other[-1] or other not in rows
-        else ratio_interval(own, rows[other], level)
-        for (key, own), other in zip(rows.items(), others, strict=True)
+        else ratio_interval(own, rows[other], level / math.comb(size, 2))
+        for (key, own), other, size in zip(rows.items(), others, sizes, strict=True)
     ]
     table[["ratio_low", "ratio_high"]] = ends
     return table

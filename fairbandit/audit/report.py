@@ -33,7 +33,7 @@ Page = Sequence["str | Sheet | Figure"]
 
 _FORMS = {
     **dict.fromkeys(("round", "received", "selected", "drift_at", "order_at", "parity_at"), ","),
-    **dict.fromkeys(("rate", "low", "high", "target"), ".4f"),
+    **dict.fromkeys(("rate", "low", "high", "target", "margin"), ".4f"),
     **dict.fromkeys(("share", "picked_share"), ".1%"),
     "gap": "+.1%",
     **dict.fromkeys(("impact_ratio", "scoring_rate", "scoring_ratio"), ".3f"),
@@ -47,7 +47,8 @@ RATES = f"""\
 Rate: selected ÷ received, with its interval from low to high. Share and picked share: the group's
 share of all candidates and of all picks. Impact ratio: the rate ÷ the highest rate of groups
 without *, which marks groups with less than {SMALL:.0%} of the candidates, with its interval from
-ratio low to ratio high, which takes the group with the highest rate as given.{{scoring}} The report
+ratio low to ratio high, corrected for all pairs of groups, since a rate may be the highest by
+chance.{{scoring}} The report
 does not judge these numbers by a threshold; New York's Local Law 144, which requires them, sets
 none."""
 
@@ -92,9 +93,11 @@ NOT_TESTED = {
 RUNS = """\
 Rates are means over replicas with 95 % intervals. Parity is tested at family-wise level {level:g}
 per run. It is rejected if any band (Clopper and Pearson, with Bonferroni's correction over groups
-and rounds) misses 1/K, or m/K for m picks. The row of a tested run shows the estimate
-farthest from this value among all groups and rounds, which is far by chance alone: only the verdict
-counts. A run with too few replicas is not tested, since no picks at all would reject parity."""
+and rounds) misses 1/K, or m/K for m picks. The row of a tested run shows the estimate farthest from
+this value among all groups and rounds, which is far by chance alone. The margin is the largest
+departure from this value that the bands allow: if it is large, the run shows little, though parity
+is not rejected. A run with too few replicas is not tested, since no picks at all would reject
+parity."""
 
 
 def report_log(
@@ -180,6 +183,9 @@ def report(
     estimates = ["group", "round", "selected", "received", "rate", "low", "high"]
     tested = ~far["verdict"].str.startswith("not tested")
     far = far.astype(dict.fromkeys(estimates[1:4], "Int64"))
+    bands = [test[["low", "high"]].sub(test["target"], axis=0).abs() for test in tests]
+    far.insert(len(far.columns) - 1, "margin", [band.max(axis=None) for band in bands])
+    estimates.append("margin")
     far[estimates] = far[estimates].where(tested)  # the extreme of a run reads like a finding
     far = far.dropna(axis=1, how="all").assign(group=far["group"].fillna("–"), small=False)
     page: Page = [

@@ -115,6 +115,9 @@ def test_groups_mixed_at_random(mixed, tmp_path):
         "parity rejected": "few",
         "not tested: picks may depend on the past": "–",
     }
+    margins = {row[0]: row[-2] for row in tests}
+    widest = results[gmf][["low", "high"]].to_numpy() - 0.25
+    assert margins[gmf] == f"{np.abs(widest).max():.4f}"
     hidden = [{*row[2:-1]} for row in tests if row[-1].startswith("not tested")]
     assert hidden == [{"–", "0.2500"}] * 2  # the target alone
     rows = pyarrow.csv.read_csv(tmp_path / "parity.csv").to_pylist()

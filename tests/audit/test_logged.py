@@ -229,6 +229,20 @@ def test_intervals_by_decision_cover():
     assert 548 < covered < 595
 
 
+def test_random_picks_are_seldom_unfair_to_a_group():
+    """The largest of five equal rates is the reference: of 200 logs, 10 may miss some ratio.
+
+    With intervals that are not corrected for the pairs of groups, 50 would.
+    """
+    missed, groups = 0, np.tile(np.arange(5), (200, 1))
+    log = replace(made(0, 200, 5), groups=groups, labels=tuple("abcde"), contexts=None)
+    for seed in range(200):
+        picks = np.random.default_rng(seed).integers(5, size=(200, 1))
+        table = audit(replace(log, picks=picks)).table
+        missed += bool(((table["ratio_low"] > 1) | (table["ratio_high"] < 1)).any())
+    assert missed <= 18  # of Bin(200, 0.05), more has a probability below 0.01
+
+
 def test_intervals_of_ratios_cover():
     """One of six candidates is picked, and those of one group half as likely: 95 % of 600 cover.
 
