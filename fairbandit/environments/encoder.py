@@ -113,7 +113,9 @@ class Encoder:
                 `missing`; its errors are raised.
         """
         path, _held = (str(data), None) if isinstance(data, (str, Path)) else keep(data)
-        return create("environment", {"name": "table", "path": path, **parameters}).encoder
+        # no pool is drawn, so none needs a notice; but group_size applies to some pools only
+        pools = {} if "group_size" in parameters else {"pool": "random"}
+        return create("environment", {"name": "table", "path": path, **pools, **parameters}).encoder
 
     @classmethod
     def fitted(
