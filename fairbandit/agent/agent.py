@@ -251,6 +251,7 @@ class Agent(Deciding):
         for piece in blocks.log(contexts, groups, actions, rewards, d):
             now = learning.after_rounds(self._policy, self._vetted, now, *piece, self._patience)
         self._note_new(now.groups)
+        self._note_sorted(now)
         entries = [blocks.entry(contexts, groups, actions, rewards)] if self._journal else []
         self._commit(before, now, *entries)
 

@@ -276,3 +276,14 @@ def test_groups_that_are_left_out_have_no_feature():
     assert environment.encoder.state() == encoder.state()
     assert encoder.names == environment.feature_names
     assert encoder.names[-3:] == ("group=a", "group=b", "bias")
+
+
+@pytest.mark.parametrize(("policy", "noted"), [("fair_greedy", True), ("greedy", False)])
+def test_rounds_that_are_sorted_by_group_are_noted(policy, noted, notices):
+    """Of 40 sorted rounds, Fair-Greedy ranks among the last 20, none of which are of group a."""
+    for order in (sorted, list):
+        agent = Agent.from_config(policy, features=1)
+        labels = order(["a", "b", "b", "b"] * 10)
+        agent.observe(np.ones((40, 1, 1)), [[label] for label in labels], [0] * 40, range(40))
+        found = [text for text in notices() if "no candidate of 'a' came in the later" in text]
+        assert len(found) == noted
