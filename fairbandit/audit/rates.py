@@ -143,8 +143,12 @@ def compared(
     return table
 
 
-def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None) -> str:
+def in_words(
+    row: Mapping[str, Any], level: float, epsilon: float | None = None, few: bool = False
+) -> str:
     """Returns a row of an audit as a sentence: rates first, then the result of the test of parity.
+
+    `few` says that no picks in so few decisions could have led to a rejection.
 
     >>> row = {"attribute": "sex", "group": "f", "share": 0.47, "picked_share": 0.37,
     ...        "impact_ratio": 0.653, "ratio_low": 0.58, "ratio_high": 0.73, "reference": "m",
@@ -175,8 +179,10 @@ def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None)
     beyond, side = abs(gap) > epsilon, "above" if gap > 0 else "below"
     shows = "beyond {}, which the test of parity does not confirm"
     shows = shows if beyond else "within {}, which does not show parity"
+    shows = "too few decisions to show a gap beyond {}" if few else shows
+    decisions = f"{row['choices']:,} decision{'s' * (row['choices'] != 1)}"
     return (
-        f"{words}; in the {row['choices']:,} decisions with a choice, the share of the picks was "
+        f"{words}; in the {decisions} with a choice, the share of the picks was "
         f"{100 * abs(gap):.1f} points {side} the share of the candidates, {shows.format(allowed)}."
     )
 

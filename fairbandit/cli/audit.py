@@ -25,11 +25,11 @@ Reports and tests the selection rates of groups. The tests are valid at any samp
 however often the audit is repeated as data arrive.
 
 For a log, KEY=VALUE sets its columns, as for `fairbandit evaluate`, with score, and also epsilon,
-order, level and seed. The audit tests for drift of groups and, given epsilon, for parity of
-selection; with order=true, that candidates who come one at a time come in any order.
+order, level (0.05 by default) and seed. The audit tests for drift of groups and, given epsilon, for
+parity of selection; with order=true, that candidates who come one at a time come in any order.
 For folders of runs, it tests for parity in every round if each group has its own place, which
 takes many replicas; otherwise over all rounds, if the policy does not read the past. The only key
-is level."""
+is level, by default 0.001 for each run, since many runs are tested together."""
 
 _EXAMPLES = """\
 examples:
