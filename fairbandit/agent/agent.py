@@ -150,7 +150,7 @@ class Agent(Deciding):
         return tuple(self._now.waiting.picks)
 
     @call
-    def explain(self, contexts: Any, groups: Any, picks: int = 1) -> Explanation:
+    def explain(self, contexts: Any, groups: Any = None, picks: int = 1) -> Explanation:
         """Explains how `act` would decide about a pool now, without changing the agent.
 
         If the next `act` has the same pool, it has the same probabilities. Arguments: see `act`.
@@ -238,7 +238,8 @@ class Agent(Deciding):
         Args:
             contexts: n pools, (n, K, d), or a list of n pools (Kᵢ, d).
             groups: the candidates' labels, (n, K), or a list of n lists of Kᵢ labels. For n pools
-                of one candidate, a table with the n rows of one or more columns of groups.
+                of one candidate, a table with the n rows of one or more columns of groups. None
+                reads them from raw rows, as in `act`.
             actions: the place of each round's pick in its pool, (n,), from 0.
             rewards: the rewards of the picks, (n,).
 
@@ -246,7 +247,7 @@ class Agent(Deciding):
             FairbanditError: an invalid log, or a group that the truth does not know.
         """
         before = now = self._now
-        contexts = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
+        contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
         d = before.known.problem.features
         for piece in blocks.log(contexts, groups, actions, rewards, d):
             now = learning.after_rounds(self._policy, self._vetted, now, *piece, self._patience)

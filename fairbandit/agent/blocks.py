@@ -85,21 +85,25 @@ def encoded(
     encoder: Encoder | None,
     names: Sequence[str] | None = None,
     ndim: int = 2,
-) -> Any:
+) -> tuple[Any, Any]:
     """Encodes a pool of raw rows, or a list of such pools if `ndim` is 3; returns arrays as given.
+
+    Returns:
+        The contexts and the groups; for raw rows whose `groups` are None, the rows' own labels.
 
     Raises:
         FairbanditError: a label that contradicts its row, or a table whose columns are not the
             names, if `encoder` is None.
     """
     if isinstance(contexts, (np.ndarray, Tensor)):
-        return contexts
+        return contexts, groups
     if ndim == 3 and isinstance(contexts, (list, tuple)):
-        pools = list[Any]()
-        for at, own in enumerate(zip(contexts, _labels(groups, len(contexts)), strict=True)):
+        n, pools = len(contexts), list[tuple[Any, Any]]()
+        labels = [None] * n if groups is None else _labels(groups, n)
+        for at, own in enumerate(zip(contexts, labels, strict=True)):
             with of_pool(at):
                 pools.append(encoded(*own, encoder, names))
-        return pools
+        return [rows for rows, _ in pools], [own for _, own in pools]
     if ndim == 3 and (hasattr(contexts, "columns") or isinstance(contexts, Mapping)):
         raise FairbanditError(
             "contexts: expected an array or a list of pools, got one table; "
@@ -112,12 +116,13 @@ def encoded(
                 f"contexts: the columns are {shown(list(columns))}; an agent takes a table only if "
                 f"these are its features, in this order: features={shown(list(names or columns))}"
             )
-        return contexts
+        return contexts, groups
     if isinstance(contexts, (list, tuple)) and not any(
         isinstance(row, Mapping) for row in contexts
     ):
-        return contexts
-    return encoder(contexts, labels_of(groups))
+        return contexts, groups
+    groups = encoder.labels_of(contexts) if groups is None else labels_of(groups)
+    return encoder(contexts, groups), groups
 
 
 def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:
@@ -204,8 +209,8 @@ def split(
         if encoder is None:  # encoders ignore other columns
             table = table.drop_columns(sorted({*named.values()} - {*(names or ())}))
         contexts = table.to_pandas()
-    rows, labels = encoded(contexts, groups, encoder, names), labels_of(groups)
-    rows = numbers(rows, "contexts")
+    rows, labels = encoded(contexts, groups, encoder, names)
+    rows, labels = numbers(rows, "contexts"), labels_of(labels)
     given = listed(pools, "pools")
     if not np.shape(rows)[:1] == (len(labels),) == (len(given),):
         raise FairbanditError(

@@ -41,12 +41,13 @@ class Deciding(Openings):
     _vetted: Truth | None
 
     @call
-    def act(self, contexts: Any, groups: Any, picks: int = 1) -> Decision:
+    def act(self, contexts: Any, groups: Any = None, picks: int = 1) -> Decision:
         """Decides the next round: picks one or more candidates from a pool.
 
         Args:
             contexts: the candidates' features, (K, d), or raw rows; K may vary.
-            groups: the labels of the K candidates' groups, known or new.
+            groups: the labels of the K candidates' groups, known or new. None reads them from raw
+                rows, if the group is a feature of the encoder.
             picks: the number of picks, which may vary; a pool of fewer candidates is picked whole.
 
         Returns:
@@ -63,7 +64,7 @@ class Deciding(Openings):
 
     @call
     def act_many(
-        self, contexts: Any, groups: Any, picks: int = 1, *, pools: Any = None
+        self, contexts: Any, groups: Any = None, picks: int = 1, *, pools: Any = None
     ) -> list[Decision]:
         """Decides the next N rounds, as N calls of `act` between which no reward comes.
 
@@ -75,6 +76,7 @@ class Deciding(Openings):
                 `pools`, the candidates of all pools: a table, or an array (R, d).
             groups: the labels of each pool's candidates, (N, K), or a list of N lists. With
                 `pools`, the labels of all R candidates, or of a table the column that holds them.
+                None reads them from raw rows, as in `act`.
             picks: the number of picks from each pool.
             pools: the column of the table that says the pool of each row, or the R candidates'
                 pools. Pools are decided in the order of their first rows.
@@ -90,7 +92,7 @@ class Deciding(Openings):
         m, d = inputs.whole(picks, "picks", 1), now.known.problem.features
         if pools is not None:
             contexts, groups = blocks.split(contexts, groups, pools, self.encoder, self._names)
-        contexts = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
+        contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
         arrays, labels = blocks.pools(contexts, groups, d)
         codes, known = learning.coded_pools(self._vetted, now.groups, labels)
         self._note_new(known[-1] if known else now.groups)
@@ -125,7 +127,7 @@ class Deciding(Openings):
 
     def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, blocks.Block, int]:
         """Returns the state with the pool's groups, the pool, and the number m of picks."""
-        contexts = blocks.encoded(contexts, groups, self.encoder, self._names)
+        contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names)
         x, labels = blocks.pool(contexts, groups, self._now.known.problem.features)
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
         self._note_new(now.groups)

@@ -16,6 +16,7 @@ from fairbandit.agent.calls import call
 from fairbandit.agent.inputs import whole
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
+from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import NoBounds
 from fairbandit.logs import Floats
@@ -23,7 +24,7 @@ from fairbandit.logs.schema import unnamed
 from fairbandit.maths import checks
 from fairbandit.modes import inferring
 from fairbandit.past import Knowledge
-from fairbandit.scored import Ranked
+from fairbandit.scored import Ranked, Scored
 from fairbandit.selectors import Rolling
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class Explanation:
         to_come: the expected number of candidates from each on, with itself, (K,), or None.
         theta: θ, (d,); None if the score is not a linear function of the context.
         picked: whether each candidate was picked, (K,) bool; None unless the decision is logged.
+        note: a sentence that warns of the scores of a reward model with no reward, or with fewer
+            rewards than features; "" otherwise. It is the last line of the printed table. Rewards
+            that wait for a `refresh` count, too.
     """
 
     groups: tuple[Hashable, ...]
@@ -69,6 +73,7 @@ class Explanation:
     to_come: Tensor | None
     theta: Tensor | None
     picked: Tensor | None
+    note: str
     _asked: Asked
 
     def reasons(self, candidate: int) -> pd.DataFrame:
@@ -113,16 +118,20 @@ class Explanation:
         return pd.DataFrame({name: list(values) for name, values in columns.items()})
 
     def _place(self, candidate: int) -> int:
+        """Checks the place of a candidate who is asked about, and logs the note."""
         place = whole(candidate, "candidate")
         if place >= len(self.groups):
             raise FairbanditError(f"candidate: the pool has {len(self.groups)}, got {candidate}")
+        if self.note:
+            remark(self.note)
         return place
 
     def __repr__(self) -> str:
         cells = [[name, *map(_text, values)] for name, values in self._columns.items()]
         widths = [max(map(len, column)) for column in cells]
         rows = zip(*cells, strict=True)
-        return "\n".join("  ".join(map(str.rjust, row, widths)) for row in rows)
+        lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
+        return "\n".join([*lines, self.note] if self.note else lines)
 
     @property
     def _columns(self) -> dict[str, Sequence[Any]]:
@@ -174,8 +183,25 @@ def explanation(
     for name, tensor in values.items():
         values[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
     values["_asked"] = asked
-    values["groups"] = tuple(pool.labels[0])
+    values["groups"], values["note"] = tuple(pool.labels[0]), _note(agent, known, scored)
     return Explanation(**values)
+
+
+def _note(agent: Any, known: Knowledge, scored: Scored) -> str:
+    """Returns a warning of a reward model with few rewards, or ""."""
+    if not agent._policy.learns:
+        return ""
+    if scored.models.informed is not None:
+        return "The reward model has learned from no reward yet: all candidates tie."
+    outcomes, n_train = known.past.outcomes, int(scored.plan.n_train[0])
+    later = outcomes.n - outcomes.counts([n_train])[0]  # rewards that train later models
+    rewards, features = agent._now.learned.picks - later, known.problem.features
+    if rewards >= features:
+        return ""
+    return (
+        f"The reward model has {rewards} reward{'s' * (rewards != 1)} to learn from, fewer than "
+        f"its {features} features: the scores are rough."
+    )
 
 
 @call

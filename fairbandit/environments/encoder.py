@@ -235,6 +235,27 @@ class Encoder:
         state = {"columns": columns, **options, **lists}
         return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
+    def labels_of(self, rows: Any) -> list[str]:
+        """Returns the labels of the groups of raw rows, (n,); None for a missing cell.
+
+        Raises:
+            FairbanditError: the group is not a feature, or the rows lack its column.
+        """
+        for column in self._columns:
+            if column.label:
+                source = self._source(rows)
+                source.need([column.name])
+                return list(source.labels(column.name))
+        raise FairbanditError(
+            "groups: expected the labels of the candidates, since the group is not among the "
+            "features of the encoder"
+        )
+
+    def _source(self, rows: Any) -> Source:
+        """Returns raw rows as a source, with the column of intersectional groups."""
+        source = source_of(table_of(rows), "the pool", missing_values=self.missing)
+        return replace(source, decimal=self.decimal).joined(self.groups)
+
     def __call__(self, rows: Any, groups: Sequence[Any] | None = None) -> NDArray[np.float64]:
         """Returns the features of each row, (n, d).
 
@@ -248,10 +269,7 @@ class Encoder:
             FairbanditError: a column is missing, a cell is invalid, or a label contradicts its row.
         """
         raw = not isinstance(rows, Source)
-        if raw:
-            rows = source_of(table_of(rows), "the pool", missing_values=self.missing)
-            rows = replace(rows, decimal=self.decimal)
-        source = rows.joined(self.groups)
+        source = self._source(rows) if raw else rows.joined(self.groups)
         source.need(self.columns)
         features = np.ones((len(source), len(self.names)))
         for column in self._columns:

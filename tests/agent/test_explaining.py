@@ -94,6 +94,33 @@ def test_bounds_and_no_theta(rounds: int) -> None:
     assert found.theta is found.past_count is None
 
 
+def test_scores_from_few_rewards_have_a_note(caplog: pytest.LogCaptureFixture) -> None:
+    """A round trains on the first half of the rounds before; the reward of round 2 never comes."""
+    agent = Agent.from_config("fair_greedy", features=3, groups=["a"])
+    still = Agent.from_config("uniform", features=3, groups=["a"])
+    draws, told = np.random.default_rng(0), list[int]()
+    for t in range(1, 10):
+        pool = draws.normal(size=(4, 3)), ["a"] * 4
+        found, count = agent.explain(*pool), sum(s <= (t - 1) // 2 for s in told)
+        note = f"The reward model has {count} reward{'s' * (count > 1)} to learn from, fewer than "
+        note += "its 3 features: the scores are rough."
+        if not count:
+            note = "The reward model has learned from no reward yet: all candidates tie."
+            assert found.probabilities.tolist() == [0.25] * 4
+        assert found.note == note * (count < 3)
+        assert str(found).splitlines()[5:] == [note] * (count < 3)
+        assert not still.explain(*pool).note
+        agent.act(*pool)
+        if t != 2:
+            agent.update(1.0)
+            told.append(t)
+        if t in (6, 9):
+            assert not caplog.messages
+            found.needed(0)
+            assert caplog.messages == [note] * (t == 6)
+            caplog.clear()
+
+
 def test_no_pools_have_no_probabilities() -> None:
     agent = Agent.from_config("fair_greedy", features=2, groups=["a"])
     pools, codes = np.zeros((2, 3, 2)), np.zeros((2, 3), np.int64)

@@ -248,6 +248,39 @@ def test_labels_of_several_columns_are_rows_of_them():
         agent.observe(encoder(rows)[:, None], rows["sex"], [0] * 8, range(8))
 
 
+def test_labels_that_are_left_out_are_read_from_the_rows():
+    rows = pd.DataFrame(
+        {
+            "age": range(8),
+            "sex": list("fm") * 4,
+            "size": [1, "01", 2, "1.0"] * 2,
+            "pool": [0, 1] * 4,
+        }
+    )
+    encoder = Encoder.from_table(
+        rows.assign(pay=rows["age"]), group=["sex", "size"], reward="pay", exclude=["pool"]
+    )
+    given, left = (Agent.from_config("fair_greedy", features=encoder) for _ in range(2))
+    labels = rows[["sex", "size"]].itertuples(index=False, name=None)
+    labels = [normal(label) for label in labels]
+    assert str(left.explain(rows[:3])) == str(given.explain(rows[:3], labels[:3]))
+    assert left.act(rows.to_dict("records")) == given.act(rows, labels)
+    assert left.act_many(rows, pools="pool") == given.act_many(rows, labels, pools="pool")
+    halves = [rows[:4], rows[4:]]
+    assert left.act_many(halves) == given.act_many(halves, [labels[:4], labels[4:]])
+    left.observe(halves, None, [0, 1], [1.0, 2.0])
+    given.observe(halves, [labels[:4], labels[4:]], [0, 1], [1.0, 2.0])
+    assert left.groups == given.groups == ("f × 1", "m × 1", "f × 2")
+    assert worlds.held(left) == worlds.held(given)
+    with pytest.raises(FairbanditError, match="pool 1: the pool, column 'sex × size', row 1"):
+        left.act_many([rows[:2], rows[:2].assign(sex=["f", None])])
+    with pytest.raises(FairbanditError, match="groups: expected labels, as in"):
+        left.act(encoder(rows))
+    apart = Encoder.from_table(rows, group="sex", reward="age", group_feature=False)
+    with pytest.raises(FairbanditError, match="the group is not among the features"):
+        Agent.from_config("fair_greedy", features=apart).act(rows)
+
+
 def test_other_inputs_are_refused():
     encoder = Encoder.from_table(people(), **TABLE)
     agent = Agent.from_config("fair_greedy", features=encoder)
