@@ -232,22 +232,26 @@ class Agent(Deciding):
         self._commit(before, now, {"kind": "drop", "ticket": t})
 
     @call
-    def observe(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> None:
+    def observe(
+        self, contexts: Any, groups: Any = None, actions: Any = None, rewards: Any = None
+    ) -> None:
         """Learns from logged rounds of any policy, which count as the agent's next rounds.
 
         Args:
-            contexts: n pools, (n, K, d), or a list of n pools (Kᵢ, d).
-            groups: the candidates' labels, (n, K), or a list of n lists of Kᵢ labels. For n pools
-                of one candidate, a table with the n rows of one or more columns of groups. None
-                reads them from raw rows, as in `act`.
-            actions: the place of each round's pick in its pool, (n,), from 0.
+            contexts: n pools, (n, K, d), or a list of n pools (Kᵢ, d); or a table, each of whose
+                n rows is a pool of one candidate.
+            groups: the candidates' labels, (n, K), or a list of n lists of Kᵢ labels; for a table
+                (n,). None reads them from raw rows, as in `act`.
+            actions: the place of each round's pick in its pool, (n,), from 0. None for pools of
+                one candidate.
             rewards: the rewards of the picks, (n,).
 
         Raises:
             FairbanditError: an invalid log, or a group that the truth does not know.
         """
         before = now = self._now
-        contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
+        given = contexts, groups, actions
+        contexts, groups, actions = blocks.observed(*given, self.encoder, self._names)
         d = before.known.problem.features
         for piece in blocks.log(contexts, groups, actions, rewards, d):
             now = learning.after_rounds(self._policy, self._vetted, now, *piece, self._patience)

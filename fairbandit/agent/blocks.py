@@ -104,7 +104,7 @@ def encoded(
             with of_pool(at):
                 pools.append(encoded(*own, encoder, names))
         return [rows for rows, _ in pools], [own for _, own in pools]
-    if ndim == 3 and (hasattr(contexts, "columns") or isinstance(contexts, Mapping)):
+    if ndim == 3 and _is_table(contexts):
         raise FairbanditError(
             "contexts: expected an array or a list of pools, got one table; "
             "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each row"
@@ -123,6 +123,37 @@ def encoded(
         return contexts, groups
     groups = encoder.labels_of(contexts) if groups is None else labels_of(groups)
     return encoder(contexts, groups), groups
+
+
+def observed(
+    contexts: Any,
+    groups: Any,
+    actions: Any,
+    encoder: Encoder | None,
+    names: Sequence[str] | None = None,
+) -> tuple[Any, Any, Any]:
+    """Encodes logged rounds; each row of a table is a pool of one candidate, see `Agent.observe`.
+
+    Returns:
+        The contexts, groups and actions of n pools.
+
+    Raises:
+        FairbanditError: see `encoded`, or actions are missing.
+    """
+    table = _is_table(contexts)
+    contexts, groups = encoded(contexts, groups, encoder, names, 2 if table else 3)
+    if table:
+        contexts = numbers(contexts, "contexts")[:, None]
+        groups = [[label] for label in labels_of(groups)]
+    if actions is None:
+        if any(len(pool) != 1 for pool in contexts):
+            raise FairbanditError("actions: expected the place of the pick in each pool")
+        actions = [0] * len(contexts)
+    return contexts, groups, actions
+
+
+def _is_table(contexts: Any) -> bool:
+    return hasattr(contexts, "columns") or isinstance(contexts, Mapping)
 
 
 def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:

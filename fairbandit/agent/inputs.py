@@ -35,6 +35,8 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         FairbanditError: other values, rows of different lengths, or a number out of range.
     """
     try:
+        if values is None:
+            raise TypeError("nothing was given")
         if isinstance(values, Tensor):
             values = values.double() if values.is_floating_point() else values
             array: NDArray[Any] = values.numpy(force=True)

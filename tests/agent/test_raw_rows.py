@@ -320,3 +320,23 @@ def test_rounds_that_are_sorted_by_group_are_noted(policy, noted, notices):
         agent.observe(np.ones((40, 1, 1)), [[label] for label in labels], [0] * 40, range(40))
         found = [text for text in notices() if "no candidate of 'a' came in the later" in text]
         assert len(found) == noted
+
+
+def test_each_row_of_an_observed_table_is_a_pool():
+    rows = pd.DataFrame({"age": [*range(8)], "sex": list("fm") * 4, "pay": range(8)})
+    encoder = Encoder.from_table(rows, group="sex", reward="pay")
+    given, table, frame = (Agent.from_config("fair_greedy", features=encoder) for _ in range(3))
+    given.observe(encoder(rows)[:, None], [[one] for one in rows["sex"]], [0] * 8, rows["pay"])
+    table.observe(rows, rewards=rows["pay"])
+    frame.observe(rows, rows["sex"], [0] * 8, rows["pay"])
+    for other in (table, frame):
+        assert repr(other.explain(rows)) == repr(given.explain(rows))
+        assert np.array_equal(other._now.learned.kept, given._now.learned.kept)
+    for one, changed in (
+        ("rewards: .* nothing was given", {"rewards": None}),
+        ("actions and rewards of 8 rounds", {"actions": [2]}),
+        ("actions: expected the place of the pick", {"contexts": [rows]}),
+    ):
+        with pytest.raises(FairbanditError, match=one):
+            given.observe(**{"contexts": rows, "rewards": rows["pay"], **changed})
+    assert given.rounds == 8
