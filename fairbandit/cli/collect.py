@@ -10,8 +10,10 @@ from typing import Any
 from fairbandit.cli.parsers import split_names, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.files import written_aside
-from fairbandit.results import pool, read_runs
+from fairbandit.results import PooledRuns, pool, read_runs
+from fairbandit.results.differences import differences
 from fairbandit.results.naming import chosen
+from fairbandit.results.pooling import scenes_of
 from fairbandit.results.runs import KEYS
 from fairbandit.results.table import overview, tidy
 from fairbandit.run.folder import SUMMARY
@@ -29,6 +31,10 @@ Columns: {", ".join(KEYS)}; the keys that differ, by their dotted names, null wh
 row lacks the key; and for every metric and every group's rates the mean and std over all replicas
 at the last round, their number n, and a 95 % interval of the mean, from low to high.
 
+With --against, rows are the other settings, and results are their differences from this baseline,
+replica by replica. Against greedy, cost_per_pick is the cost of fairness in the unit of a table's
+reward.
+
 Without --out, the most useful columns are printed."""
 
 _EXAMPLES = """\
@@ -36,6 +42,7 @@ examples:
   fairbandit collect outputs
   fairbandit collect outputs --out results.csv
   fairbandit collect outputs --by group
+  fairbandit collect outputs --against greedy
   fairbandit collect one_folder another_folder --each --out runs.parquet
   fairbandit collect outputs --columns fair_regret,selection_rate_f --sort selection_rate_f
   fairbandit collect outputs --policies greedy,fair_greedy --out table.tex"""
@@ -46,8 +53,12 @@ def collect(words: Sequence[str]) -> None:
     parser = tool_parser("collect", _HELP, _EXAMPLES, folders=True)
     add, text = parser.add_argument, "replaces this file by all results (.parquet, .csv), or by"
     add("--out", type=_file, metavar="FILE", help=f"{text} the table for print (.tex, .md)")
-    add("--each", action="store_true", help="a row for every run")
-    add("--by", choices=("group",), help="adds the share, reward, rank and regret of its picks")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--each", action="store_true", help="a row for every run")
+    text = "shows differences from this policy, or from the setting with this label, with intervals"
+    either.add_argument("--against", metavar="POLICY", help=text)
+    text = "adds the share, reward, rank, regret and cost of its picks"
+    add("--by", choices=("group",), help=text)
     add("--columns", type=split_names, metavar="NAMES", help="the results to show, by commas")
     add("--policies", type=split_names, metavar="NAMES", help="only runs of some policies")
     text = "a result, the best first, or a setting by which rows are sorted"
@@ -56,12 +67,17 @@ def collect(words: Sequence[str]) -> None:
     add("--format", choices=("markdown", "latex"), help=text)
     given = parser.parse_args(words)
     where = {} if given.policies is None else {"policy": given.policies}
-    runs = chosen(read_runs(given.folders), where)
-    rows, groups = pool(runs, each=given.each), given.by == "group"
+    runs, groups = read_runs(given.folders), given.by == "group"
+    rows: Sequence[PooledRuns]
+    if given.against is None:
+        rows = pool(chosen(runs, where), each=given.each)
+    else:
+        rows = chosen(differences(scenes_of(runs), given.against), where)
     choice: dict[str, Any] = {"groups": groups, "columns": given.columns}
     if given.sort is not None:
         choice["sort"] = given.sort
-    counted = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
+    count = sum(len(row.runs) for row in rows)
+    counted = f"{count:,} run{'s' * (count != 1)}"
     if not given.each:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
     form = _FORMATS[given.out.suffix] if given.out else given.format

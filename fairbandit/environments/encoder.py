@@ -142,7 +142,7 @@ class Encoder:
             if np.isnan(block).all(axis=0).any():
                 raise FairbanditError(f"{source.name}, column {name!r}: no cell is left")
             span = [] if column.codes else [float(np.nanmin(block)), float(np.nanmax(block))]
-            means, deviations = _scales(block)
+            means, deviations = scales(block)
             fitted.append(column._replace(means=means, deviations=deviations, span=span))
         options |= {"decimal": source.decimal, "missing": source.missing}
         own = cls(fitted, **options)
@@ -152,7 +152,7 @@ class Encoder:
         features, scaled = own(source), list[Product]()
         for pair in pairs:
             block = multiplied(*(features[:, own._places[column]] for column in pair))
-            scaled.append(Product(*pair, *_scales(block)))
+            scaled.append(Product(*pair, *scales(block)))
         return cls(fitted, products=scaled, **options)
 
     @property
@@ -287,7 +287,7 @@ class Encoder:
         return features
 
 
-def _scales(block: NDArray[np.float64]) -> tuple[list[float], list[float]]:
+def scales(block: NDArray[np.float64]) -> tuple[list[float], list[float]]:
     """Returns means and deviations of features (n, width); a constant feature has deviation 1."""
     low = np.nanmin(block, axis=0)
     constant = low == np.nanmax(block, axis=0)

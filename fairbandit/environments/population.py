@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.environments.columns import check_groups, resolve_columns
-from fairbandit.environments.encoder import Encoder
+from fairbandit.environments.encoder import Encoder, scales
 from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.reading import MEMORY, Source, read_table
 from fairbandit.errors import FairbanditError
@@ -117,13 +117,14 @@ class Members:
 class Population:
     """The members, their groups' labels, the encoder, and the columns with all codes.
 
-    `deviation` is the standard deviation of the reward in D1.
+    The reward was standardised with `mean` and `deviation`.
     """
 
     members: Members
     groups: tuple[str, ...]
     encoder: Encoder
     columns: Mapping[str, Any]
+    mean: float
     deviation: float
 
 
@@ -149,8 +150,8 @@ def load_population(request: Request) -> Population:
     options: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
     encoder = Encoder.fitted(features, first, group, request.products, **options)
     members = _members(encoder(second), rewards, *of_second, count=len(kept))
-    deviation = float(np.nanstd(first.numbers(request.reward)))
-    return Population(members, kept, encoder, columns, deviation)
+    (mean,), (deviation,) = scales(first.numbers(request.reward)[:, None])
+    return Population(members, kept, encoder, columns, mean, deviation)
 
 
 def find_gaps(

@@ -96,7 +96,8 @@ class Table(Environment):
         resolved_columns: the mapping `columns` with the codes of each category.
         feature_names: the name of each of the d features.
         labels: the labels of the groups, by number, as in a log.
-        unit: the `name` of the reward's column, and its `std` in D1, which rewards are divided by.
+        unit: the `name` of the reward's column, and its `std` and `mean` in D1, with which rewards
+            are standardised.
         encoder: the encoder of rows; an `Agent` with `features=encoder` takes raw rows.
 
     Raises:
@@ -171,7 +172,7 @@ class Table(Environment):
         self.pool = pool
         self.resolved_columns, self.encoder = population.columns, population.encoder
         self.members, self.labels = population.members, population.groups
-        self.unit = {"name": reward, "std": population.deviation}
+        self.unit = {"name": reward, "std": population.deviation, "mean": population.mean}
         self.feature_names, self.group_names = self.encoder.names, self.labels
         self.features = len(self.feature_names)
         own_places = pool is PoolKind.one_per_group

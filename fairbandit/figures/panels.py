@@ -26,6 +26,7 @@ from fairbandit.figures.style import (
 from fairbandit.maths.moments import Floats
 from fairbandit.metrics import REGRETS
 from fairbandit.results import PooledRuns
+from fairbandit.run.settings import COST
 from fairbandit.run.tensorboard import titled
 
 if TYPE_CHECKING:
@@ -153,8 +154,17 @@ def price(axes: Axes, facet: Facet) -> None:
     horizons = {run.rounds for run in facet.scene.runs}
     at = f"at T = {horizons.pop():,}" if len(horizons) == 1 else "at T"
     axes.set_xlabel(f"standard regret {at}")
+    if name := facet.scene.reward:
+        room = room_below(axes)
+        axes.set_xlabel(wrapped(f"cost per pick {at} ({shortened(visible(name), room)})", room))
     axes.set_ylabel(f"fair regret {at}{facet.spread}")
     axes.margins(0.08)
+
+
+def _regrets(facet: Facet) -> tuple[str, str]:
+    """Returns the columns of the price: the cost of a pick, in a unit, if rewards have one."""
+    standard, fair = REGRETS
+    return (COST if facet.scene.reward else standard), fair
 
 
 def frontier(axes: Axes, facet: Facet) -> None:
@@ -177,7 +187,7 @@ def frontier(axes: Axes, facet: Facet) -> None:
     x, y = _points(axes, facet, weighted, label="trade-off, by α", **style, **bars)
     offset: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points"}
     offset["fontsize"] = setting("xtick.labelsize")
-    every = [[run.metrics[column]["mean"] for run in facet.runs] for column in REGRETS]
+    every = [[run.spreads[c]["mean"] for run in facet.runs] for c in _regrets(facet)]
     last, least = np.full(2, np.inf), 0.1 * np.ptp(np.array(every, np.float64), axis=1)
     for run, *place in zip(weighted, x, y, strict=True):
         if (np.abs(np.array(place) - last) >= least).any():  # else it would cover the last one
@@ -189,7 +199,7 @@ def frontier(axes: Axes, facet: Facet) -> None:
 def _points(
     axes: Axes, facet: Facet, runs: Sequence[PooledRuns], **style: Any
 ) -> tuple[Floats, Floats]:
-    means, bars = zip(*(facet.bars(run, REGRETS) for run in runs), strict=True)
+    means, bars = zip(*(facet.bars(run, _regrets(facet)) for run in runs), strict=True)
     (x, y), (across, along) = np.transpose(means), np.transpose(bars, (2, 1, 0))
     axes.errorbar(x, y, xerr=across, yerr=along, **style)
     return x, y

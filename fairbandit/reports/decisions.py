@@ -16,10 +16,10 @@ from fairbandit.audit.report import Page, log_page
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.own import is_own
-from fairbandit.reports.page import Report, bracketed
+from fairbandit.reports.page import Report
 from fairbandit.results.naming import shown
 from fairbandit.run.settings import dotted
-from fairbandit.run.table import Sheet
+from fairbandit.run.table import Sheet, bracketed
 
 AUDIT = "audit.json"
 """The report of an audit in its folder."""

@@ -13,8 +13,8 @@ from fairbandit.evaluation.choosing import LESS, of_groups
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.evaluation.sums import LOGGED
 from fairbandit.reports.decisions import facts_of
-from fairbandit.reports.page import Report, bracketed
-from fairbandit.run.table import Sheet, metric_header
+from fairbandit.reports.page import Report
+from fairbandit.run.table import Sheet, bracketed, metric_header
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,6 @@ from base64 import b64encode
 from collections.abc import Iterable
 from hashlib import sha256
 from io import BytesIO
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -23,7 +22,6 @@ from fairbandit.errors import FairbanditError, visible
 from fairbandit.figures.style import WIDTH, applied
 from fairbandit.files import open_regular, written_aside
 from fairbandit.formats import Sha256
-from fairbandit.maths.checks import numeral
 from fairbandit.run.table import Sheet
 from fairbandit.version import VERSION
 
@@ -118,18 +116,6 @@ def _drawn(figure: Figure) -> Picture:
     axes = [(panel.get_ylabel(), panel.get_xlabel()) for panel in figure.axes]
     text = "; ".join(" over ".join(filter(None, names)) for names in axes)
     return Picture(svg, text, min(float(figure.get_figwidth()) / WIDTH, 1.0))
-
-
-def bracketed(value: float, low: float, high: float) -> str:
-    """Returns a value and its interval, with as many digits as the interval determines.
-
-    >>> bracketed(3.7582, 3.3687, 4.1477), bracketed(0.25, float("-inf"), float("inf"))
-    ('3.76 [3.37, 4.15]', '0.25 [–]')
-    """
-    if not isfinite(high - low):
-        return f"{numeral(value)} [–]"
-    half = (high - low) / 2
-    return "{} [{}, {}]".format(*(numeral(number, half) for number in (value, low, high)))
 
 
 _PAGES = Environment(

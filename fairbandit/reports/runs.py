@@ -12,12 +12,12 @@ from fairbandit.environments.notices import listed
 from fairbandit.figures.draw import compose, general
 from fairbandit.figures.layout import MOST_RUNS, Options, lay_out
 from fairbandit.figures.panels import selected_share
-from fairbandit.reports.page import Report, bracketed
+from fairbandit.reports.page import Report
 from fairbandit.results import PooledRuns, Scene, read_scenes
 from fairbandit.results.naming import differing, shown
 from fairbandit.results.table import overview
 from fairbandit.run import summary as summaries
-from fairbandit.run.table import Sheet, metric_header, spread
+from fairbandit.run.table import Sheet, estimate, metric_header
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,15 +80,9 @@ def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
     yield _INTERVALS
     ends = {column: end for run in runs for column, end in run.metrics.items()}
     heads = [metric_header(column, ends[column]) for column in scene.metrics]
-    rows = [(run.label, *(_interval(run, column) for column in scene.metrics)) for run in runs]
+    found = [[run.metrics.get(column, {"mean": None}) for column in scene.metrics] for run in runs]
+    rows = [(run.label, *map(estimate, own)) for run, own in zip(runs, found, strict=True)]
     yield Sheet(("", *heads), rows)
-
-
-def _interval(run: PooledRuns, column: str) -> str:
-    found = run.metrics.get(column, {"mean": None, "std": None, "low": None})
-    if found["low"] is None:
-        return spread(found)
-    return bracketed(found["mean"], found["low"], found["high"])
 
 
 def _made(runs: Sequence[PooledRuns]) -> Iterator[str | Sheet]:

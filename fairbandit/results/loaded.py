@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from fairbandit.errors import FairbanditError, check_known
 from fairbandit.maths.moments import interval
-from fairbandit.results.naming import chosen, union
+from fairbandit.results.differences import differences
+from fairbandit.results.naming import union
 from fairbandit.results.pooling import PooledRuns, paired_difference, pool, scenes_of
 from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
 from fairbandit.results.table import tidy
@@ -76,7 +77,9 @@ class Runs(UserList[SavedRun]):
             for each metric and each group's selection rate the mean, the standard deviation, the
             number n of replicas and the interval of the mean: `fair_regret_mean`, `_std`, `_n`,
             `_low` and `_high`. By group, `share:GROUP` is its part of the picks, and `reward:`,
-            `rank:` and `fair_regret:` are means over its picks, as in `evaluate`.
+            `rank:` and `fair_regret:` are means over its picks, as in `evaluate`. For tables,
+            `raw_reward:` and `cost_per_pick:` are means of the reward and of the loss against the
+            best candidate of the pool, in the unit of the reward's column.
         """
         if by not in (None, "group"):
             raise FairbanditError(f"by: expected 'group' or None, got {by!r}")
@@ -149,21 +152,14 @@ class Runs(UserList[SavedRun]):
         """
         import pandas as pd
 
-        rows, found, scenes = list[PooledRuns](), list[dict[str, Any]](), scenes_of(self)
+        scenes = scenes_of(self)
         check_known("metric", [metric], union(run.columns for one in scenes for run in one.runs))
-        for scene in scenes:
-            for rounds in dict.fromkeys(run.rounds for run in scene.runs):
-                alike = [run for run in scene.runs if run.rounds == rounds]
-                base = _baseline(baseline, scene.name, alike)
-                for run in (run for run in alike if run is not base and metric in run.columns):
-                    difference = paired_difference(run, base, metric)
-                    if difference is None:
-                        raise FairbanditError(f"{run.label!r} and {base.label!r} share no seed")
-                    found.append({"baseline": base.label} | difference)
-                    rows.append(run)
+        rows = [row for row in differences(scenes, baseline) if metric in row.columns]
         if not rows:
-            raise FairbanditError(f"there is no run to compare with the baseline {baseline!r}")
-        return _labelled(rows, results=False).join(pd.DataFrame(found))
+            raise FairbanditError(f"no run beside the baseline {baseline!r} has {metric!r}")
+        found = pd.DataFrame([paired_difference(row, row.base, metric) for row in rows])
+        found.insert(0, "baseline", [row.base.label for row in rows])
+        return _labelled(rows, results=False).join(found)
 
 
 def _labelled(rows: Sequence[PooledRuns], *, results: bool, groups: bool = False) -> pd.DataFrame:
@@ -174,20 +170,3 @@ def _labelled(rows: Sequence[PooledRuns], *, results: bool, groups: bool = False
         table = table[[key for key in table if key in shown]]
     table.insert(0, "label", [run.label for run in rows])
     return table
-
-
-def _baseline(
-    asked: str | Mapping[str, Any], environment: str, runs: Sequence[PooledRuns]
-) -> PooledRuns:
-    if isinstance(asked, str):
-        matches = [run for run in runs if run.label == asked]
-        matches = matches or [run for run in runs if run.policy == asked]
-    else:
-        matches = chosen(runs, {key: [value] for key, value in asked.items()})
-    if len(matches) != 1:
-        raise FairbanditError(
-            f"the baseline {asked!r} names {'several settings' if matches else 'no setting'} of "
-            f"{environment} with {runs[0].rounds:,} rounds; choose one of "
-            f"{', '.join(repr(run.label) for run in matches or runs)}"
-        )
-    return matches[0]

@@ -22,6 +22,7 @@ from fairbandit.results.runs import FOLDER, SavedRun, read_runs
 from fairbandit.run.curves import RATE, Curve
 from fairbandit.run.reading import read_picks, read_trajectories
 from fairbandit.run.settings import COST
+from fairbandit.run.summary import finite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,15 +114,16 @@ class PooledRuns:
     def of_groups(self) -> dict[str, dict[str, Any]]:
         """The same of each group's picks, such as `reward:GROUP`, from the round logs."""
         parts, spreads = ("n", "mean", "std"), list[dict[str, Any]]()
-        for values in map(by_group.of_groups, self.runs):
-            known = {column: moments(own) for column, own in values.items()}
+        for run in self.runs:
+            known = {column: moments(own) for column, own in run.of_groups.items()}
             spreads.append({k: dict(zip(parts, own, strict=True)) for k, own in known.items()})
         return _pooled(spreads)
 
     @property
     def columns(self) -> list[str]:
         """The columns of `finals`: all of `spreads`, but for candidates, and of `of_groups`."""
-        measures = [f"{name}:{group}" for name in by_group.MEASURES for group in self.groups]
+        names = by_group.measures(*(run.summary for run in self.runs))
+        measures = [f"{name}:{group}" for name in names for group in self.groups]
         return [*(name for name in self.spreads if not name.startswith("received_")), *measures]
 
     @property
@@ -188,10 +190,10 @@ class PooledRuns:
             return self.curves[curve].final
         for code, group in enumerate(self.groups):
             if column in (f"selected_{group}", f"selection_rate_{group}"):
-                counts = [read_picks(r.folder, r.summary, "replica")[:, code] for r in self.runs]
+                counts = [run.picks[:, code] for run in self.runs]
                 share = 1 if column not in rates else self.spreads[f"received_{group}"]["mean"]
                 return np.concatenate(counts) / share
-        return np.concatenate([by_group.of_groups(run)[column] for run in self.runs])
+        return np.concatenate([run.of_groups[column] for run in self.runs])
 
     def picks(self) -> NDArray[np.int64]:
         """Returns the number of replicas that picked each group in each round, (T, G)."""
@@ -233,9 +235,10 @@ class Scene:
 
     @property
     def reward(self) -> str | None:
-        """The reward's column, in the unit of its standard deviation; None without a table."""
-        unit = self.runs[0].runs[0].summary.get("unit")
-        return unit and str(unit["name"])
+        """The reward's column; None if not all runs have one."""
+        runs = (run for pooled in self.runs for run in pooled.runs)
+        names = [run.summary.get("unit", {}).get("name") for run in runs]
+        return names[0] if all(names) else None
 
     @property
     def metrics(self) -> list[str]:
@@ -295,12 +298,12 @@ def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
     return [replace(setting, varied=own) for setting, own in zip(pooled, found, strict=True)]
 
 
-def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any] | None:
+def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
     """Compares one of `columns` after the last round with a baseline, replica by replica.
 
     Returns:
         `mean`, `std` and `n` of the differences over the replicas that both settings have, and the
-        interval of the mean, `low` to `high`; None if they share no replica.
+        interval of the mean, `low` to `high`; NaN for too few.
     """
     ours, theirs = (
         {
@@ -311,7 +314,7 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
         for setting in (run, base)
     )
     pairs = sorted(ours.keys() & theirs.keys())
-    return _numbers(*moments([ours[at] - theirs[at] for at in pairs])) if pairs else None
+    return _numbers(*moments([ours[at] - theirs[at] for at in pairs]))
 
 
 def _pooled(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -320,8 +323,7 @@ def _pooled(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     for column, spreads in _in_all(runs).items():
         parts = ([spread[part] for spread in spreads] for part in ("n", "mean", "std"))
         numbers = _numbers(*_pool_moments(*(np.array(part, np.float64) for part in parts)))
-        known = {key: None if np.isnan(value) else value for key, value in numbers.items()}
-        pooled[column] = {**spreads[0], **known}
+        pooled[column] = {**spreads[0], **finite(numbers)}
     return pooled
 
 

@@ -10,13 +10,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fairbandit.environments.notices import listed, remark
 from fairbandit.errors import FairbanditError
 from fairbandit.files import natural_order
+from fairbandit.maths.moments import Floats
+from fairbandit.results import by_group
 from fairbandit.run import summary as summaries
 from fairbandit.run.curves import Curve
 from fairbandit.run.folder import SUMMARY, finished_below
-from fairbandit.run.reading import read_curves, read_rewards
+from fairbandit.run.reading import read_curves, read_picks, read_rewards
 from fairbandit.run.settings import BY_GROUP, COST, dotted
 from fairbandit.run.table import run_table
 
@@ -79,6 +84,16 @@ class SavedRun:
             spreads[COST] = cost
         count = {True: self.summary["replicas"], False: 0}  # unless only some values are known
         return {name: {"n": count[s["mean"] is not None], **s} for name, s in spreads.items()}
+
+    @cached_property
+    def picks(self) -> NDArray[np.int64]:
+        """The number of picks of each group in each replica, (B, G)."""
+        return read_picks(self.folder, self.summary, "replica")
+
+    @cached_property
+    def of_groups(self) -> dict[str, Floats]:
+        """Each measure of each group's picks in each replica, by column; see `by_group`."""
+        return by_group.of_groups(self.folder, self.summary)
 
     @property
     def cost(self) -> float | None:

@@ -15,15 +15,26 @@ from fairbandit.building import policy_label
 from fairbandit.errors import unknown
 from fairbandit.files import natural_order
 from fairbandit.maths.moments import Floats
-from fairbandit.results.by_group import MEASURES
+from fairbandit.results.by_group import MEASURES, RAW_REWARD
+from fairbandit.results.differences import Difference
 from fairbandit.results.naming import differing, ends_with, full_key, shown, union
 from fairbandit.results.pooling import PooledRuns, paired_difference
 from fairbandit.results.runs import FOLDER, KEYS
 from fairbandit.run.settings import COST
-from fairbandit.run.table import Sheet, meanings, metric_header, spread
+from fairbandit.run.table import Sheet, estimate, meanings, metric_header, spread
 
 MOST_GROUPS = 4
 """The largest number of groups whose selection rates the overview shows unless asked."""
+
+_IN_UNIT = {"reward": RAW_REWARD, "standard_regret": COST}  # the same in the unit of the reward
+_OF_PICKS = {
+    **{RAW_REWARD: "reward", "fair_regret": "fair_regret_per_pick", COST: "cost_of_a_pick"}
+}
+"""The titles of measures by group that differ from their names."""
+
+_DIFFERENCE = (
+    "setting minus baseline, replica by replica, after the last round: mean [95 % interval]"
+)
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
 
@@ -65,14 +76,16 @@ def overview(
     """Returns a table with one row for each setting; single runs also show their folders.
 
     A star marks policies that know the truth. Metrics are mean ± standard deviation over all
-    replicas. Values that all rows share, except policies and results, are written above the table.
+    replicas, or if the rows are differences, mean [95 % interval]. Values that all rows share,
+    except policies and results, are written above the table.
 
     Args:
         rows: the settings.
         groups: gives each setting a row for each group, with the means over the group's picks.
         columns: the results to show: columns of `PooledRuns.spreads`, or `MEASURES` with `groups`;
             None shows the metrics, the cost of a pick, the selection rates of up to `MOST_GROUPS`
-            groups, and the seconds, or all measures.
+            groups, and the seconds, or all measures. Differences and measures that all rows have
+            in the unit of the reward are not shown in standard deviations, too.
         sort: a result, of which the best comes first, or a setting.
         printed: makes a table for print: labels in place of names, no seconds, and the best in
             bold, as in the figure `notions`.
@@ -85,8 +98,14 @@ def overview(
     if groups:
         pairs = [(row, group) for row in rows for group in row.groups]
         rows, of_groups = [row for row, _ in pairs], [group for _, group in pairs]
-        spreads = [{m: row.of_groups[f"{m}:{group}"] for m in MEASURES} for row, group in pairs]
-        default = [*MEASURES]
+        spreads = [
+            {m: row.of_groups[f"{m}:{group}"] for m in MEASURES if f"{m}:{group}" in row.of_groups}
+            for row, group in pairs
+        ]
+        default = [name for name in MEASURES if any(name in own for own in spreads)]
+    bases = [row.base.label for row in rows if isinstance(row, Difference)]
+    if groups or bases:
+        default = [c for c in default if not all(_IN_UNIT.get(c) in own for own in spreads)]
     varied = [{one.name: one.text for one in row.varied} for row in rows]
     named = {
         "policy": [f"{title(row.policy)}{' *' * row.knows_truth}" for row in rows],
@@ -95,6 +114,8 @@ def overview(
         "rounds": [f"{row.rounds:,}" for row in rows],
         "replicas": [f"{row.replicas:,}" for row in rows],
     }
+    if bases:
+        named["baseline"] = bases
     if any(len(row.runs) > 1 for row in rows):
         named["runs"] = [f"{len(row.runs):,}" for row in rows]
     same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
@@ -102,21 +123,22 @@ def overview(
     if groups:
         named["group"] = of_groups
     results, chosen = {}, default if columns is None else columns
+    cell = estimate if bases else spread
     for column in chosen:
         known = [own.get(column) for own in spreads]
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
-        name = "fair_regret_per_pick" if groups and column == "fair_regret" else column
         direction = {"lower_is_better": MEASURES.get(column)}
-        header = _header(name, rows, direction | next(filter(None, known)))
-        results[header] = [spread(own) if own else "–" for own in known]
-    if not (groups or printed or columns):
+        header = _header(column, rows, direction | next(filter(None, known)), groups)
+        results[header] = [cell(own) if own else "–" for own in known]
+    if not (groups or printed or columns or bases):
         results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
     if not groups and any(row.each for row in rows):
         results[FOLDER] = [row.runs[0].place for row in rows]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
-    bold = _best(rows, chosen, len(named)) if printed and not groups else ()
+    below = f"{_DIFFERENCE}; {below}" if bases else below
+    bold = _best(rows, chosen, len(named)) if printed and not (groups or bases) else ()
     return Sheet([*named, *results], cells, len(named), above, below, bold)
 
 
@@ -150,14 +172,17 @@ def _default(rows: Sequence[PooledRuns]) -> list[str]:
     return [*union(row.metrics for row in rows), *({COST} & {*spreads}), *rates]
 
 
-def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) -> str:
+def _header(
+    column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any], groups: bool
+) -> str:
     """Returns the header of a result, with the unit of a cost or of a reward of tables."""
+    title = _OF_PICKS.get(column, column) if groups else column
     if spread.get("lower_is_better") is None:
-        return column.replace("_", " ")
+        return title.replace("_", " ")
     names = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
-    measured = {COST: "", "reward": "standardised "}.get(column)
+    measured = {COST: "", RAW_REWARD: "", "reward": "standardised "}.get(column)
     unit = "" if measured is None or not names else f" ({measured}{' or '.join(names)})"
-    return metric_header(column + unit, spread)
+    return metric_header(title + unit, spread)
 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
@@ -190,8 +215,7 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
         for row in rows:
             difference = paired_difference(runs[row], runs[rows[0]], column)
-            near = difference is not None and difference["low"] <= 0 <= difference["high"]
-            ties[row] = ranks[row] == 0 or near
+            ties[row] = ranks[row] == 0 or difference["low"] <= 0 <= difference["high"]
     return ranks, ties
 
 

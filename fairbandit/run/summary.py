@@ -47,7 +47,7 @@ _SUMMARY: Any = mapping(
     selected=dict[str, _Candidates],
     received=dict[str, _Candidates],
     seconds=Amount,
-    unit=NotRequired[mapping(name=str, std=Amount)],
+    unit=NotRequired[mapping(name=str, std=Amount, mean=NotRequired[Number])],
     config=_Config,
     versions=dict[str, str],
     identity=mapping(config=_Config, version=str, plugins=str | None, data=str | None),
@@ -73,7 +73,7 @@ def summarise(
             that an interrupted run played after its last checkpoint.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
         identity: the identity of the run.
-        unit: the `name` and the `std` of the reward's column, if rewards are standardised.
+        unit: the `name`, `std` and `mean` of the reward's column, if rewards are standardised.
     """
     names = statistics.group_names
     packages = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,6 +50,8 @@ _FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
 MEANING = {
     "cost per pick": "cost per pick: the standard regret of a pick, in the unit of the reward; the"
     " difference between a fair policy and greedy is the cost of fairness",
+    "cost of a pick": "cost of a pick: the true reward that it loses against the best candidate of"
+    " its pool, in the unit of the reward",
     "±": "mean ± standard deviation over replicas, after the last round",
     "↓": "↓ lower is better",
     "↑": "↑ higher is better",
@@ -268,3 +271,27 @@ def spread(value: Mapping[str, float | None]) -> str:
         return numeral(mean)
     deviation = 0.0 if std <= _ROUNDING * max(abs(mean), _ROUNDING) else std
     return f"{numeral(mean, deviation)} ± {numeral(deviation, deviation)}"
+
+
+def bracketed(value: float, low: float, high: float) -> str:
+    """Returns a value and its interval, with as many digits as the interval determines.
+
+    >>> bracketed(3.7582, 3.3687, 4.1477), bracketed(0.25, float("-inf"), float("inf"))
+    ('3.76 [3.37, 4.15]', '0.25 [–]')
+    """
+    if not math.isfinite(high - low):
+        return f"{numeral(value)} [–]"
+    half = (high - low) / 2
+    return "{} [{}, {}]".format(*(numeral(number, half) for number in (value, low, high)))
+
+
+def estimate(value: Mapping[str, float | None]) -> str:
+    """Formats a mean and its interval, or the mean alone if the interval is unknown.
+
+    >>> estimate({"mean": 3.7582, "low": 3.3687, "high": 4.1477})
+    '3.76 [3.37, 4.15]'
+    """
+    mean, low, high = (value.get(part) for part in ("mean", "low", "high"))
+    if mean is None or low is None or high is None:
+        return spread({"mean": mean, "std": None})
+    return bracketed(mean, low, high)

@@ -58,6 +58,12 @@ def test_against_numpy(tmp_path, ending, other):
     scaler = write(tmp_path / f"d1.{ending}", d1) if other else None
     made = table(path, scaler_path=str(scaler) if scaler else None)
     X, y, truth = by_hand(d2, d1 if other else d2)
+    wage = np.array((d1 if other else d2)["wage"])
+    assert made.unit == {
+        "name": "wage",
+        "std": pytest.approx(wage.std()),
+        "mean": pytest.approx(wage.mean()),
+    }
     members = made.members
     np.testing.assert_allclose(members.contexts.numpy(), X, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(members.rewards.numpy(), y, rtol=1e-12, atol=1e-12)

@@ -20,6 +20,7 @@ from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.maths.moments import interval
 from fairbandit.results import PooledRuns, Scene
+from tests.environments.data import people
 from tests.figures.placing import check_texts
 from tests.figures.synthetic import SIX, around, compose, crossed, saved, scene_of
 
@@ -142,6 +143,14 @@ def test_price(scene, kind):
             }
             # a regret is at least 0, and so is its bar
             assert bars[at].get_segments()[0][:, at] == pytest.approx(np.fmax(ends[kind], 0))
+
+
+def test_the_price_in_a_table_is_in_the_unit_of_its_reward(mixed_scene):
+    (axes,) = compose("price", mixed_scene).axes
+    assert axes.get_xlabel() == "cost per pick at T = 400 (wage)"
+    for run, (marker, *_) in zip(mixed_scene.runs, axes.containers, strict=True):
+        cost = run.metrics["standard_regret"]["mean"] * np.std(people()["wage"]) / 400
+        assert marker.get_xydata()[0, 0] == pytest.approx(cost)
 
 
 def test_frontier():

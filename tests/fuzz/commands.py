@@ -54,6 +54,7 @@ TOOLS = ("collect", "check", "figures", "theory", "audit", "report", "nope", "")
 TOOL_WORDS = (
     *("kept", "nothing", ".", "", "kept/summary.json", "--out", "x.csv", "x.txt", "--only", "="),
     *("overview", "nope", "--level", "0.5", "nan", "--help", "--nope", "rank=recent_cdf", "\x00"),
+    *("--against", "greedy", "--by", "group", "--each", "--policies", "--columns", "cost_per_pick"),
     *("rank.size=[", "rank.size=0", "rank=nope", "environment=simulation", "delta=0.1", "a="),
 )
 

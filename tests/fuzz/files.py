@@ -177,6 +177,7 @@ def _used(draw: random.Random, run: Path) -> None:
     for use in (
         *(lambda: repr(runs), lambda: runs.table, runs.pooled, runs.rounds),
         *(lambda: runs.curves("fair_regret"), lambda: overview(pool(runs)).exported("latex")),
+        lambda: overview(pool(runs), groups=True),
         *(lambda: run_table(runs[0].summary), lambda: report([run], run / "audit")),
         *(lambda: write_pooled(runs, run), lambda: draw_figures([run], run / "figures", figure)),
     ):

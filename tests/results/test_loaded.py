@@ -101,9 +101,19 @@ def test_the_cost_of_a_pick_is_in_the_unit_of_the_reward(mixed):
     found = fairbandit.load(mixed).compare("uniform", "cost_per_pick").set_index("policy")
     costs = table.set_index("policy").cost_per_pick_mean
     assert found["mean"]["greedy"] == pytest.approx(costs["greedy"] - costs["uniform"])
+    for run in pool(fairbandit.load(mixed)):  # the groups' costs add up
+        parts = [run.finals(f"share:{g}") * run.finals(f"cost_per_pick:{g}") for g in run.groups]
+        np.testing.assert_allclose(np.nansum(parts, axis=0), run.finals("cost_per_pick"))
     headers = overview(pool(fairbandit.load(mixed)), groups=True).headers
+    assert headers[2:4] == ["share", "reward (wage) ↑"]
+    assert headers[-2:] == ["fair regret per pick ↓", "cost of a pick (wage) ↓"]
+    runs = fairbandit.load(mixed)
+    runs[0].summary["unit"].pop("mean")  # like a run of an earlier version
+    headers = overview(pool(runs[:1]), groups=True).headers
     assert headers[2:4] == ["share", "reward (standardised wage) ↑"]
-    assert headers[-1] == "fair regret per pick ↓"
+    both = overview(pool(runs), groups=True)
+    assert both.headers[3:5] == ["reward (standardised wage) ↑", "reward (wage) ↑"]
+    assert [row[4] for row in both.rows].count("–") == 3  # of the three groups of this run
     assert "cost per pick (wage) ↓" in repr(fairbandit.load(mixed)[0])
 
 
