@@ -29,7 +29,8 @@ class Engine:
 
     Args:
         policy: the policy, which decides.
-        environment: the environment, which draws pools and knows the ground truth; bound here.
+        environment: the environment, which draws pools and knows the ground truth. Several engines
+            can share it; each binds it to its own streams.
         rounds: the number of rounds T.
         seed: the seed of all random numbers.
         replicas: the replicas' numbers; a replica's decisions do not depend on other replicas.
@@ -86,10 +87,20 @@ class Engine:
         return self.known.past.rounds
 
     def play(self) -> Iterator[Played]:
-        """Plays the remaining rounds, in pieces that end at multiples of `CHUNK_ROUNDS`."""
+        """Plays the remaining rounds, in pieces that end at multiples of `CHUNK_ROUNDS`.
+
+        Raises:
+            FairbanditError: no round remains.
+        """
+        if self.played >= self.rounds:
+            raise FairbanditError(
+                f"all {self.rounds:,} rounds are played; a new Engine plays them again"
+            )
         while self.played < self.rounds:
             first = self.played + 1
             last = min(self.played // CHUNK_ROUNDS * CHUNK_ROUNDS + CHUNK_ROUNDS, self.rounds)
+            if self.environment.streams is not self.streams:
+                self.environment.bind(self.streams)
             pools = self.environment.pools(first, last - first + 1)
             selections = []
             while self.played < last:

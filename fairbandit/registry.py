@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from fairbandit.constructors import check_signature, name_enums, parameters_of, place_of, typed_node
 from fairbandit.errors import FairbanditError, did_you_mean, type_of, unknown
@@ -185,8 +185,12 @@ def checked(kind: str, spec: str | Mapping[str, Any]) -> Checked:
     except OverflowError as error:
         raise FairbanditError(f"{where}: {error}") from error
     except OmegaConfBaseException as error:
-        reason = str(error).splitlines()[0]
-        raise FairbanditError(f"{where}, {error.full_key or error.key}: {reason}") from error
+        key, reason = error.full_key or error.key, str(error).splitlines()[0]
+        if isinstance(error, MissingMandatoryValue):
+            reason = f"Missing mandatory value: give {key}=..."
+        elif "is not a ListConfig" in reason:
+            reason = f"expected a list, as in {key}=[{values.get(key)}]"
+        raise FairbanditError(f"{where}, {key}: {reason}") from error
     del arguments["name"]
     return Checked(cls, arguments)
 

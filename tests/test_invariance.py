@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 
+from fairbandit import Engine, FairbanditError
 from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
@@ -87,3 +88,21 @@ def test_decisions_are_the_same_however_they_are_made(
     pools = worlds.pools_of(world, rounds, SEED)
     online = worlds.play(worlds.agent_for(world, POLICIES[name], SEED), pools, picks=picks)
     assert online == many[0].view(rounds, -1).tolist()
+
+
+def test_engines_that_share_an_environment_play_their_own_pools():
+    """Whichever was made last, and with other replicas in turns."""
+    world = support.environment("simulation")
+    policy = build_policy("fair_greedy")
+
+    def engine(seed: int, count: int) -> Engine:
+        return Engine(policy, world, rounds=150, seed=seed, replicas=range(count))
+
+    alone = [torch.cat([piece.actions for piece in engine(seed, 2).play()], 1) for seed in (0, 1)]
+    pairs = zip(*(engine(seed, 2).play() for seed in (0, 1)), strict=True)
+    for want, pieces in zip(alone, zip(*pairs, strict=True), strict=True):
+        assert torch.cat([piece.actions for piece in pieces], 1).equal(want)
+    first, _ = engine(0, 2), engine(2, 3)
+    assert torch.cat([piece.actions for piece in first.play()], 1).equal(alone[0])
+    with pytest.raises(FairbanditError, match="all 150 rounds are played"):
+        next(first.play())

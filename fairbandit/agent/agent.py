@@ -256,7 +256,9 @@ class Agent(Deciding):
         for piece in blocks.log(contexts, groups, actions, rewards, d):
             now = learning.after_rounds(self._policy, self._vetted, now, *piece, self._patience)
         self._note_new(now.groups)
-        self._note_sorted(now)
+        if all(len(pool) == 1 for pool in contexts):
+            labels = [label for (label,) in blocks.labels_by_pool(groups, len(contexts))]
+            learning.note_order(self._policy, labels, inputs.numbers(rewards, "rewards"))
         entries = [blocks.entry(contexts, groups, actions, rewards)] if self._journal else []
         self._commit(before, now, *entries)
 

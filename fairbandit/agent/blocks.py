@@ -99,7 +99,7 @@ def encoded(
         return contexts, groups
     if ndim == 3 and isinstance(contexts, (list, tuple)):
         n, pools = len(contexts), list[tuple[Any, Any]]()
-        labels = [None] * n if groups is None else _labels(groups, n)
+        labels = [None] * n if groups is None else labels_by_pool(groups, n)
         for at, own in enumerate(zip(contexts, labels, strict=True)):
             with of_pool(at):
                 pools.append(encoded(*own, encoder, names))
@@ -184,7 +184,7 @@ def pools(
         arrays = [numbers(rows, f"contexts[{at}]") for at, rows in enumerate(contexts)]
     else:
         arrays = list(np.atleast_1d(numbers(contexts, "contexts")))
-    labels = _labels(groups, len(arrays))
+    labels = labels_by_pool(groups, len(arrays))
     for at, (rows, names) in enumerate(zip(arrays, labels, strict=True)):
         _check_pool(rows, f"contexts[{at}]", features)
         if len(names) != len(rows):
@@ -196,7 +196,7 @@ def pools(
     return arrays, labels
 
 
-def _labels(groups: Any, n: int) -> list[list[Hashable]]:
+def labels_by_pool(groups: Any, n: int) -> list[list[Hashable]]:
     """Returns the labels of each of n pools; other input is an error."""
     expected = (
         "one list of labels for each pool, or for pools of one candidate a table, as in "
@@ -309,7 +309,7 @@ def entry(contexts: Any, groups: Any, actions: Any, rewards: Any) -> dict[str, A
     return {
         "kind": "observed",
         "contexts": [numbers(pool, "contexts").tolist() for pool in contexts],
-        "groups": _labels(groups, len(contexts)),
+        "groups": labels_by_pool(groups, len(contexts)),
         "actions": numbers(actions, "actions").tolist(),
         "rewards": numbers(rewards, "rewards").tolist(),
     }

@@ -29,10 +29,6 @@ BLOCK = CHUNK_ROUNDS // 2
 their rounds differ more, which costs masks."""
 
 
-EARLY = 7
-"""So many contexts of a group all come in the first half by chance with a probability below 1 %."""
-
-
 class Deciding(Openings):
     """The calls of an agent that decide about whole pools, one or many."""
 
@@ -142,22 +138,6 @@ class Deciding(Openings):
             if label not in known:
                 guess = did_you_mean(label, known)
                 remark(f"new group {label!r}{guess}: the encoder's table has {listed(known)}")
-
-    def _note_sorted(self, now: Now) -> None:
-        """Notes groups whose contexts all came before the rank window, as in a sorted table."""
-        if (contexts := now.known.past.contexts) is None:
-            return
-        windows = self._policy.schedule.plan(contexts.rounds + 1, 1).windows
-        start, stop = contexts.up_to(windows)[:, 0, 0]
-        early = [
-            repr(g) for g, n, m in zip(now.groups, start, stop, strict=True) if n == m >= EARLY
-        ]
-        if early:
-            remark(
-                f"no candidate of {listed(early)} came in the later rounds, among whose candidates "
-                "this policy ranks; shuffle rounds that are sorted, as by table.sample(frac=1, "
-                "random_state=0)"
-            )
 
 
 def _blocks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from fairbandit.agent import blocks, inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
+from fairbandit.environments.notices import remark
 from fairbandit.labels import Codes, coded, normal
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import PIECE, pieces
@@ -23,6 +25,9 @@ from fairbandit.policy import Policy
 UNUSUAL, LARGE = 1e3, 1e6
 """Outcomes with a context above UNUSUAL are tried before they are added; above LARGE, together with
 waiting outcomes too. Estimators that refit are tried only above LARGE, with all outcomes."""
+
+FAR = 3.29
+"""A normal variable is so many standard deviations from its mean with probability 0.001."""
 
 
 def tell_checked(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
@@ -129,6 +134,35 @@ def after_rounds(
         hashes.append(pick_hashes("", key, place, reward, pool[place]))
         at += len(pool)
     return now._replace(known=known, tickets=tickets, learned=now.learned.add(hashes))
+
+
+def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
+    """Notes n observed rounds of one candidate each that are sorted, by group or by reward.
+
+    This matters to a policy that learns from early rounds and ranks among later candidates. Under a
+    random order, the mean of the first h = n/2 values is √((1 − h/n)/h)·S away from the mean of
+    all, where S is their standard deviation. The notice names the values that are farthest away, if
+    this is beyond `FAR` times that distance: the rewards, or the indicators of a group.
+    """
+    n, h = len(rewards), len(rewards) // 2
+    plan = policy.schedule.plan(n + 1, 1)
+    if not h or not policy.learns or plan.n_train[0] == n == np.ptp(plan.windows):
+        return
+    names, values = [normal(label) for label in labels], {"mean reward": rewards}
+    for name in dict.fromkeys(names):
+        values[f"share of group {name!r}"] = np.array([float(own == name) for own in names])
+    farthest, what = FAR, ""
+    for name, own in values.items():
+        early, mean, deviation = own[:h].mean(), own.mean(), own.std(ddof=1)
+        distance = abs(early - mean) / (deviation * math.sqrt((1 - h / n) / h) or 1)
+        if distance > farthest:
+            farthest = distance
+            what = f"the {name} is {early:.3g} in their first half, and {mean:.3g} in all"
+    if what:
+        remark(
+            f"the observed rounds seem sorted: {what}; this policy learns from early rounds and "
+            "ranks among later ones, so shuffle them, as by table.sample(frac=1, random_state=0)"
+        )
 
 
 def probabilities_of(

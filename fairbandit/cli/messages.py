@@ -8,7 +8,12 @@ from typing import Any
 
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 
 from fairbandit.constructors import parameters_of
 from fairbandit.environments import Table
@@ -33,6 +38,8 @@ def one_message(error: BaseException) -> str:
         adds = f" (+{cause.full_key}=... adds a key)" if open_ended else ""
         takes = ", ".join(keys) or "none"
         return f"{where} has no key {str(cause.key)!r}{guess}; it takes {takes}{adds}"
+    if isinstance(cause, MissingMandatoryValue):
+        return f"{cause.full_key}: Missing mandatory value: give {cause.full_key}=..."
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: {str(cause).splitlines()[0]}"
     if isinstance(error, MissingConfigException) and error.options:

@@ -95,16 +95,23 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
 
     Raises:
         FairbanditError: a word without a key, or a value that is not YAML.
+
+    >>> read_parameters(["decimal=,", "group=[sex, race]", "rank.size=3"], "audit")
+    {'decimal': ',', 'group': ['sex', 'race'], 'rank': {'size': 3}}
     """
     if bare := [word for word in words if "=" not in word]:
         raise FairbanditError(f"{bare[0]}: expected KEY=VALUE, a setting with its value")
-    try:
-        read: Any = OmegaConf.to_container(OmegaConf.from_dotlist(list(words)))
-    except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
-        given = " ".join(f"{kind}.{word}" for word in words)
-        reason = str(error).splitlines()[0]
-        raise FairbanditError(f"{given}: the value cannot be read as YAML: {reason}") from error
-    return {str(name): item for name, item in read.items()}
+    read: Any = OmegaConf.create()
+    for word in words:
+        word = f"{word[:-1]}','" if word.endswith("=,") else word  # a comma alone is no YAML
+        try:
+            read = OmegaConf.merge(read, OmegaConf.from_dotlist([word]))
+        except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
+            reason = str(error).splitlines()[0]
+            message = f"{kind}.{word}: the value cannot be read as YAML: {reason}"
+            raise FairbanditError(message) from error
+    plain: Any = OmegaConf.to_container(read)
+    return {str(name): item for name, item in plain.items()}
 
 
 def quoted(word: str) -> str:

@@ -216,7 +216,7 @@ class _Run:
                     raise ValueError("it belongs to another round")
             advance(engine.played * len(replicas))
             events.add(scalars(self.statistics.curves(), 1, self.rounds))
-        for piece in engine.play():
+        for piece in engine.play() if engine.played < self.rounds else ():
             played = _on_cpu(piece)
             log.add(played)
             means = self.statistics.add(played)

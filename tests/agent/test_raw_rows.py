@@ -312,14 +312,26 @@ def test_groups_that_are_left_out_have_no_feature():
 
 
 @pytest.mark.parametrize(("policy", "noted"), [("fair_greedy", True), ("greedy", False)])
-def test_rounds_that_are_sorted_by_group_are_noted(policy, noted, notices):
-    """Of 40 sorted rounds, Fair-Greedy ranks among the last 20, none of which are of group a."""
-    for order in (sorted, list):
+def test_observed_rounds_that_are_sorted_are_noted(policy, noted, notices):
+    """Fair-Greedy learns from the first half, and ranks among the second; greedy uses all."""
+    draws = np.random.default_rng(0)
+    rows = pd.DataFrame({"pay": draws.normal(size=300), "sex": draws.choice(["f", "m"], 300)})
+    half = rows.assign(
+        pay=[pay / 1000 if row < 150 else pay + 9 for row, pay in rows["pay"].items()]
+    )
+    for table, what in (
+        (rows, ""),
+        (rows.sort_values("sex"), "share of group "),
+        (rows.sort_values("pay"), "mean reward "),
+        (half, "mean reward "),
+    ):
         agent = Agent.from_config(policy, features=1)
-        labels = order(["a", "b", "b", "b"] * 10)
-        agent.observe(np.ones((40, 1, 1)), [[label] for label in labels], [0] * 40, range(40))
-        found = [text for text in notices() if "no candidate of 'a' came in the later" in text]
-        assert len(found) == noted
+        groups = table[["sex"]] if what else [[label] for label in table["sex"]]
+        before = len(notices())
+        agent.observe(np.ones((300, 1, 1)), groups, None, table["pay"].to_numpy())
+        found = notices()[before:]
+        assert len(found) == (noted and bool(what))
+        assert all(f"seem sorted: the {what}" in text for text in found)
 
 
 def test_each_row_of_an_observed_table_is_a_pool():
