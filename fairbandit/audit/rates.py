@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 LEVEL = 0.001
 """The default family-wise level of each run's test and of its band."""
 
+WIDEST = 1_000
+"""The largest factor between a ratio of rates and an end of its interval."""
+
 
 def mean_band(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Floats, Floats]:
     """Returns Clopper and Pearson's intervals for the mean probabilities of independent events.
@@ -57,7 +60,8 @@ def selection_rate(
     The picks of a pool depend on each other, so the variance of the ratio is estimated by the
     variance of (selectedᵢ − rate·receivedᵢ)/mean received over n. Clopper and Pearson's interval is
     then computed for the number of independent candidates with the same variance (Korn and
-    Graubard, Survey Methodology 1998), or for all candidates if none or all of them are selected.
+    Graubard, Survey Methodology 1998), for all candidates if none or all of them are selected, or
+    for n if all decisions have the same rate.
 
     >>> [round(x, 3) for x in selection_rate(np.full(4, 2), np.zeros(4, dtype=int), 0.05)]
     [0.0, 0.0, 0.369]
@@ -70,9 +74,8 @@ def selection_rate(
         influence = (selected - rate * received) / received.mean()
         if len(influence) == 1:
             return rate, math.nan, math.nan
-        if not (variance := influence.var(ddof=1) / len(influence)):
-            return rate, rate, rate
-        trials = rate * (1 - rate) / variance
+        variance = influence.var(ddof=1) / len(influence)
+        trials = rate * (1 - rate) / variance if variance else len(influence)
     low, high = mean_band(rate * trials, trials, level)
     return rate, float(low.clip(min=0)), float(high.clip(max=1))
 
@@ -87,7 +90,8 @@ def ratio_interval(
     logarithm of the ratio has about the variance of the mean over units of Dᵢ/mean selected of one
     group minus Dᵢ/mean selected of the other, where Dᵢ = selectedᵢ − rate·receivedᵢ. The interval
     has Student's quantile. If none of the first group was selected, it reaches from 0 to the ratio
-    of the ends of both rates; if none of the other was, it is unknown.
+    of the ends of both rates. It is unknown if none of the other was selected, or if so few units
+    leave a factor of `WIDEST` open to both sides.
 
     >>> ones, picks = np.ones(4), np.array([1, 0, 1, 0])
     >>> [round(end, 2) for end in ratio_interval((ones, picks), (2 * ones, 1 - picks), 0.5)]
@@ -106,6 +110,8 @@ def ratio_interval(
     influence = (selected - rates[0] * received) / selected.mean()
     influence = influence - (selected_other - rates[1] * received_other) / selected_other.mean()
     half = float(t.isf(level / 2, n - 1) * influence.std(ddof=1) / math.sqrt(n))
+    if half > math.log(WIDEST):
+        return math.nan, math.nan
     return float(rates[0] / rates[1] * math.exp(-half)), float(rates[0] / rates[1] * math.exp(half))
 
 
@@ -152,7 +158,8 @@ def in_words(
 
     >>> row = {"attribute": "sex", "group": "f", "share": 0.47, "picked_share": 0.37,
     ...        "impact_ratio": 0.653, "ratio_low": 0.58, "ratio_high": 0.73, "reference": "m",
-    ...        "received": 20, "selected": 9, "choices": 8, "gap": -0.1, "parity_at": None}
+    ...        "received": 20, "selected": 9, "choices": 8, "gap": -0.1, "parity_at": None,
+    ...        "parity_p": 0.3, "small": False}
     >>> in_words(row, 0.05)[:62]
     'sex f: picked 0.65 times as often as m (95 %: 0.58 to 0.73), 3'
     >>> in_words(row, 0.05, 0.02).partition("; ")[2][:78]
@@ -161,11 +168,11 @@ def in_words(
     'sex f: never picked (0 of 20)'
     """
     ratio, low, high = (row[name] for name in ("impact_ratio", "ratio_low", "ratio_high"))
-    words = f"{row.get('attribute') or row['run']} {row['group']}: "
+    words = f"{row.get('attribute') or row['run']} {row['group']}{' (small)' * row['small']}: "
     if not row["selected"]:
         words += f"never picked (0 of {row['received']:,}), "
     elif row["group"] == row["reference"]:
-        words += "picked most often, "
+        words += "picked most often of the larger groups, "
     elif not math.isnan(ratio):
         ends = f" ({100 * (1 - level):g} %: {low:.2f} to {high:.2f})" * (not math.isnan(low))
         words += f"picked {ratio:.2f} times as often as {row['reference']}{ends}, "
@@ -176,9 +183,10 @@ def in_words(
     allowed, at = f"ε = {100 * epsilon:g} points", row["parity_at"]
     if isinstance(at, int):
         return f"{words}; parity up to {allowed} is rejected, first at decision {at:,}."
-    beyond, side = abs(gap) > epsilon, "above" if gap > 0 else "below"
-    shows = "beyond {}, which the test of parity does not confirm"
-    shows = shows if beyond else "within {}, which does not show parity"
+    side, shows = "above" if gap > 0 else "below", "within {}, which does not show parity"
+    if abs(gap) > epsilon:
+        p = f"p = {row['parity_p']:.2g}, corrected for all rows"
+        shows = f"beyond {{}}, but the test of parity does not reject at level {level:g} ({p})"
     shows = "too few decisions to show a gap beyond {}" if few else shows
     decisions = f"{row['choices']:,} decision{'s' * (row['choices'] != 1)}"
     return (

@@ -44,13 +44,16 @@ _FORMS = {
 """The number formats of the columns of tables."""
 
 RATES = f"""\
-Rate: selected ÷ received, with its interval from low to high. Share and picked share: the group's
-share of all candidates and of all picks. Impact ratio: the rate ÷ the highest rate of groups
-without *, which marks groups with less than {SMALL:.0%} of the candidates, with its interval from
-ratio low to ratio high, corrected for all pairs of groups, since a rate may be the highest by
-chance.{{scoring}} The report
-does not judge these numbers by a threshold; New York's Local Law 144, which requires them, sets
-none."""
+Rate: {{rate}}, with its interval from low to high. Share and picked share: the group's
+share of all candidates and of all picks. Impact ratio: the rate ÷ the highest rate of the
+larger groups, with its interval from ratio low to ratio high, corrected for all pairs of groups,
+since a rate may be the highest by chance. A * marks small groups, with less than {SMALL:.0%} of the
+candidates.{{scoring}} The report does not judge these numbers by a threshold; New York's Local Law
+144, which requires them, sets none."""
+
+RATE = "selected ÷ received"
+
+RATE_OF_RUNS = "the mean over replicas of selected ÷ received, which are summed in the table"
 
 SCORING = " Scoring rate: the share of candidates whose score is above the median of all scores."
 
@@ -91,7 +94,8 @@ NOT_TESTED = {
 }
 
 RUNS = """\
-Rates are means over replicas with 95 % intervals. Parity is tested at family-wise level {level:g}
+Rates are means over replicas with 95 % intervals, which cover the draws of pools and noise, but not
+the choice of the people in a table. Parity is tested at family-wise level {level:g}
 per run. It is rejected if any band (Clopper and Pearson, with Bonferroni's correction over groups
 and rounds) misses 1/K, or m/K for m picks. The row of a tested run shows the estimate farthest from
 this value among all groups and rounds, which is far by chance alone. The margin is the largest
@@ -137,7 +141,7 @@ def log_page(
         Sheet(("in words",), [[words] for words in audited.table["words"]]),
         _sheet(audited.table, "attribute"),
         draw_log(audited, level),
-        RATES.format(scoring=SCORING * ("scoring_rate" in audited.table)),
+        RATES.format(rate=RATE, scoring=SCORING * ("scoring_rate" in audited.table)),
         TESTS.format(rows=len(audited.table), level=level),
         *(words[test] if test in audited.wealth else without[test] for test in words),
     ]
@@ -192,7 +196,7 @@ def report(
         "# Audit of runs",
         Sheet(("in words",), [[words] for words in table["words"]]),
         _sheet(table, *names),
-        RATES.format(scoring=""),
+        RATES.format(rate=RATE_OF_RUNS, scoring=""),
         "## Demographic parity",
         _sheet(far, *names),
         RUNS.format(level=level),

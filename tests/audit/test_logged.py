@@ -265,6 +265,9 @@ def test_intervals_of_ratios_cover():
     low, high = ratio_interval((received, none), (6 - received, none + 1), LEVEL)
     assert 0 == low < high < 0.1
     assert np.isnan(ratio_interval((received, picked), (6 - received, none), LEVEL)).all()
+    two, one = np.array([2, 2]), np.array([1, 0])
+    assert np.isnan(ratio_interval((two, one), (two, 1 - one), LEVEL)).all()
+    assert selection_rate(2 + none, 1 + none, LEVEL)[1:] == pytest.approx((0.407, 0.593), abs=1e-3)
     few = np.array([0, 0, 1]), np.array([1, 0, 0])  # one pick of one candidate, none of another
     assert ratio_interval((few[0], 0 * few[0]), (few[1], few[1]), LEVEL) == (0, np.inf)
 
@@ -290,7 +293,8 @@ def test_rows_say_what_is_compared_with_epsilon():
     )
     shares += " of the candidates,"
     assert words[0].endswith(
-        f"{shares} beyond ε = 20 points, which the test of parity does not confirm."
+        f"{shares} beyond ε = 20 points, but the test of parity does not reject at level 0.05 (p = "
+        "1, corrected for all rows)."
     )
     words = audit(log[:40], epsilon=0.25).table["words"]
     assert words[0].endswith(f"{shares} within ε = 25 points, which does not show parity.")
