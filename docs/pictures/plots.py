@@ -178,11 +178,11 @@ PLOTS: dict[str, Callable[[], Plot]] = {
     "coarse": partial(
         of_runs, "tutorials/rank.md", r"outputs/(coarse|exact)", "outputs", "overview"
     ),
-    "pupils": partial(
+    "staff": partial(
         of_runs,
         "tutorials/table.md",
-        r"pupils\.py|-m .*outputs/pupils",
-        "outputs/pupils",
+        r"staff\.py|-m .*outputs/staff",
+        "outputs/staff",
         "distributions",
     ),
     "rolling": rolling,
