@@ -87,7 +87,9 @@ class Explanation:
         Returns:
             A row for each feature, or for each column of the encoder, whose features are summed:
             `feature`, `value`, the `mean` of the group's past for numbers, and the `contribution`
-            to the sum. The strongest reasons against the candidate come first.
+            to the sum. The strongest reasons against the candidate come first. The value of a
+            missing number is NaN, and of a missing or unknown code None; in the mean and the
+            contribution it counts as the mean of the table.
 
         Raises:
             FairbanditError: the score is not linear, or the policy reads no past contexts of the
@@ -103,7 +105,9 @@ class Explanation:
         values are the last with which the candidate stays the choice. The other candidates, the
         round and its draws stay the same; the pool is decided anew with each value that is tried.
         Values are tried within the range of the encoder's table, or if there is none, up to a
-        million times their size away.
+        million times their size away. The search begins at the present value, or at the mean of
+        the table for a missing one. In a column whose numbers are all whole in the table, such as
+        0 and 1, only whole numbers are tried.
 
         Args:
             candidate: the place of the candidate in the pool, from 0.

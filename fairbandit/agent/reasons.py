@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from torch import Tensor
 
 from fairbandit.environments import Encoder
@@ -83,10 +84,11 @@ class Needed(NamedTuple):
         rank: the relative rank of this score, the share of the group's past scores that are at most
             as large; None without a score, or if the policy does not read past contexts.
         features: a table of the columns of numbers, with `feature`, its `value`, and as `needed`
-            the nearest value that suffices alone or, if the candidate is the choice already, the
-            last value that does; NaN if no value within the range makes a difference. Columns of
-            categories follow, except the group: `needed` lists the other codes that suffice alone,
-            as a text; NaN if no code does.
+            the nearest value that suffices alone. For a candidate who is the choice already, the
+            column is `keeps`: the last value that suffices. The value is whole if all numbers of
+            the column are whole in the encoder's table, and NaN if no value within the range makes
+            a difference. Columns of categories follow, except the group: `needed` or `keeps` lists
+            the other codes that suffice alone, as a text; NaN if no code does.
         why: a sentence that says why the score is None; "" with a score.
     """
 
@@ -111,7 +113,7 @@ def reasons(asked: Asked, place: int) -> pd.DataFrame:
         raise FairbanditError(
             "reasons need past contexts of the candidate's group, with which the policy compares it"
         )
-    row, mean = asked.contexts[place], past.mean(0)
+    row, mean = asked.contexts[place], past.mean(0) + 0.0  # −0.0 is a missing cell
     columns = asked.names if asked.encoder is None else asked.encoder.sources
     contributions = dict.fromkeys(columns, 0.0)
     for column, term in zip(columns, (theta[0, 0].numpy() * (row - mean)).tolist(), strict=True):
@@ -132,36 +134,46 @@ def needed(asked: Asked, place: int) -> Needed:
     sure = asked.chosen(asked.contexts, place)
 
     def nearest(
-        move: Callable[[float], Floats], value: float, paths: Iterable[list[float]]
+        move: Callable[[float], Floats],
+        value: float,
+        paths: Iterable[list[float]],
+        whole: bool = False,
     ) -> float | None:
         """Returns the nearest value beside which the choice changes, on paths from the present."""
+
+        def certain(other: float) -> bool:
+            return asked.chosen(move(other), place)
+
         found = []
         for path in paths:
             near = value
+            if whole:  # the present value may lie between two whole numbers
+                near = float(math.floor(value) if path[0] > value else math.ceil(value))
             for far in path:
-                if asked.chosen(move(far), place) != sure:
+                if certain(far) != sure:
                     bad, good = (far, near) if sure else (near, far)
-                    found.append(_bisected(bad, good, lambda x: asked.chosen(move(x), place)))
+                    found.append(_bisected(bad, good, certain, whole))
                     break
                 near = far
-        return min(found, key=lambda other: abs(other - value), default=None)
+        return min(filter(certain, found), key=lambda other: abs(other - value), default=None)
 
     row, rows = asked.contexts[place], list[tuple[str, Any, Any]]()
-    values = asked.decoded(row)
-    ranges = dict.fromkeys(asked.names) if asked.encoder is None else asked.encoder.ranges
-    for column, span in ranges.items():
+    values, means = asked.decoded(row), asked.decoded(np.zeros_like(row))
+    numbers = dict.fromkeys(asked.names, ((), False))
+    for column, (span, whole) in (asked.encoder.ranges if asked.encoder else numbers).items():
         value = values[column]
-        size = max(abs(value), 1.0)
-        paths = [[value + sign * size * step for step in STEPS] for sign in (-1, 1)]
+        start = means[column] if math.isnan(value) else value
+        size = max(abs(start), 1.0)
+        paths = [[start + sign * size * step for step in STEPS] for sign in (-1, 1)]
         if span:
-            paths = [[end] for end in span if end != value]
-        found = nearest(partial(asked.moved, place, column), value, paths)
+            paths = [[end] for end in span if end != start]
+        found = nearest(partial(asked.moved, place, column), start, paths, whole)
         rows.append((column, value, math.nan if found is None else found))
     for column, codes in ({} if asked.encoder is None else asked.encoder.categories).items():
         others = [code for code in codes if code != values[column]]
         enough = [code for code in others if asked.chosen(asked.moved(place, column, code), place)]
         rows.append((column, values[column], listed([*map(str, enough)]) or math.nan))
-    features = pd.DataFrame(rows, columns=["feature", "value", "needed"])
+    features = pd.DataFrame(rows, columns=["feature", "value", "keeps" if sure else "needed"])
 
     ranked, _ = asked.play(asked.contexts)
     theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
@@ -196,10 +208,17 @@ def needed(asked: Asked, place: int) -> Needed:
     return Needed(float(scored.scores.value[0, 0, place]), rank, features)
 
 
-def _bisected(bad: float, good: float, certain: Callable[[float], bool]) -> float:
-    """Returns the last of the numbers from a good to a bad one that is good, to the last digit."""
+def _bisected(
+    bad: float, good: float, certain: Callable[[float], bool], whole: bool = False
+) -> float:
+    """Returns the last of the numbers from a good to a bad one that is good, to the last digit.
+
+    With `whole`, both are whole numbers, and only whole numbers are tried.
+    """
     while True:
         middle = (bad + good) / 2
+        if whole:
+            middle = float(round(middle))
         if middle in (bad, good):
             return good
         bad, good = (bad, middle) if certain(middle) else (middle, good)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from unicodedata import normalize
@@ -17,6 +17,7 @@ from fairbandit.environments.columns import codes_and_reference
 from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.products import multiplied, pairs_of
 from fairbandit.environments.reading import Source, keep, source_of, table_of
+from fairbandit.environments.scaling import GAP, is_gap, rounded, scales
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.labels import JOINED, coded
 from fairbandit.registry import create
@@ -25,7 +26,8 @@ from fairbandit.registry import create
 class Column(NamedTuple):
     """A column of numbers, of the codes of a category, or of the labels of groups.
 
-    `span` is the least and the greatest number of the table, if the column holds numbers.
+    `span` is the least and the greatest number of the table, if the column holds numbers, and
+    `whole` says whether all of them are whole.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Column(NamedTuple):
     means: Sequence[float] = ()
     deviations: Sequence[float] = ()
     span: Sequence[float] = ()
+    whole: bool = False
 
 
 class Product(NamedTuple):
@@ -51,15 +54,15 @@ class Encoder:
 
     A number is one feature, and a category one indicator for each code. A feature x becomes
     (x − mean)/deviation; a feature that is constant in the table is only centred. Means and
-    deviations leave out missing cells, which become 0. Products of the features of two columns,
-    such as `age × hours`, may follow, which are standardised again.
+    deviations leave out missing cells, which become −0.0, the mean with the sign of a gap. Products
+    of the features of two columns, such as `age × hours`, may follow, standardised again.
 
     `Encoder.from_table` makes an encoder, and an `Agent` with `features=encoder` takes raw rows.
 
     Args:
         columns: the columns of features, in order, as `state` returns them.
         bias: adds a last feature that is always 1.
-        fill: if true, missing cells and unknown codes of raw rows become 0, the mean, with a
+        fill: if true, missing cells and unknown codes of raw rows become the mean, −0.0, with a
             notice; otherwise they are an error.
         decimal: the decimal mark of numbers that are texts.
         groups: the columns of an intersectional group, if it is a feature.
@@ -92,13 +95,13 @@ class Encoder:
         self.groups, self.missing = tuple(groups), tuple(missing)
         self._products, names = [Product(*product) for product in products], list[str]()
         self._places = dict[str, slice]()
-        for name, _, codes, _, *scales, _ in self._columns:
+        for name, _, codes, _, *scaling, _, _ in self._columns:
             features = [f"{name}={code}" for code in codes] or [name]
             self._places[name] = slice(len(names), len(names) + len(features))
-            names += [feature for feature, *_ in zip(features, *scales, strict=True)]  # or raises
-        for one, other, *scales in self._products:
+            names += [feature for feature, *_ in zip(features, *scaling, strict=True)]  # or raises
+        for one, other, *scaling in self._products:
             pairs = product(*(names[self._places[column]] for column in (one, other)))
-            names += [JOINED.join(pair) for pair, *_ in zip(pairs, *scales, strict=True)]
+            names += [JOINED.join(pair) for pair, *_ in zip(pairs, *scaling, strict=True)]
         if any([*map(isfinite, column.span)] not in ([], [True] * 2) for column in self._columns):
             raise ValueError("the span of a column of numbers has two ends")
         self.names = (*names, *["bias"] * bias)
@@ -142,8 +145,8 @@ class Encoder:
             if np.isnan(block).all(axis=0).any():
                 raise FairbanditError(f"{source.name}, column {name!r}: no cell is left")
             span = [] if column.codes else [float(np.nanmin(block)), float(np.nanmax(block))]
-            means, deviations = scales(block)
-            fitted.append(column._replace(means=means, deviations=deviations, span=span))
+            whole = bool(span) and not (block % 1 > 0).any()
+            fitted.append(Column(*column[:4], *scales(block), span, whole))
         options |= {"decimal": source.decimal, "missing": source.missing}
         own = cls(fitted, **options)
         pairs = pairs_of(products, {column.name: len(column.means) for column in fitted})
@@ -173,9 +176,9 @@ class Encoder:
         return tuple(code for column in self._columns if column.label for code in column.codes)
 
     @property
-    def ranges(self) -> dict[str, Sequence[float]]:
-        """The least and the greatest number of each column of numbers in the table."""
-        return {column.name: column.span for column in self._columns if not column.codes}
+    def ranges(self) -> dict[str, tuple[Sequence[float], bool]]:
+        """The ends of each column of numbers in the table, and whether all numbers are whole."""
+        return {own.name: (own.span, own.whole) for own in self._columns if not own.codes}
 
     @property
     def categories(self) -> dict[str, Sequence[Any]]:
@@ -186,18 +189,28 @@ class Encoder:
     def decoded(self, features: NDArray[np.float64]) -> dict[str, Any]:
         """Returns the number or the code of each column, from the features of a row, (d,).
 
-        Numbers have twelve digits. A category whose features are all 0 is the reference code, if
-        there is exactly one, or else None. Products are None.
+        Missing numbers are NaN; missing categories and unknown codes are None. Numbers are rounded
+        to the digits that standardisation preserves. A category none of whose codes is present is
+        the reference code, or for several a text such as `0 or 4`. Products are texts.
         """
         values = dict[str, Any]()
-        for name, _, codes, reference, means, deviations, _ in self._columns:
-            block = features[self._places[name]] * deviations + means
-            if codes:
-                none = reference[0] if len(reference) == 1 else None
-                values[name] = codes[int(block.argmax())] if block.max() > 0.5 else none
+        for name, _, codes, reference, means, deviations, *_ in self._columns:
+            own = features[self._places[name]]
+            block = own * deviations + means
+            if is_gap(own):
+                values[name] = None if codes else nan
+            elif not codes:
+                values[name] = rounded(float(block[0]), means[0])
+            elif block.max() > 0.99:
+                values[name] = codes[int(block.argmax())]
+            elif reference and block.max() < 0.01:
+                values[name] = (
+                    reference[0] if len(reference) == 1 else " or ".join(map(str, reference))
+                )
             else:
-                values[name] = float(f"{block[0]:.12g}")
-        values |= dict.fromkeys(JOINED.join(own[:2]) for own in self._products)
+                values[name] = None
+        for one, other, *_ in self._products:
+            values[JOINED.join((one, other))] = JOINED.join(map(str, (values[one], values[other])))
         return values | ({"bias": 1.0} if self.bias else {})
 
     def moved(self, features: NDArray[np.float64], name: str, value: Any) -> NDArray[np.float64]:
@@ -221,7 +234,7 @@ class Encoder:
         """Whether both encoders make the same features of the same rows."""
         if not isinstance(other, Encoder):
             return False
-        columns, others = ([column[:-1] for column in one._columns] for one in (self, other))
+        columns, others = ([column[:6] for column in one._columns] for one in (self, other))
         keys = ("_products", "bias", "groups")
         return columns == others and all(getattr(self, k) == getattr(other, k) for k in keys)
 
@@ -229,7 +242,7 @@ class Encoder:
 
     def state(self) -> dict[str, Any]:
         """Returns the arguments of the encoder as plain data, which JSON holds exactly."""
-        columns = [[name, label, *map(list, rest)] for name, label, *rest in self._columns]
+        columns = [[*own[:2], *map(list, own[2:7]), own.whole] for own in self._columns]
         options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
         lists = {"groups": [*self.groups], "missing": [*self.missing]}
         state = {"columns": columns, **options, **lists}
@@ -282,17 +295,9 @@ class Encoder:
                 _check_labels(groups, source, name)
             if raw and np.isnan(block).any():
                 _note_means(source, column, np.isnan(block[:, 0]))
-            features[:, self._places[name]] = np.where(np.isnan(block), 0.0, block)
+            features[:, self._places[name]] = np.where(np.isnan(block), GAP, block)
         self._multiply(features)
         return features
-
-
-def scales(block: NDArray[np.float64]) -> tuple[list[float], list[float]]:
-    """Returns means and deviations of features (n, width); a constant feature has deviation 1."""
-    low = np.nanmin(block, axis=0)
-    constant = low == np.nanmax(block, axis=0)
-    means = np.where(constant, low, np.nanmean(block, axis=0))
-    return means.tolist(), np.where(constant, 1.0, np.nanstd(block, axis=0)).tolist()
 
 
 def _check_labels(groups: Sequence[Any], source: Source, name: str) -> None:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.environments.columns import check_groups, resolve_columns
-from fairbandit.environments.encoder import Encoder, scales
+from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.reading import MEMORY, Source, read_table
+from fairbandit.environments.scaling import scales
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import NUMBER
 from fairbandit.maths.grouped_cdf import GroupedCdf

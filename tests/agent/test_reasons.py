@@ -1,9 +1,11 @@
 """Why a candidate has its score, and what makes its pick certain, confirmed by playing it."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairbandit import Agent, Encoder, FairbanditError
@@ -13,7 +15,7 @@ from tests.docs.pages import DOCS, Page
 DRAW = np.random.default_rng(3)
 
 ROWS = [
-    {"sex": "fm"[i % 2], "age": 20 + i % 41, "hours": 5.0 + i % 37, "job": "abc"[i % 3], "pay": 0.0}
+    {"sex": "fm"[i % 2], "age": 20.5 + i % 41, "hours": 5.5 + i % 37, "job": "abc"[i % 3], "pay": 0}
     for i in range(120)
 ]
 for each in ROWS:
@@ -92,15 +94,17 @@ def test_a_needed_value_suffices_and_a_hair_less_does_not(policy, picks, most):
             assert (float(again) == pytest.approx(most)) == (code in str(codes).split(", "))
             listed.add(code in str(codes).split(", "))
         for row in numbers:
-            if np.isnan(row.needed):
+            _, feature, present, sufficient = row
+            if np.isnan(sufficient):
                 continue
             is_choice = float(found.probabilities[place]) == pytest.approx(most)
+            assert row._fields[-1] == ("keeps" if is_choice else "needed")
             reached.add(is_choice)
-            assert 5 <= row.needed <= 60
-            end = np.inf * (row.needed - row.value) if is_choice else row.value
-            for value, right in ((row.needed, 1), (np.nextafter(row.needed, end), 0)):
+            assert 5 <= sufficient <= 61
+            end = np.inf * (sufficient - present) if is_choice else present
+            for value, right in ((sufficient, 1), (np.nextafter(sufficient, end), 0)):
                 pool = [dict(other) for other in POOL]
-                pool[place][row.feature] = value
+                pool[place][feature] = value
                 again = agent.explain(pool, groups, picks).probabilities[place]
                 assert (float(again) == pytest.approx(most)) == right
     assert reached == listed == {False, True}
@@ -150,10 +154,104 @@ def test_arrays_have_numbered_features_and_no_range():
     alone = agent.explain([[99.0, 99.0]], ["a"]).needed(0)
     assert alone.why.startswith("The candidate is the choice with every score from -")
     best = found.needed(int(found.probabilities.argmax())).features
-    assert (best.needed < best.value).all()
+    assert (best.keeps < best.value).all()
     frame = found.to_frame()
     assert list(frame) == str(found).split("\n")[0].split()
     assert frame.score.tolist() == found.scores.tolist()
+
+
+PEOPLE = pd.DataFrame(
+    {
+        "sex": ["f", "m", "f"] * 40,
+        "age": [*range(30, 51), *range(31, 50)] * 3,  # the mean is 40
+        "member": [True, False, False, True] * 30,
+        "hours": [9.5 + i % 37 for i in range(120)],
+        "job": ["a", "b", "b"] * 40,
+    }
+)
+
+
+GAPS = [
+    {"sex": "f", "age": 40, "member": False, "hours": 29.999999999999996, "job": "a"},
+    {"sex": "male", "age": None, "member": True, "hours": 0.1 + 0.2, "job": "b"},
+    {"sex": "f", "age": 44, "member": None, "hours": None, "job": None},
+    {"sex": "m", "age": 33.5, "member": True, "hours": 12, "job": "c"},
+]
+
+
+def with_gaps(policy: str, **options: Any) -> Agent:
+    """An agent that has learned from rows with and without missing cells and unknown codes."""
+    table = PEOPLE.assign(pay=3.0 * PEOPLE.age + 20 * PEOPLE.member + PEOPLE.hours)
+    names = {"group": "sex", "reward": "pay", "missing": "mean", "products": [["age", "hours"]]}
+    agent = Agent.from_config(policy, features=Encoder.from_table(table, **names), **options)
+    people = pd.concat([table, pd.DataFrame(5 * GAPS).assign(pay=150.0)])
+    people = people.sample(frac=1, random_state=0)
+    agent.observe(people, rewards=people["pay"])
+    return agent
+
+
+def test_missing_cells_and_rounding_are_not_shown_as_values(tmp_path):
+    agent = with_gaps("fair_greedy", log=tmp_path / "log.jsonl")
+    found = agent.explain(GAPS)
+    tables = [found.reasons(place) for place in range(4)]
+    keys = ["sex", "age", "member", "hours", "job", "age × hours"]
+    assert [[str(own.set_index("feature").value[key]) for key in keys] for own in tables] == [
+        ["f", "40.0", "0.0", "30.0", "a", "40.0 × 30.0"],
+        ["None", "nan", "1.0", "0.3", "b", "nan × 0.3"],
+        ["f", "44.0", "nan", "nan", "None", "44.0 × nan"],
+        ["m", "33.5", "1.0", "12.0", "None", "33.5 × 12.0"],
+    ]
+    assert all(own.set_index("feature")["mean"].notna()["age"] for own in tables)
+    agent.act(GAPS)  # the log has features alone
+    logged = explain(tmp_path / "log.jsonl", agent.rounds)
+    assert all(logged.reasons(place).equals(own) for place, own in enumerate(tables))
+    assert logged.needed(1).features.equals(found.needed(1).features)
+
+
+def test_whole_numbers_are_needed_where_the_table_has_whole_numbers():
+    """Brute force over all whole numbers of the range finds the same."""
+    agent, cases = with_gaps("greedy"), set()
+    for ages, members in (([44, 40, None], [True, None, True]), ([None, 38], [None, False])):
+        pool = PEOPLE.iloc[: len(ages)].assign(age=ages, member=members, hours=20.0).astype(object)
+        pool = pool.where(pool.notna(), None)
+        found = agent.explain(pool)
+        for place, (column, span) in product(
+            range(len(ages)), [("age", range(30, 51)), ("member", range(2))]
+        ):
+            sure, value = bool(found.probabilities[place] == 1), pool.loc[place, column]
+            start = PEOPLE[column].mean() if value is None else value
+            changed = []
+            for other in span:
+                again = pool.copy()
+                again.loc[place, column] = other
+                if (agent.explain(again).probabilities[place] == 1) != sure:
+                    changed.append(other)
+            right = min(changed, key=lambda other: abs(other - start), default=np.nan)
+            right -= sure * np.sign(right - start)  # the last before the first that changes it
+            features = found.needed(place).features.set_index("feature")
+            np.testing.assert_equal(features.loc[column, "keeps" if sure else "needed"], right)
+            cases.add((column, sure, value is None, bool(changed)))
+    both = False, True
+    assert cases >= {
+        *product(["age"], both, both, [True]),
+        *product(["member"], both, [False], [True]),
+    }
+    assert agent.encoder is not None
+    state = agent.encoder.state()
+    old = Encoder(**state | {"columns": [column[:7] for column in state["columns"]]})
+    assert old == agent.encoder == Encoder(**state)
+    assert [whole for _, whole in old.ranges.values()] == [False] * 3
+
+
+def test_no_whole_number_is_named_that_does_not_suffice():
+    """The best age is 40.5, so that 40 and 41 are both worse than that of the other candidate."""
+    table = PEOPLE[["sex", "age"]].assign(pay=-((PEOPLE.age - 40.5) ** 2))
+    encoder = Encoder.from_table(table, group="sex", reward="pay", products="all")
+    agent = Agent.from_config("greedy", features=encoder)
+    agent.observe(table, rewards=table["pay"])
+    found = agent.explain([{"sex": "f", "age": 40.5}, {"sex": "f", "age": 40.8}])
+    assert found.probabilities.tolist() == [1, 0]
+    assert found.needed(0).features["keeps"].isna().all()
 
 
 @pytest.mark.parametrize(

@@ -260,3 +260,11 @@ def test_intervals_are_labels_and_categories():
     found = Table.from_data(frame, group="bin", reward="r", missing="mean")
     assert found.labels == ("(-1, 10]", "(10, 20]", "(20, 30]")
     assert {"mixed=(-1, 10]", "mixed=(10, 20]"} < {*found.feature_names}
+
+
+def test_categories_are_decoded():
+    table = {"job": [0, 1, 2, 4] * 10, "g": ["a", "b"] * 20, "pay": [*range(40)]}
+    columns = {"job": {"codes": [1, 2], "reference": [0, 4]}}
+    encoder = Encoder.from_table(table, group="g", reward="pay", columns=columns, missing="mean")
+    rows = encoder([{"g": "a", "job": job} for job in (0, 1, 2, 4, None, 3)])
+    assert [encoder.decoded(row)["job"] for row in rows] == ["0 or 4", 1, 2, "0 or 4", None, None]
