@@ -27,7 +27,8 @@ class Truth:
     Args:
         theta: the true θ, (d,), the paper's μ*, if true rewards are ⟨θ, x⟩; otherwise None.
         cdf: cdf(groups, values, rounds), three tensors that broadcast to (…), gives the CDF of each
-            group at each value in each round, (…).
+            group at each value in each round, (…). The CDF of a table has steps at the members'
+            true rewards: a value that rounding puts below its own step has the rank before it.
         rewards: rewards(contexts, groups, rounds), of (…, d), (…) and rounds that broadcast to (…),
             gives the true rewards, (…); None if `theta` is given.
 
