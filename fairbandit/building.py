@@ -27,14 +27,15 @@ Dashes = tuple[Annotated[float, Meta(gt=0)], ...]
 """The lengths of the dashes and gaps of a line."""
 
 
-def build(config: Mapping[str, Any]) -> Policy | Environment:
-    """Builds a policy or an environment from plain data.
+def build(config: str | Mapping[str, Any]) -> Policy | Environment:
+    """Builds a policy or an environment from its name or from plain data.
 
     Args:
-        config: for a policy, `split`, `estimator`, `rank` and, if not `argmax`, `selector`; each is
-            a part's name, or a mapping with `name` and hyperparameters. `name` and `refresh` are
-            optional; the `name` of a file in `conf/policy/` supplies missing parts. Other keys of
-            `NamedPolicy` are ignored. For an environment, `name` and its parameters.
+        config: the name of a policy or else of an environment, or a mapping. For a policy, it has
+            `split`, `estimator`, `rank` and, if not `argmax`, `selector`; each is a part's name, or
+            a mapping with `name` and hyperparameters. `name` and `refresh` are optional; the `name`
+            of a file in `conf/policy/` supplies missing parts. Other keys of `NamedPolicy` are
+            ignored. For an environment, it has `name` and its parameters.
 
     Returns:
         The policy or the environment.
@@ -48,9 +49,14 @@ def build(config: Mapping[str, Any]) -> Policy | Environment:
     {'name': 'ridge', 'regularization': 1.0, 'noise': 1e-08}
     >>> print(build({"name": "oful"}).estimator)
     estimator 'optimistic_ridge'
-    >>> build({"name": "simulation", "noise": 0.5}).places
-    4
+    >>> build("fair_greedy").name, build({"name": "simulation", "noise": 0.5}).places
+    ('fair_greedy', 4)
     """
+    config = {"name": config} if isinstance(config, str) else config
+    if not isinstance(config, Mapping):
+        raise FairbanditError(
+            f"expected the name of a policy or an environment, or a mapping; got {shown(config)}"
+        )
     if _describes_policy(config):
         return build_policy(config)
     name, known = config.get("name"), registry.names("environment")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +12,7 @@ from fairbandit.delays import Delays
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError
 from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
+from fairbandit.maths.checks import shown
 from fairbandit.metrics import Judge, Metric, Played
 from fairbandit.modes import inferring
 from fairbandit.part import Problem
@@ -59,6 +60,14 @@ class Engine:
         delay: int = 0,
         delay_law: str = "fixed",
     ) -> None:
+        for part, kind in ((policy, Policy), (environment, Environment)):
+            if not isinstance(part, kind):
+                made = f"an instance of {kind.__name__}, as build returns"
+                raise FairbanditError(f"expected {made}; got {shown(part)}")
+        if not isinstance(replicas, Iterable):
+            raise FairbanditError(
+                f"replicas: expected their numbers, such as range(3); got {shown(replicas)}"
+            )
         for name, given in {"picks": picks, "at_once": at_once}.items():
             if given is not None and given < 1:
                 raise FairbanditError(f"{name} must be at least 1, got {given}")

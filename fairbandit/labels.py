@@ -6,7 +6,7 @@ The first spelling of a group is kept for output.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -92,6 +92,21 @@ def coded(
 def spellings(known: Codes) -> tuple[Hashable, ...]:
     """Returns the first spelling of each known group, in the order of their numbers."""
     return tuple(group.spelling for group in known.values())
+
+
+def check_labels(labels: Collection[Any], own: Iterable[str | None], column: str) -> None:
+    """Raises an error for a label that is not the `own` normal form in its row, if this is known.
+
+    Callers check the number of labels. The message names the column of the rows.
+    """
+    for at, (label, form) in enumerate(zip(labels, own, strict=False)):
+        if form is None or (type(label) is str and label == form):
+            continue
+        (given,) = coded([label], {})[1]
+        if given != form:
+            raise FairbanditError(
+                f"groups[{at}] is {given!r}, but column {column!r} of the row says {form!r}"
+            )
 
 
 def _plain(label: Any) -> Any:

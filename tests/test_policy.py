@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairbandit import Engine, FairbanditError, Policy
+from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.counting.contexts import BITS
 from fairbandit.estimators import Estimator, LinearModel
@@ -140,3 +140,22 @@ def test_what_no_later_round_reads_is_forgotten() -> None:
         kept = engine.state()["known"]["past"]
     assert int((kept["contexts"]["keys"] % (1 << BITS)).min()) > rounds // 2
     assert kept["rows"][0][1].shape[1] <= rounds // 2 + 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"policy": "fair_greedy"},
+            "expected an instance of Policy, as build .*; got 'fair_greedy'",
+        ),
+        ({"environment": "fico"}, "expected an instance of Environment, .*; got 'fico'"),
+        ({"replicas": 3}, r"replicas: expected their numbers, such as range\(3\); got 3"),
+    ],
+)
+def test_what_an_engine_does_not_take(changed, message):
+    given = {"policy": build("fair_greedy"), "environment": build("simulation"), "replicas": [0]}
+    with pytest.raises(FairbanditError, match=message):
+        Engine(**{**given, **changed}, rounds=3, seed=0)
+    with pytest.raises(FairbanditError, match="the name of a policy or an environment"):
+        build(3)  # type: ignore[arg-type]

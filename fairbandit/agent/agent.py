@@ -17,9 +17,11 @@ from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
+from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import spellings
 from fairbandit.logs import Floats, Ints, Log, Position
+from fairbandit.logs.log import check_log
 from fairbandit.logs.schema import Learned, Schema, described
 from fairbandit.maths.checks import shown
 from fairbandit.modes import inferring
@@ -102,6 +104,7 @@ class Agent(Deciding):
         )
         self._patience = None if patience is None else inputs.whole(patience, "patience")
         self._now = Now(self._policy.init(problem), codes, Tickets({}, None), Learned())
+        self._note_new(codes, 0)
         self._vetted = problem.truth if "truth" in self._policy.rank.needs else None
         inputs.check_known(self._vetted, codes, 0)
         self.digest: str | None = None
@@ -170,6 +173,7 @@ class Agent(Deciding):
         Raises:
             FairbanditError: a log without contexts, or an argument that `Agent` refuses.
         """
+        check_log(log)
         if log.candidates.contexts is None:
             raise FairbanditError("an agent cannot learn from a log without contexts")
         policy = policy if isinstance(policy, Policy) else build_policy(policy)
@@ -250,15 +254,19 @@ class Agent(Deciding):
             FairbanditError: an invalid log, or a group that the truth does not know.
         """
         before = now = self._now
-        given = contexts, groups, actions
-        contexts, groups, actions = blocks.observed(*given, self.encoder, self._names)
-        d = before.known.problem.features
-        for piece in blocks.log(contexts, groups, actions, rewards, d):
-            now = learning.after_rounds(self._policy, self._vetted, now, *piece, self._patience)
+        read = contexts, groups, actions, self.encoder, self._names
+        contexts, groups, actions = blocks.observed(*read)
+        d, hashes = before.known.problem.features, list[tuple[int, int, int]]()
+        for piece in blocks.log(contexts, groups, actions, rewards, d, self.encoder):
+            given = self._policy, self._vetted, now, *piece, self._patience
+            now, more = learning.after_rounds(*given)
+            hashes += more
         self._note_new(now.groups)
         if all(len(pool) == 1 for pool in contexts):
             labels = [label for (label,) in blocks.labels_by_pool(groups, len(contexts))]
             learning.note_order(self._policy, labels, inputs.numbers(rewards, "rewards"))
+        if (share := before.learned.repeated(hashes)) > 0.5:
+            remark(f"{share:.0%} of the observed rounds were learned before, and now count again")
         entries = [blocks.entry(contexts, groups, actions, rewards)] if self._journal else []
         self._commit(before, now, *entries)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from fairbandit.agent.inputs import listed, numbers
 from fairbandit.environments import Encoder
 from fairbandit.environments.reading import table_of
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import Codes, coded, spellings
+from fairbandit.labels import JOINED, Codes, check_labels, coded, spellings
 from fairbandit.logs.log import padded, pieces
 from fairbandit.logs.schema import pool_key
 from fairbandit.maths.checks import shown
@@ -156,11 +156,14 @@ def _is_table(contexts: Any) -> bool:
     return hasattr(contexts, "columns") or isinstance(contexts, Mapping)
 
 
-def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64], list[Any]]:
+def pool(
+    contexts: Any, groups: Any, features: int, encoder: Encoder | None
+) -> tuple[NDArray[np.float64], list[Any]]:
     """Returns a pool's contexts, (K, d) float64, as a copy, and its K labels.
 
     Raises:
-        FairbanditError: wrong shapes, an empty pool, or values that are not finite.
+        FairbanditError: wrong shapes, an empty pool, values that are not finite, or a label that
+            contradicts the encoder's features of the group.
     """
     array = numbers(contexts, "contexts")
     _check_pool(array, "contexts", features)
@@ -169,17 +172,15 @@ def pool(contexts: Any, groups: Any, features: int) -> tuple[NDArray[np.float64]
         raise FairbanditError(
             f"groups: expected {len(array)} labels, one per candidate; got {len(labels)}"
         )
+    if encoder is not None:
+        encoder.check_labels(labels, array)
     return np.array(array, dtype=np.float64), labels
 
 
 def pools(
-    contexts: Any, groups: Any, features: int
+    contexts: Any, groups: Any, features: int, encoder: Encoder | None
 ) -> tuple[list[NDArray[Any]], list[list[Hashable]]]:
-    """Returns the contexts (Kᵢ, d) and the Kᵢ labels of each of N pools.
-
-    Raises:
-        FairbanditError: wrong shapes, an empty pool, or values that are not finite.
-    """
+    """Returns the contexts (Kᵢ, d) and the Kᵢ labels of each of N pools; see `pool`."""
     if isinstance(contexts, (list, tuple)):
         arrays = [numbers(rows, f"contexts[{at}]") for at, rows in enumerate(contexts)]
     else:
@@ -193,6 +194,11 @@ def pools(
                 "(the labels of several columns are a tuple for each candidate, or for pools of "
                 "one candidate the table of these columns)"
             )
+    if encoder is not None and encoder.labels and arrays:
+        own = iter(encoder.labels_in(np.concatenate(arrays)))
+        for at, names in enumerate(labels):
+            with of_pool(at):
+                check_labels(names, islice(own, len(names)), JOINED.join(encoder.groups))
     return arrays, labels
 
 
@@ -256,7 +262,12 @@ def split(
 
 
 def log(
-    contexts: Any, groups: Any, actions: Any, rewards: Any, features: int
+    contexts: Any,
+    groups: Any,
+    actions: Any,
+    rewards: Any,
+    features: int,
+    encoder: Encoder | None,
 ) -> Iterator[tuple[list[NDArray[Any]], list[Any], NDArray[np.int64], NDArray[np.float64]]]:
     """Checks logged rounds and cuts them into pieces; see `Agent.observe`.
 
@@ -268,7 +279,7 @@ def log(
         FairbanditError: shapes that do not match, contexts or rewards that are not finite, or
             actions that are not integers from 0 to Kᵢ − 1.
     """
-    arrays, labels = pools(contexts, groups, features)
+    arrays, labels = pools(contexts, groups, features, encoder)
     places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(arrays)
     if not places.shape == given.shape == (n,):
         raise FairbanditError(

@@ -89,7 +89,7 @@ class Deciding(Openings):
         if pools is not None:
             contexts, groups = blocks.split(contexts, groups, pools, self.encoder, self._names)
         contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
-        arrays, labels = blocks.pools(contexts, groups, d)
+        arrays, labels = blocks.pools(contexts, groups, d, self.encoder)
         codes, known = learning.coded_pools(self._vetted, now.groups, labels)
         self._note_new(known[-1] if known else now.groups)
         sizes = np.array([len(array) for array in arrays], np.int64)
@@ -124,17 +124,22 @@ class Deciding(Openings):
     def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, blocks.Block, int]:
         """Returns the state with the pool's groups, the pool, and the number m of picks."""
         contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names)
-        x, labels = blocks.pool(contexts, groups, self._now.known.problem.features)
+        d = self._now.known.problem.features
+        x, labels = blocks.pool(contexts, groups, d, self.encoder)
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
         self._note_new(now.groups)
         tensors = torch.from_numpy(x[None, None]), torch.from_numpy(codes[None, None])
         m = min(inputs.whole(picks, "picks", 1), x.shape[0])
         return now, blocks.Block(*tensors, now.groups), m
 
-    def _note_new(self, groups: Codes) -> None:
-        """Notes groups that are new to the agent and to the table of its encoder."""
+    def _note_new(self, groups: Codes, first: int | None = None) -> None:
+        """Notes groups that the table of the encoder lacks, from number `first` on.
+
+        None begins with the groups that are new to the agent.
+        """
         known = self.encoder.labels if self.encoder else ()
-        for label in [*groups][len(self._now.groups) :] if known else ():
+        first = len(self._now.groups) if first is None else first
+        for label in [*groups][first:] if known else ():
             if label not in known:
                 guess = did_you_mean(label, known)
                 remark(f"new group {label!r}{guess}: the encoder's table has {listed(known)}")

@@ -44,7 +44,8 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             array = np.asarray(values)
         masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
         if array.dtype.kind not in "biufO" or masked:
-            raise TypeError("it has masked entries, or entries that are not real numbers")
+            found = "masked entries" if masked else "entries that are not real numbers"
+            raise TypeError(f"it has {'texts' if array.dtype.kind in 'SU' else found}")
         if array.dtype.kind in "fO" and array.dtype != np.float64:
             array = array.astype(np.float64)
     except Exception as error:  # an object's own conversion may raise any error

@@ -121,8 +121,11 @@ def after_rounds(
     places: Ints,
     rewards: Floats,
     patience: int | None,
-) -> Now:
-    """Returns the agent's state after logged rounds, which `blocks.log` has checked."""
+) -> tuple[Now, list[tuple[int, int, int]]]:
+    """Returns the agent's state after logged rounds, which `blocks.log` has checked.
+
+    The hashes of their picks are returned, too.
+    """
     first = now.known.past.rounds + 1
     now, codes = with_groups(policy, truth, now, labels)
     x, g, outcomes = blocks.tensors(pools, codes, places, rewards, first)
@@ -133,7 +136,7 @@ def after_rounds(
         key = pool_key(map(normal, labels[at : at + len(pool)]))
         hashes.append(pick_hashes("", key, place, reward, pool[place]))
         at += len(pool)
-    return now._replace(known=known, tickets=tickets, learned=now.learned.add(hashes))
+    return now._replace(known=known, tickets=tickets, learned=now.learned.add(hashes)), hashes
 
 
 def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:

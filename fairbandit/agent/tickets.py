@@ -185,6 +185,8 @@ class Tickets(NamedTuple):
             t = operator.index(given)
         except TypeError:
             t = 0
+        if given is None and self.latest is None:
+            raise FairbanditError("no decision waits for a reward: none was made so far")
         if t not in self.picks:
             waiting = ", ".join(map(str, list(self.picks)[:SHOWN])) or "none"
             ellipsis = ", …" if len(self.picks) > SHOWN else ""

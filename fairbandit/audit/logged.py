@@ -14,6 +14,7 @@ from fairbandit.audit.rates import compared, in_words, selection_rate
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import checked_level
 from fairbandit.logs import Floats, Ints, Log
+from fairbandit.logs.log import check_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +64,7 @@ def audit(
     """
     import pandas as pd
 
+    check_log(log)
     level, seed = checked_level(level), whole(seed, "seed")
     if epsilon is not None and not 0 <= number(epsilon, "epsilon") < 1:
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.columns import codes_and_reference
+from fairbandit.environments.encoded import Column, Product
 from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.products import multiplied, pairs_of
 from fairbandit.environments.reading import Source, keep, source_of, table_of
 from fairbandit.environments.scaling import GAP, is_gap, rounded, scales
 from fairbandit.errors import FairbanditError, did_you_mean
-from fairbandit.labels import JOINED, coded
+from fairbandit.labels import JOINED, check_labels
 from fairbandit.registry import create
-
-
-class Column(NamedTuple):
-    """A column of numbers, of the codes of a category, or of the labels of groups.
-
-    `span` is the least and the greatest number of the table, if the column holds numbers, and
-    `whole` says whether all of them are whole.
-    """
-
-    name: str
-    label: bool
-    codes: Sequence[Any]
-    reference: Sequence[Any]
-    means: Sequence[float] = ()
-    deviations: Sequence[float] = ()
-    span: Sequence[float] = ()
-    whole: bool = False
-
-
-class Product(NamedTuple):
-    """The products of the features of two columns, standardised like a column."""
-
-    one: str
-    other: str
-    means: Sequence[float]
-    deviations: Sequence[float]
 
 
 class Encoder:
@@ -65,12 +40,14 @@ class Encoder:
         fill: if true, missing cells and unknown codes of raw rows become the mean, −0.0, with a
             notice; otherwise they are an error.
         decimal: the decimal mark of numbers that are texts.
-        groups: the columns of an intersectional group, if it is a feature.
+        groups: the columns of the group, if it is a feature.
         missing: the texts that are missing cells in raw rows.
         products: the products of two columns, in order, as `state` returns them.
+        labels: the labels of the table's groups; by default the codes of the column of labels.
 
     Attributes:
         names: the names of the d features, such as `age`, `job=1`, `job=2`, `bias`.
+        labels: the labels of the table's groups; none if the group is not a feature.
 
     >>> table = {"sex": ["f", "m"] * 2, "pay": [1, 2, 3, 4], "age": [20, 40, 20, 40]}
     >>> encoder = Encoder.from_table(table, group="sex", reward="pay")
@@ -89,6 +66,7 @@ class Encoder:
         groups: Sequence[str] = (),
         missing: Sequence[str] = (),
         products: Sequence[Any] = (),
+        labels: Sequence[str] = (),
     ) -> None:
         self._columns = [Column(*column) for column in columns]
         self.bias, self.fill, self.decimal = bias, fill, decimal
@@ -105,6 +83,13 @@ class Encoder:
         if any([*map(isfinite, column.span)] not in ([], [True] * 2) for column in self._columns):
             raise ValueError("the span of a column of numbers has two ends")
         self.names = (*names, *["bias"] * bias)
+        own = {column.name: column for column in self._columns if column.label}
+        codes = [code for column in own.values() for code in column.codes]
+        names_group = {*own} in ({*self.groups}, {JOINED.join(self.groups)} - {""})
+        if not (names_group and all(isinstance(code, str) for code in codes)):
+            raise ValueError("the columns of labels are not the columns of the group, with texts")
+        self._labelled = [own[name] for name in (self.groups if len(own) > 1 else own)]
+        self.labels = tuple(labels or codes)
 
     @classmethod
     def from_table(cls, data: Any, **parameters: Any) -> Self:
@@ -125,7 +110,7 @@ class Encoder:
         cls,
         columns: Mapping[str, Any],
         source: Source,
-        group: str | None = None,
+        group: Collection[str] = (),
         products: Any = None,
         **options: Any,
     ) -> Self:
@@ -134,13 +119,13 @@ class Encoder:
         Args:
             columns: the specification of each column, with the codes of categories.
             source: the table.
-            group: the column whose cells are labels; `1.0` and `1` are the same label.
+            group: the columns whose cells are labels; `1.0` and `1` are the same label.
             products: None, `all`, or a list of pairs of columns whose products are features.
             options: further arguments of an `Encoder`.
         """
         fitted = []
         for name, spec in columns.items():
-            column = Column(name, name == group, *codes_and_reference(spec))
+            column = Column(name, name in group, *codes_and_reference(spec))
             block = _encoded(source, column)
             if np.isnan(block).all(axis=0).any():
                 raise FairbanditError(f"{source.name}, column {name!r}: no cell is left")
@@ -169,11 +154,6 @@ class Encoder:
         columns = [column.name for column in self._columns for _ in column.means]
         columns += [JOINED.join(own[:2]) for own in self._products for _ in own.means]
         return (*columns, *["bias"] * self.bias)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of the table's groups; none if the group is not a feature."""
-        return tuple(code for column in self._columns if column.label for code in column.codes)
 
     @property
     def ranges(self) -> dict[str, tuple[Sequence[float], bool]]:
@@ -245,6 +225,7 @@ class Encoder:
         columns = [[*own[:2], *map(list, own[2:7]), own.whole] for own in self._columns]
         options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
         lists = {"groups": [*self.groups], "missing": [*self.missing]}
+        lists |= {"labels": [*self.labels]} if len(self._labelled) > 1 else {}
         state = {"columns": columns, **options, **lists}
         return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
@@ -254,15 +235,29 @@ class Encoder:
         Raises:
             FairbanditError: the group is not a feature, or the rows lack its column.
         """
-        for column in self._columns:
-            if column.label:
-                source = self._source(rows)
-                source.need([column.name])
-                return list(source.labels(column.name))
-        raise FairbanditError(
-            "groups: expected the labels of the candidates, since the group is not among the "
-            "features of the encoder"
-        )
+        if not self.labels:
+            raise FairbanditError(
+                "groups: expected the labels of the candidates, since the group is not among the "
+                "features of the encoder"
+            )
+        source = self._source(rows)
+        source.need([name := JOINED.join(self.groups)])
+        return list(source.labels(name))
+
+    def labels_in(self, features: NDArray[np.float64]) -> list[str | None]:
+        """Returns the label that the features of each row, (n, d), hold.
+
+        The label is None if the group is not a feature, or if the row has the features of no single
+        code, as with the table's mean in place of a missing cell.
+        """
+        blocks = [(column, features[:, self._places[column.name]]) for column in self._labelled]
+        parts = [column.codes_in(block) for column, block in blocks]
+        rows = zip(*parts, strict=True) if parts else [(None,)] * len(features)
+        return [None if None in row else JOINED.join(row) for row in rows]
+
+    def check_labels(self, groups: Sequence[Any], features: NDArray[np.float64]) -> None:
+        """Raises an error for a label, (n,), that contradicts the features of its row, (n, d)."""
+        check_labels(groups, self.labels_in(features), JOINED.join(self.groups))
 
     def _source(self, rows: Any) -> Source:
         """Returns raw rows as a source, with the column of intersectional groups."""
@@ -291,24 +286,13 @@ class Encoder:
                 expected = "a value" if column.label else "a value (missing=mean fills in the mean)"
                 source.require(name, ~source.gaps(name), expected)
             block = (_encoded(source, column, raw and self.fill) - column.means) / column.deviations
-            if column.label and groups is not None:
-                _check_labels(groups, source, name)
             if raw and np.isnan(block).any():
                 _note_means(source, column, np.isnan(block[:, 0]))
             features[:, self._places[name]] = np.where(np.isnan(block), GAP, block)
+        if groups is not None and self.labels:
+            check_labels(groups, source.labels(name := JOINED.join(self.groups)), name)
         self._multiply(features)
         return features
-
-
-def _check_labels(groups: Sequence[Any], source: Source, name: str) -> None:
-    """Raises an error for a label whose row has another; callers check the number of labels."""
-    codes, known = coded(groups, {})
-    forms = [*known]
-    for at, (code, own) in enumerate(zip(codes, source.labels(name), strict=False)):
-        if forms[code] != own:
-            raise FairbanditError(
-                f"groups[{at}] is {forms[code]!r}, but column {name!r} of the row says {own!r}"
-            )
 
 
 def _note_means(source: Source, column: Column, filled: NDArray[np.bool_]) -> None:

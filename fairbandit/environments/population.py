@@ -148,8 +148,9 @@ def load_population(request: Request) -> Population:
     group = request.group if left else None
     features = {**columns, **({group: list(kept)} if group else {})}
     fill, groups = request.missing is Missing.mean, request.groups if group else ()
+    marked = [group] if group else []
     options: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
-    encoder = Encoder.fitted(features, first, group, request.products, **options)
+    encoder = Encoder.fitted(features, first, marked, request.products, **options)
     members = _members(encoder(second), rewards, *of_second, count=len(kept))
     (mean,), (deviation,) = scales(first.numbers(request.reward)[:, None])
     return Population(members, kept, encoder, columns, mean, deviation)

@@ -28,7 +28,7 @@ from fairbandit.evaluation.groups import small_groups
 from fairbandit.evaluation.sums import LOGGED, Sums, merged, uniform
 from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Ints, Log, read_pieces
-from fairbandit.logs.log import PIECE, pieces
+from fairbandit.logs.log import PIECE, check_log, pieces
 from fairbandit.policy import Policy
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def evaluate(
         FairbanditError: a value is out of range, a policy does not exist, or an agent has learned
             from this log.
     """
+    check_log(log)
     if not {type(adaptive), type(anytime)} <= {bool, type(None)}:
         got = f"got {adaptive!r} and {anytime!r}"
         raise FairbanditError(f"adaptive and anytime must be true or false; {got}")

@@ -80,7 +80,7 @@ def read_dsjson(
                 f"{name}: {len(new):,} features that `like` lacks are left out: {listed(new, 5)}"
             )
     contexts = pd.DataFrame(rows, columns=columns, dtype=np.float64).fillna(0.0).to_numpy()
-    return log_of_pools(pools, name, contexts, group=str(group), features=tuple(columns))
+    return log_of_pools(pools, name, contexts, columns=[str(group)], features=tuple(columns))
 
 
 def _lines(paths: Iterable[Path]) -> Iterator[tuple[Path, int, bytes]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.notices import remark
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, type_of
 from fairbandit.files import of_file, written_aside
 from fairbandit.labels import normal
 from fairbandit.logs.schema import Schema, pick_hashes, pool_key, unnamed
@@ -61,6 +61,14 @@ def padded(sizes: Ints, values: NDArray[Any], empty: Any) -> NDArray[Any]:
     array = np.full((*present.shape, *values.shape[1:]), empty, values.dtype)
     array[present] = values
     return array
+
+
+def check_log(given: Any) -> None:
+    """Raises an error for anything but a log, such as the table that it is read from."""
+    if not isinstance(given, Log):
+        raise FairbanditError(
+            f"expected a Log, got {type_of(given)}; read_log(source, …) makes one"
+        )
 
 
 class Candidates(NamedTuple):

@@ -30,7 +30,6 @@ from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError
 from fairbandit.files import of_file, open_regular, written_aside
-from fairbandit.labels import JOINED
 from fairbandit.logs.chain import Line, Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
@@ -100,7 +99,7 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
             if contexts.shape[1:] != (d,):
                 raise ValueError(f"expected contexts of {d} features, got {contexts.shape[1:]}")
             further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
-            further["group"] = JOINED.join(encoder.groups) if encoder else ""
+            further["columns"] = encoder.groups if encoder else ()
         further["policies"] = tuple(dict.fromkeys(str(h["config"]["name"]) for h in headers))
         for estimator in [header["config"]["estimator"]["name"] for header in headers]:
             try:

@@ -27,10 +27,11 @@ from fairbandit.environments.reading import (
 from fairbandit.errors import FairbanditError, type_of
 from fairbandit.files import natural_order, sha256
 from fairbandit.logs.dsjson import read_dsjson
+from fairbandit.logs.features import encoder_of, outcomes
 from fairbandit.logs.log import FLAGS, Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
-from fairbandit.logs.tables import Columns, encoder_of, log_of_table, outcomes
+from fairbandit.logs.tables import Columns, log_of_table
 
 TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
@@ -151,7 +152,8 @@ def _read(given: Mapping[str, Any]) -> Log:
     words = source.frame.replace({columns.picked: WORDS})
     source = replace(source, frame=words, decimal=given["decimal"])
     expected = "yes or no, true or false, or 1, 2, … for picks and 0 for others"
-    source.require(columns.picked, source.fits(columns.picked), expected)
+    fits = source.fits(columns.picked) & ~source.gaps(columns.picked)
+    source.require(columns.picked, fits, expected)
     period = None
     if time is not None:
         source, period = _by_time(source, time, columns.decision)
@@ -246,10 +248,15 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
     like = given["like"]
     encoder = like.encoder if isinstance(like, Log) else like
     fits = isinstance(encoder, Encoder) if kind == "a table" else encoder is None
-    if like is not None and not (fits and given["features"] is given["exclude"] is None):
+    if like is not None and not fits:
         raise FairbanditError(
-            "like: expected a log or an encoder, without features and exclude; a table needs an "
-            "encoder or a log that was read from a table, and DSJSON a log of DSJSON"
+            "like: expected a log or an encoder; a table needs an encoder or a log that was read "
+            "from a table, and DSJSON a log of DSJSON"
+        )
+    chosen = "features", "exclude", *["products"] * (kind == "a table")
+    if like is not None and (wrong := [key for key in chosen if given[key] is not None]):
+        raise FairbanditError(
+            f"{listed(wrong)}: expected None with like=…, which chooses the features"
         )
     return {key: given[key] for key in takes}
 

@@ -20,6 +20,7 @@ _Encoder: Any = mapping(
     decimal=str,
     groups=_Texts,
     missing=_Texts,
+    labels=_Texts,
     products=NotRequired[list[tuple[str, str, list[float], list[float]]]],
 )
 

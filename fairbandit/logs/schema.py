@@ -62,6 +62,10 @@ def _hash(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 
+FEW = 5
+"""The least number of picks of which it is said that they were learned before."""
+
+
 class Learned(NamedTuple):
     """Hashes of the picks whose rewards an agent has learned, a value of bounded size.
 
@@ -112,11 +116,30 @@ class Learned(NamedTuple):
             alike = max(_pairs(logged), share * _pairs(known))
             chance = min(1.0, alike * len(kept) + of_name)
             of_name = alike * share  # the next hash adds the name to the outcome
-            count = int(np.isin(logged, known).sum())
-            if count > n * chance + 4 * math.sqrt(n * chance) + min(n - 1, 4):
+            count = _beyond(logged, known, chance)
+            if count:
                 sample = f" (of a sample of {share:.1%})" if share < 1 else ""
                 return f"{count:,} of its {n:,} picks with a reward{sample}"
         return ""
+
+    def repeated(self, hashes: Iterable[tuple[int, int, int]]) -> float:
+        """Returns the share of picks, (n, 3), that were learned before, or 0 if chance explains it.
+
+        A pick recurs if its outcome and its context do, under any name.
+        """
+        new = np.array([*hashes], np.int64).reshape(-1, 3)
+        if min(len(new), len(self.kept)) < FEW:
+            return 0.0
+        given, known = (one[:, 0] * 31 + one[:, 2] for one in (new, self.kept))  # modulo 2⁶⁴
+        share = len(known) / self.picks
+        chance = min(1.0, max(_pairs(given), share * _pairs(known)) * len(known))
+        return min(1.0, _beyond(given, known, chance) / (len(new) * share))
+
+
+def _beyond(given: NDArray[np.int64], known: NDArray[np.int64], chance: float) -> int:
+    """The number of n hashes that are known, or 0 if the `chance` of each explains so many."""
+    n, count = len(given), int(np.isin(given, known).sum())
+    return count if count > n * chance + 4 * math.sqrt(n * chance) + min(n - 1, 4) else 0
 
 
 def _pairs(hashes: NDArray[np.int64]) -> float:

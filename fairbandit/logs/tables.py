@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.columns import (
-    CATEGORY,
-    FEW,
-    check_groups,
-    chosen_columns,
-    resolve_columns,
-)
+from fairbandit.environments.columns import FEW, check_groups
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.notices import listed, remark
-from fairbandit.environments.reading import LARGEST, Source, texts_of
+from fairbandit.environments.reading import LARGEST, Source
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED, coded, normal, spellings
 from fairbandit.logs.log import Floats, Ints, Log, padded
@@ -39,58 +33,6 @@ class Columns(NamedTuple):
     propensity: str | None
     reward: str
     score: str | None
-
-
-def encoder_of(
-    source: Source,
-    taken: Sequence[str],
-    groups: Sequence[str],
-    features: Any,
-    exclude: list[str],
-    products: Any,
-) -> Encoder:
-    """Returns the encoder of a table's groups and of its features, which have no other role."""
-    chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
-    names = [*(chosen or texts_of("features", features))]
-    source.need(names)
-    roles = {*taken} - {*(groups if chosen else ())}
-    if wrong := [repr(name) for name in names if name in roles]:
-        raise FairbanditError(f"features: {listed(wrong)} have another role in the log")
-    if features is not None:
-        taken = [*taken, *(name for name in source.columns if name not in names)]
-    remedy = "features=[…] chooses others" if features is None else ""
-    specs, left_out = resolve_columns(source, chosen, taken, exclude, remedy)
-    if wrong := [f"{name!r} ({left_out[name]})" for name in names if name in left_out]:
-        raise FairbanditError(f"{source.name}: {listed(wrong)} cannot be features")
-    columns = {name: specs[name] for name in names or specs if name in specs}
-    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), (), exclude)
-    return Encoder.fitted({**columns, **of_groups}, source, products=products, bias=True)
-
-
-def outcomes(source: Source, picked: str, taken: Sequence[str]) -> list[str]:
-    """Returns the columns that repeat the picks or are known of picks alone, as outcomes are.
-
-    Numbers that only picks distinguish, such as outcomes with 0 for other candidates, are noted.
-    """
-    picks, others = source.numbers(picked), [name for name in source.frame if name not in taken]
-    partial = [name for name in others if (source.gaps(name) == (picks == 0)).all()]
-    numeric = [name for name in others if name not in partial and source.fits(name).all()]
-    columns, rest = {name: source.numbers(name) for name in numeric}, picks == 0
-    copies = [name for name, values in columns.items() if np.array_equal(values, picks)]
-    filled = [
-        repr(name)
-        for name, values in columns.items()
-        if name not in copies and rest.sum() >= FEW and np.ptp(values[rest]) == 0 < np.ptp(values)
-    ]
-    if filled:
-        remark(
-            f"{source.name}: these features may be outcomes, since all candidates that were not "
-            f"picked have one value: {listed(filled)}; exclude=[…] leaves columns out"
-        )
-    if names := partial + copies:
-        shown = listed([*map(repr, names)])
-        remark(f"{source.name}: outcomes, which are known of picks alone, are left out: {shown}")
-    return names
 
 
 def log_of_table(
@@ -191,30 +133,30 @@ def log_of_pools(
     name: str,
     contexts: Floats | None,
     unit: str = "line",
-    group: str = "",
+    columns: Sequence[str] = (),
     **further: Any,
 ) -> Log:
     """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d).
 
-    `group` is the name of the sensitive attribute, if it is known.
+    `columns` are the names of the columns of the group, if they are known.
     """
     import pandas as pd
 
     if not pools:
         raise FairbanditError(f"{name} holds no decision")
-    columns = Columns("decision", "picked", "propensity", "reward", None)
+    roles = Columns("decision", "picked", "propensity", "reward", None)
     rows = [row for pool in pools for row in pool.rows()]
-    frame = pd.DataFrame(rows, columns=columns[:4], dtype=np.float64)
+    frame = pd.DataFrame(rows, columns=roles[:4], dtype=np.float64)
     files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
     codes, groups = coded([label for pool in pools for label in pool.labels], {})
     further["names"] = [pool.name for pool in pools]
-    if group:
-        further["group_columns"] = {group: tuple(map(normal, spellings(groups)))}
+    if columns:
+        further["group_columns"] = _by_column(columns, [*groups])
     if times := sorted(pool.time for pool in pools if pool.time):
         further["period"] = times[0], times[-1]
     source = Source(name, list(frame), frame, unit=unit)
-    log = _log_of(source, columns, (codes, spellings(groups)), contexts, **further)
+    log = _log_of(source, roles, (codes, spellings(groups)), contexts, **further)
     if not (short := np.array([pool.short for pool in pools])).any():
         return log
     remark(
@@ -223,6 +165,14 @@ def log_of_pools(
     )
     unknown = np.where(short[:, None], np.nan, log.propensities)
     return log.replaced(propensities=unknown, probabilities=None)
+
+
+def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Returns the label of each group in each column, or in one if a label has other parts."""
+    parts = [label.split(JOINED) for label in labels]
+    if len(columns) == 1 or any(len(own) != len(columns) for own in parts):
+        return {JOINED.join(columns): tuple(labels)}
+    return dict(zip(columns, zip(*parts, strict=True), strict=True))
 
 
 def _log_of(
@@ -242,7 +192,7 @@ def _log_of(
     source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
     sizes = np.bincount(groups[0], minlength=len(groups[1])).tolist()
     check_groups(f"{source.name}, the group", dict(zip(map(normal, groups[1]), sizes, strict=True)))
-    chances = _chances(source, columns.propensity, codes, is_pick)
+    chances = _chances(source, columns, codes, is_pick)
     if contexts is not None:
         finite = np.asarray((np.abs(contexts) <= LARGEST).all(1))
         source.require(columns.decision, finite, f"features of at most {LARGEST:g}")
@@ -302,9 +252,9 @@ def _note_repeats(log: Log, name: str) -> None:
         )
 
 
-def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
+def _chances(source: Source, columns: Columns, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
     """Returns the propensities of all rows if all are known; otherwise NaN except for picks."""
-    if name is None:
+    if (name := columns.propensity) is None:
         remark(
             f"{source.name}: propensities are unknown: ips, snips, dr and win cannot be estimated, "
             "and direct estimates rest on a model of the rewards alone"
@@ -313,18 +263,24 @@ def _chances(source: Source, name: str | None, codes: Ints, is_pick: NDArray[np.
     chances = source.numbers(name)
     known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)
     good = np.where(is_pick, in_range & (chances > 0), in_range | ~known)
-    source.require(name, good, "a probability, above 0 for the pick")
+    source.require(name, good, "a probability, above 0 for the pick and at most 1")
     chances = chances.clip(max=1)
     of_picks = np.where(is_pick, chances, np.nan)
     if not known.all():
         return of_picks
     picks, unit, own = np.bincount(codes, is_pick), rounding_unit(chances), np.nan_to_num(of_picks)
     allowed = np.maximum(unit * np.bincount(codes), 0.001 * picks)  # or of few digits
-    off = np.abs(np.bincount(codes, chances) - picks)
+    sums = np.bincount(codes, chances)
+    off = np.abs(sums - picks)
     near = off <= np.minimum(allowed, MOST_OFF * picks) + SINGLE
     alone = (chances == np.bincount(codes, own)[codes]).all() or (chances == own).all()
-    expected = f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and "
-    source.require(name, near[codes] | alone, f"{expected}{MOST_OFF:g}, or the pick's alone")
+    at = int((near[codes] | alone).argmin())  # the first wrong row, if any
+    expected = (
+        f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and {MOST_OFF:g}, "
+        f"or the pick's alone; the {columns.decision} {source.frame[columns.decision].iat[at]} has "
+        f"the sum {sums[codes[at]]:.6g}"
+    )
+    source.require(name, near[codes] | alone, expected)
     return chances if near.all() else of_picks
 
 

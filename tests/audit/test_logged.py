@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fairbandit import Agent
+from fairbandit import Agent, Encoder, evaluate
 from fairbandit.audit import audit
 from fairbandit.audit.processes import (
     BETS,
@@ -339,6 +340,38 @@ def test_the_log_of_an_agent_names_the_policy_and_the_times(tmp_path):
     assert log[:1].period is None
     report_log(log, tmp_path / "out")
     assert "| policy | Greedy |" in (tmp_path / "out" / "audit.md").read_text()
+
+
+def test_the_log_of_an_agent_has_the_columns_of_its_encoder(tmp_path):
+    draws, path = np.random.default_rng(0), tmp_path / "log.jsonl"
+    rows = {
+        "age": draws.normal(size=240),
+        "sex": [*"fm"] * 120,
+        "race": draws.choice([*"ABC"], 240),
+    }
+    table = pd.DataFrame({**rows, "pay": draws.normal(size=240), "pool": np.arange(240) // 4})
+    encoder = Encoder.from_table(table, group=["sex", "race"], reward="pay", exclude=["pool"])
+    agent = Agent.from_config("uniform", features=encoder, log=path)
+    pools = [own for _, own in table.groupby("pool")]
+    picks = [agent.act(own).candidate for own in pools[::2]]
+    picks += [agent.act(own, own[["sex", "race"]]).candidate for own in pools[1::2]]
+    places = zip([*pools[::2], *pools[1::2]], picks, strict=True)
+    table["picked"] = table.index.isin([own.index[place] for own, place in places])
+    table["sex × race"] = table["sex"] + " × " + table["race"]
+    found = audit(read_log(path)).table
+    assert [*found["attribute"].unique()] == ["sex", "race", "sex × race"]
+    for attribute, own in found.set_index("group").groupby("attribute"):
+        plain = table.groupby(attribute)["picked"].agg(["size", "sum"])
+        assert own["received"].to_dict() == plain["size"].to_dict()
+        assert own["selected"].to_dict() == plain["sum"].to_dict()
+    agent.act(encoder(pools[0]) * 0, ["f × A", "other", "m × A", "m × B"])
+    assert [*read_log(path).attributes] == ["sex × race"]  # one label has no parts
+
+
+def test_a_table_in_place_of_a_log():
+    for judge in (audit, partial(evaluate, policies="greedy"), partial(Agent.from_log, "greedy")):
+        with pytest.raises(FairbanditError, match="expected a Log, got a DataFrame; read_log"):
+            judge(pd.DataFrame({"a": [1]}))
 
 
 def test_small_groups_are_marked_and_set_no_standard():

@@ -181,7 +181,7 @@ def test_features_of_dsjson_are_chosen_by_name_and_by_namespace(tmp_path, caplog
         ({"exclude": ["us"]}, "lacks the feature 'us'"),
         ({"features": {"j": None}}, "features: expected a list of texts"),
         ({"like": random_log(3)}, "shares features"),
-        ({"like": every, "features": ["j"]}, "like: expected a log or an encoder, without"),
+        ({"like": every, "features": ["j"]}, "features: expected None with like="),
         ({"like": 3}, "like: expected a log"),
         ({"reward": "r", "picked": "p", "time": "Timestamp"}, "^picked, reward, time: a log of D"),
         ({"decision": "d", "propensity": None, "score": "s"}, "^decision, propensity, score: "),

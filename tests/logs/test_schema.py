@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from fairbandit import Agent, FairbanditError, evaluate
+from fairbandit.environments.notices import _remark
 from fairbandit.evaluation import Frozen
 from fairbandit.logs import erase
 from fairbandit.logs.schema import KEPT, Learned
@@ -124,6 +125,40 @@ def test_a_sample_of_bounded_size_recognises_a_large_log():
     assert not learned.recognised(draws.integers(-(2**62), 2**62, (40_000, 3)))
     again = Learned.restored(learned.state())
     assert np.array_equal(again.kept, learned.kept)
+
+
+@pytest.mark.parametrize("n", [40, 3_000])
+def test_picks_that_recur_are_counted(n):
+    draws = np.random.default_rng(0)
+    every = draws.integers(-(2**62), 2**62, (2 * n, 3))
+    learned = Learned().add(every[:n])
+    renamed = np.column_stack([every[:, 0], draws.permuted(every[:, 1]), every[:, 2]])
+    for rows in (every, renamed):
+        assert learned.repeated(rows[:n]) == pytest.approx(1, abs=0.15)
+        assert learned.repeated(rows[n // 2 : n + n // 2]) == pytest.approx(0.5, abs=0.15)
+    assert learned.repeated(every[n:]) == learned.repeated(every[:4]) == 0
+    alike = Learned().add(every[:7].repeat(9, 0))
+    assert alike.repeated(every[:7].repeat(5, 0)) == 0  # by chance
+
+
+def test_rounds_that_were_learned_before_are_noted(caplog):
+    log = random_log(60)
+    pools = np.split(log.candidates.contexts, log.starts[1:])
+    labels = [[log.labels[group] for group in row if group >= 0] for row in log.groups]
+    given = pools, labels, log.picks[:, 0], log.rewards[:, 0]
+    for knows in (False, True):
+        _remark.cache_clear()
+        fresh = Agent.from_config("fair_greedy", features=3)
+        for agent in (fresh, Agent.from_log("fair_greedy", log if knows else log[:20])):
+            agent.observe(*(values[:50] for values in given))
+            assert any("learned before" in text for text in caplog.messages) == (
+                knows and agent != fresh
+            )
+    caplog.clear()
+    _remark.cache_clear()
+    fresh.observe(*given)
+    (message,) = caplog.messages
+    assert message == "83% of the observed rounds were learned before, and now count again"
 
 
 def table(n: int = 60, seed: int = 0, **columns: Any) -> pd.DataFrame:

@@ -45,6 +45,9 @@ def same(one: Any, other: Any, contexts: bool = True) -> None:
             assert sets[0] == sets[1]
 
 
+LIKE = read_log(table(10)[1])
+
+
 def rows_of(log: Any) -> list[int]:
     """The numbers that its decisions have in the log that the table was made of."""
     return list(map(int, log.names))
@@ -354,9 +357,10 @@ def put(column: str, value: Any, where: str) -> Any:
         (put("picked", 2, "pick"), "picked", "one pick in each decision"),
         (put("picked", "maybe", "other"), "picked", "yes or no, true or false, or 1, 2, …"),
         (put("propensity", 0, "pick"), "propensity", "a probability, above 0"),
-        (put("propensity", 1.5, "pick"), "propensity", "a probability, above 0"),
+        (put("propensity", 1.5, "pick"), "propensity", "above 0 for the pick and at most 1"),
         (put("propensity", -0.1, "other"), "propensity", "a probability"),
-        (put("propensity", 0.9, "other"), "propensity", "sum to 1"),
+        (put("propensity", 0.9, "other"), "propensity", "the decision 3 has the sum 1."),
+        (put("picked", None, "other"), "picked", "for picks and 0 for others; got a missing cell"),
         (put("reward", 1.0, "other"), "reward", "no reward but for picks"),
         (put("reward", "1e200", "pick"), "reward", "a number of at most"),
         (put("group", None, "other"), "group", "a value"),
@@ -383,6 +387,9 @@ def test_errors_name_the_row(change, column, expected):
         (None, {"decision": None}, "columns: expected their names"),
         (None, {"features": ["reward"]}, "features: 'reward' have another role"),
         (None, {"features": {"height": None}}, "no column 'height'"),
+        (None, {"like": random_log(3)}, "like: expected a log or an encoder; a table needs"),
+        (None, {"like": LIKE, "exclude": ["age"]}, "^exclude: expected None with like="),
+        (None, {"like": LIKE, "products": "all"}, "^products: expected None with like="),
         ("nothing.csv", {}, "nothing.csv"),
         ("nothing", {}, "cannot read nothing"),
         (3, {}, "got a int"),
