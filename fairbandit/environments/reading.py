@@ -197,10 +197,7 @@ def read_header(path: Path, separator: str) -> list[str]:
         raise FairbanditError(problem + did_you_mean(path.name, tables))
     mark = "\t" if separator == "tab" else separator
     if len(mark) != 1 or mark in '"\r\n':
-        raise FairbanditError(
-            f"'separator=;' takes one character, or tab; got {separator!r} (a shell reads a "
-            "semicolon that is not in quotes)"
-        )
+        raise FairbanditError(f"'separator=;' takes one character, or tab; got {separator!r}")
     with _readable(path, separator) as file:
         if path.suffix.lower() == ".parquet":
             names = pq.read_schema(file).names
