@@ -32,8 +32,8 @@ row lacks the key; and for every metric and every group's rates the mean and std
 at the last round, their number n, and a 95 % interval of the mean, from low to high.
 
 With --against, rows are the other settings, and results are their differences from this baseline,
-replica by replica. Against greedy, cost_per_pick is what one pays for a policy in the unit of a
-table's reward: the cost of fairness (that of gmf), and of slower learning.
+replica by replica. Against greedy, cost_per_pick is the price of a policy in the unit of a table's
+reward: the cost of fairness, which is the cost of gmf, and of slower learning.
 
 Without --out, the most useful columns are printed."""
 
