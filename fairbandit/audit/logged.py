@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairbandit.agent.inputs import number, whole
-from fairbandit.audit.processes import FIRST, arrival, differences, disparity, drift, largest_wealth
+from fairbandit.audit.processes import FIRST, arrival, differences, disparity, drift
 from fairbandit.audit.rates import compared, in_words, selection_rate
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import checked_level
@@ -96,18 +96,14 @@ def audit(
         wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
         if order:
             wealths["order"] = {key: arrival(log, *by) for key, by in attributes.items()}
-    few = [False] * len(rows)
     if epsilon is not None:
         wealths["parity"] = {key: disparity(log, *by, epsilon) for key, by in attributes.items()}
-        largest = largest_wealth(max(choices), epsilon)[choices]
-        few = (largest < np.log(len(rows) / level)).tolist()
     for test, by in wealths.items():
         p = len(rows) * np.exp(-np.maximum.accumulate(np.concatenate(list(by.values())), axis=1))
         table[f"{test}_p"] = p[:, -1].clip(max=1)
         first = pd.Series((p <= level).argmax(1) + 1, dtype="Int64")
         table[f"{test}_at"] = first.where(p[:, -1] <= level)
-    described = zip(table.to_dict("records"), few, strict=True)
-    table["words"] = [in_words(row, level, epsilon, scarce) for row, scarce in described]
+    table["words"] = [in_words(row, level, epsilon) for row in table.to_dict("records")]
     return Audit(table, wealths)
 
 

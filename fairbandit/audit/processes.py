@@ -169,16 +169,6 @@ def disparity(log: Log, groups: Ints, labels: Sequence[Hashable], epsilon: float
     return result
 
 
-def largest_wealth(n: int, epsilon: float) -> Floats:
-    """Returns the largest log wealth of `disparity` after 0 … n decisions with a choice, (n + 1,).
-
-    All D are then 1, or all −1: the wealth is linear in each D, and the bets are symmetric, so that
-    no product of several D has a negative factor.
-    """
-    factors = 1 + (FRACTIONS - epsilon * np.abs(FRACTIONS)) / (1 + epsilon)
-    return np.maximum.accumulate(wealth(np.tile(factors, (n, 1))))
-
-
 def differences(log: Log, here: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
     """Returns D of a group whose candidates are `here`, (R,), and the decisions with a choice."""
     share = log.sums(here) / log.sizes

@@ -149,12 +149,8 @@ def compared(
     return table
 
 
-def in_words(
-    row: Mapping[str, Any], level: float, epsilon: float | None = None, few: bool = False
-) -> str:
+def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None) -> str:
     """Returns a row of an audit as a sentence: rates first, then the result of the test of parity.
-
-    `few` says that no picks in so few decisions could have led to a rejection.
 
     >>> row = {"attribute": "sex", "group": "f", "share": 0.47, "picked_share": 0.37,
     ...        "impact_ratio": 0.653, "ratio_low": 0.58, "ratio_high": 0.73, "reference": "m",
@@ -187,7 +183,6 @@ def in_words(
     if abs(gap) > epsilon:
         p = f"p = {row['parity_p']:.2g}, corrected for all rows"
         shows = f"beyond {{}}, but the test of parity does not reject at level {level:g} ({p})"
-    shows = "too few decisions to show a gap beyond {}" if few else shows
     decisions = f"{row['choices']:,} decision{'s' * (row['choices'] != 1)}"
     return (
         f"{words}; in the {decisions} with a choice, the share of the picks was "

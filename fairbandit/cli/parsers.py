@@ -103,7 +103,7 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
         raise FairbanditError(f"{bare[0]}: expected KEY=VALUE, a setting with its value")
     read: Any = OmegaConf.create()
     for word in words:
-        word = f"{word[:-1]}','" if word.endswith("=,") else word  # YAML does not take a comma alone
+        word = f"{word[:-1]}','" if word.endswith("=,") else word  # a comma alone is not YAML
         try:
             read = OmegaConf.merge(read, OmegaConf.from_dotlist([word]))
         except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:

@@ -14,11 +14,9 @@ from fairbandit.audit import audit
 from fairbandit.audit.processes import (
     BETS,
     FIRST,
-    FRACTIONS,
     arrival,
     disparity,
     drift,
-    largest_wealth,
     sequential_ranks,
     wealth,
 )
@@ -299,22 +297,6 @@ def test_rows_say_what_is_compared_with_epsilon():
     )
     words = audit(log[:40], epsilon=0.25).table["words"]
     assert words[0].endswith(f"{shares} within ε = 25 points, which does not show parity.")
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.2])
-def test_too_few_decisions_to_show_a_gap_are_said_to_be_too_few(epsilon):
-    """The bound is the maximum over all signs of D, and one of 60 candidates nearly attains it."""
-    bets, signs = FRACTIONS / (1 + epsilon), product([-1, 1], repeat=6)
-    found = [wealth(1 + np.outer(d, bets) - epsilon * np.abs(bets)).max() for d in signs]
-    assert largest_wealth(6, epsilon)[-1] == pytest.approx(max(found), rel=1e-12)
-    whole = replace(made(0, 40, 60), groups=np.tile(np.arange(60) > 0, (40, 1)).astype(int))
-    whole = replace(whole, picks=0 * whole.picks)
-    at = audit(whole, epsilon=epsilon).table["parity_at"][0]
-    few = f" candidates, too few decisions to show a gap beyond ε = {100 * epsilon:g} points."
-    for n, said in ((1, True), (at - 2, True), (at - 1, None), (at, False)):
-        words = audit(whole[:n], epsilon=epsilon).table["words"][0]
-        assert said in (None, words.endswith(few))
-        assert n > 1 or "in the 1 decision with a choice, the share" in words
 
 
 @pytest.mark.parametrize(("n", "tested"), [(FIRST[0], False), (FIRST[0] + 1, True)])
