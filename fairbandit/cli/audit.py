@@ -43,7 +43,7 @@ def audit(words: Sequence[str]) -> None:
     parser = tool_parser("audit", _HELP, _EXAMPLES)
     about = "how many decisions are needed to see a gap: epsilon=… [share= level= seed=]"
     parser.add_argument("--plan", action="store_true", help=about)
-    parser.add_argument("words", nargs="+", metavar="PATH|KEY=VALUE", help="a log, or run folders")
+    parser.add_argument("words", nargs="*", metavar="PATH|KEY=VALUE", help="a log, or run folders")
     out = "where the files go (default: the first folder of runs, or audit)"
     parser.add_argument("--out", type=folder_to_write, metavar="FOLDER", help=out)
     given = parser.parse_intermixed_args(words)
