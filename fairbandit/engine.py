@@ -68,7 +68,7 @@ class Engine:
             raise FairbanditError(
                 f"replicas: expected their numbers, such as range(3); got {shown(replicas)}"
             )
-        for name, given in {"picks": picks, "at_once": at_once}.items():
+        for name, given in {"rounds": rounds, "picks": picks, "at_once": at_once}.items():
             if given is not None and given < 1:
                 raise FairbanditError(f"{name} must be at least 1, got {given}")
         self.policy, self.environment, self.picks = policy, environment, picks
@@ -78,14 +78,14 @@ class Engine:
         self.rounds, self.at_once = rounds, 1 if delay else at_once
         self.delays = Delays(delay, delay_law, seed)
         self.streams = Streams(seed, replicas, device)
-        environment.bind(self.streams)
-        problem = Problem(
-            features=environment.features,
-            groups=len(environment.group_names),
-            streams=self.streams,
-            exploration=environment.exploration,
-            truth=environment.truth,
-        )
+        with environment.bound(self.streams):
+            problem = Problem(
+                features=environment.features,
+                groups=len(environment.group_names),
+                streams=self.streams,
+                exploration=environment.exploration,
+                truth=environment.truth,
+            )
         self.known = policy.init(problem)
         self.size, self.decisions = BlockSize(policy, problem, environment.places), 0
         self.judge = Judge(metrics, problem, draws_models=policy.estimator.draws_models)
@@ -108,9 +108,8 @@ class Engine:
         while self.played < self.rounds:
             first = self.played + 1
             last = min(self.played // CHUNK_ROUNDS * CHUNK_ROUNDS + CHUNK_ROUNDS, self.rounds)
-            if self.environment.streams is not self.streams:
-                self.environment.bind(self.streams)
-            pools = self.environment.pools(first, last - first + 1)
+            with self.environment.bound(self.streams):
+                pools = self.environment.pools(first, last - first + 1)
             selections = []
             while self.played < last:
                 played = self.played

@@ -254,12 +254,14 @@ class Agent(Deciding):
             FairbanditError: an invalid log, or a group that the truth does not know.
         """
         before = now = self._now
-        read = contexts, groups, actions, self.encoder, self._names
-        contexts, groups, actions = blocks.observed(*read)
+        contexts, groups, actions = blocks.observed(
+            contexts, groups, actions, rewards, self.encoder, self._names
+        )
         d, hashes = before.known.problem.features, list[tuple[int, int, int]]()
         for piece in blocks.log(contexts, groups, actions, rewards, d, self.encoder):
-            given = self._policy, self._vetted, now, *piece, self._patience
-            now, more = learning.after_rounds(*given)
+            now, more = learning.after_rounds(
+                self._policy, self._vetted, now, *piece, self._patience
+            )
             hashes += more
         self._note_new(now.groups)
         if all(len(pool) == 1 for pool in contexts):

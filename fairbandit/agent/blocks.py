@@ -129,25 +129,29 @@ def observed(
     contexts: Any,
     groups: Any,
     actions: Any,
+    rewards: Any,
     encoder: Encoder | None,
     names: Sequence[str] | None = None,
 ) -> tuple[Any, Any, Any]:
     """Encodes logged rounds; each row of a table is a pool of one candidate, see `Agent.observe`.
 
     Returns:
-        The contexts, groups and actions of n pools.
+        The contexts, groups and actions of n pools; actions stay None if a pool has several
+        candidates.
 
     Raises:
-        FairbanditError: see `encoded`, or actions are missing.
+        FairbanditError: see `encoded`, or the index of a column is not the index of the table.
     """
     table = _is_table(contexts)
+    for name, column in {"groups": groups, "actions": actions, "rewards": rewards}.items():
+        rows: list[Any] = [getattr(given, "index", None) for given in (contexts, column)]
+        if all(hasattr(index, "equals") for index in rows) and not rows[0].equals(rows[1]):
+            raise FairbanditError(f"{name}: expected the index of the table, row by row")
     contexts, groups = encoded(contexts, groups, encoder, names, 2 if table else 3)
     if table:
         contexts = numbers(contexts, "contexts")[:, None]
         groups = [[label] for label in labels_of(groups)]
-    if actions is None:
-        if any(len(pool) != 1 for pool in contexts):
-            raise FairbanditError("actions: expected the place of the pick in each pool")
+    if actions is None and all(np.ndim(pool) == 2 and len(pool) == 1 for pool in contexts):
         actions = [0] * len(contexts)
     return contexts, groups, actions
 
@@ -280,6 +284,10 @@ def log(
             actions that are not integers from 0 to Kᵢ − 1.
     """
     arrays, labels = pools(contexts, groups, features, encoder)
+    if actions is None:
+        raise FairbanditError("actions: expected the place of the pick in each pool of several")
+    if rewards is None:
+        raise FairbanditError("rewards: expected the reward of each round, rewards=...")
     places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(arrays)
     if not places.shape == given.shape == (n,):
         raise FairbanditError(

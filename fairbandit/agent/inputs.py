@@ -35,8 +35,6 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
         FairbanditError: other values, rows of different lengths, or a number out of range.
     """
     try:
-        if values is None:
-            raise TypeError("nothing was given")
         if isinstance(values, Tensor):
             values = values.double() if values.is_floating_point() else values
             array: NDArray[Any] = values.numpy(force=True)
@@ -118,6 +116,8 @@ def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> 
     Raises:
         FairbanditError: a value of another type.
     """
+    if values is None:
+        raise FairbanditError(f"groups: expected {expected}, since only raw rows hold their labels")
     if hasattr(values, "itertuples"):
         values = [list(row) for row in values.itertuples(index=False, name=None)]
     given = listed(values, "groups", expected)

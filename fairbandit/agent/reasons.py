@@ -173,7 +173,9 @@ def needed(asked: Asked, place: int) -> Needed:
         others = [code for code in codes if code != values[column]]
         enough = [code for code in others if asked.chosen(asked.moved(place, column, code), place)]
         rows.append((column, values[column], listed([*map(str, enough)]) or math.nan))
-    features = pd.DataFrame(rows, columns=["feature", "value", "keeps" if sure else "needed"])
+    names = ["feature", "value", "keeps" if sure else "needed"]
+    # None and codes stay what they are beside numbers
+    features = pd.DataFrame(rows, columns=names, dtype=object if asked.encoder else None)
 
     ranked, _ = asked.play(asked.contexts)
     theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]

@@ -103,7 +103,8 @@ def audit(
         table[f"{test}_p"] = p[:, -1].clip(max=1)
         first = pd.Series((p <= level).argmax(1) + 1, dtype="Int64")
         table[f"{test}_at"] = first.where(p[:, -1] <= level)
-    table["words"] = [in_words(row, level, epsilon) for row in table.to_dict("records")]
+    small, rows = bool(table["small"].any()), table.to_dict("records")
+    table["words"] = [in_words(row, level, epsilon, small=small) for row in rows]
     return Audit(table, wealths)
 
 

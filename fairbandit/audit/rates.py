@@ -149,8 +149,12 @@ def compared(
     return table
 
 
-def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None) -> str:
+def in_words(
+    row: Mapping[str, Any], level: float, epsilon: float | None = None, *, small: bool = False
+) -> str:
     """Returns a row of an audit as a sentence: rates first, then the result of the test of parity.
+
+    `small` says whether some groups of the audit are small.
 
     >>> row = {"attribute": "sex", "group": "f", "share": 0.47, "picked_share": 0.37,
     ...        "impact_ratio": 0.653, "ratio_low": 0.58, "ratio_high": 0.73, "reference": "m",
@@ -168,7 +172,7 @@ def in_words(row: Mapping[str, Any], level: float, epsilon: float | None = None)
     if not row["selected"]:
         words += f"never picked (0 of {row['received']:,}), "
     elif row["group"] == row["reference"]:
-        words += "picked most often of the larger groups, "
+        words += f"picked most often{' of the larger groups' * small}, "
     elif not math.isnan(ratio):
         ends = f" ({100 * (1 - level):g} %: {low:.2f} to {high:.2f})" * (not math.isnan(low))
         words += f"picked {ratio:.2f} times as often as {row['reference']}{ends}, "

@@ -182,7 +182,8 @@ def report(
             frames.append(frame)
     names, place = ["run", "environment"], out or folders[0]
     table = compared(pd.concat(tables, ignore_index=True), names, counts, 0.05)
-    table["words"] = [in_words(row, 0.05) for row in table.to_dict("records")]
+    small = bool(table["small"].any())
+    table["words"] = [in_words(row, 0.05, small=small) for row in table.to_dict("records")]
     far = pd.DataFrame([test.loc[(test["rate"] - test["target"]).abs().idxmax()] for test in tests])
     estimates = ["group", "round", "selected", "received", "rate", "low", "high"]
     tested = ~far["verdict"].str.startswith("not tested")

@@ -32,8 +32,8 @@ row lacks the key; and for every metric and every group's rates the mean and std
 at the last round, their number n, and a 95 % interval of the mean, from low to high.
 
 With --against, rows are the other settings, and results are their differences from this baseline,
-replica by replica. Against greedy, cost_per_pick is the price of a policy in the unit of a table's
-reward: the cost of fairness, which is the cost of gmf, and of slower learning.
+replica by replica. Against optimal, the cost_per_pick of gmf is the cost of fairness in the unit of
+a table's reward, and of other policies also the cost of learning.
 
 Without --out, the most useful columns are printed."""
 
@@ -42,7 +42,7 @@ examples:
   fairbandit collect outputs
   fairbandit collect outputs --out results.csv
   fairbandit collect outputs --by group
-  fairbandit collect outputs --against greedy
+  fairbandit collect outputs --against optimal
   fairbandit collect one_folder another_folder --each --out runs.parquet
   fairbandit collect outputs --columns fair_regret,selection_rate_f --sort selection_rate_f
   fairbandit collect outputs --policies greedy,fair_greedy --out table.tex"""

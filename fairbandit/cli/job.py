@@ -26,7 +26,7 @@ from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.files import fresh, within, written_aside
 from fairbandit.plugins import load_plugins
 from fairbandit.run.execute import execute
-from fairbandit.run.folder import ERROR, writing
+from fairbandit.run.folder import ERROR, REFUSED, OccupiedError, writing
 from fairbandit.run.table import console, named, run_table, spread
 
 _errors = dict[str, str]()  # the first job of a sweep with each message, in this process
@@ -113,7 +113,8 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
         first = _errors.setdefault(message, job)
         text = message if first == job else f"as {first.removesuffix(': ')}"
         print(printable(f"{PREFIX}{job}{text}"), file=sys.stderr, flush=True)
-        with writing(folder), written_aside(folder / ERROR) as file:
+        name = REFUSED if isinstance(error, OccupiedError) else ERROR
+        with writing(folder), written_aside(folder / name) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
     regret = summary["metrics"]["fair_regret"]
@@ -128,7 +129,8 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
     def started(news: str) -> None:
         nonlocal again
         again = ""
-        (folder / ERROR).unlink(missing_ok=True)
+        for name in (ERROR, REFUSED):
+            (folder / name).unlink(missing_ok=True)
         if news:
             print(printable(f"{job}{news}"), file=sys.stderr, flush=True)
         saved = within(folder, ".hydra")  # written once the folder is known to be the job's

@@ -30,7 +30,7 @@ from fairbandit.figures.draw import SUBFOLDER, Choice, draw
 from fairbandit.files import fresh, within
 from fairbandit.results import pool, read_runs
 from fairbandit.results.table import overview, tidy
-from fairbandit.run.folder import ERROR, SUMMARY, claim, finished_below
+from fairbandit.run.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
 from fairbandit.run.progress import progress_bar
 from fairbandit.run.table import console, named, write
 
@@ -78,7 +78,7 @@ class Sweeps(Callback):
             return
         if _driven:
             _driven[-1].advance()
-        if (Path(config.hydra.runtime.output_dir) / ERROR).exists():
+        if _failures(Path(config.hydra.runtime.output_dir)):
             job_return.return_value, job_return.status = None, JobStatus.COMPLETED
 
 
@@ -97,7 +97,7 @@ def _begin(config: DictConfig) -> None:
     _settle(config, folder, [word for word in words if not word.is_sweep_override()])
     with ExitStack() as held:
         held.enter_context(claim(folder, f"another sweep is writing to {short(folder)}"))
-        for error in folder.rglob(ERROR):
+        for error in _failures(folder):
             error.unlink()
         print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
         advance = held.enter_context(progress_bar("jobs", total))
@@ -136,7 +136,7 @@ def finish_sweep(*, results: bool = True) -> int:
     sweep.held.close()
     errors = {
         str(file.parent.relative_to(sweep.folder)): file.read_text("utf-8").splitlines()[-1]
-        for file in sorted(sweep.folder.rglob(ERROR))
+        for file in _failures(sweep.folder)
     }
     if results:
         _gather(sweep, errors)
@@ -146,9 +146,10 @@ def finish_sweep(*, results: bool = True) -> int:
 def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     """Writes a sweep's table, prints it with each job's error, and draws the figures."""
     folder, shown = sweep.folder, console()
-    finished = _finished(folder)
+    refused = {str(file.parent) for file in folder.rglob(REFUSED)}
+    finished = {run: time for run, time in _finished(folder).items() if run not in refused}
     if finished:
-        runs = read_runs([folder])
+        runs = [run for run in read_runs([folder]) if str(run.folder) not in refused]
         write(tidy(pool(runs, each=True)), folder / RESULTS)
         shown.print(overview(pool(runs)))
     skipped = len(finished.items() & sweep.before.items())
@@ -162,6 +163,10 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
     if finished and sweep.figures:
         print_files(draw([folder], within(folder, SUBFOLDER), sweep.figures))
+
+
+def _failures(folder: Path) -> list[Path]:
+    return sorted(file for name in (ERROR, REFUSED) for file in folder.rglob(name))
 
 
 def _finished(folder: Path) -> dict[str, int]:

@@ -100,7 +100,7 @@ def table(words: Sequence[str]) -> None:
         print(f"A run fails, since {problem}.")
     elif dropped.any():
         print(f"missing=drop leaves out {dropped.sum():,} rows; the groups are shown without them.")
-    if spec["pool"] is None and spec["candidates"] is None:
+    if spec["pool"] is None and spec["candidates"] is spec["group_size"] is None:
         sizes = groups["n"][groups["n"] >= spec["min_group_size"]].to_dict()
         if sizes and suited_pool(sizes) is PoolKind.one_per_group:
             print("Each pool has one candidate of each group; pool=random draws in proportion.")

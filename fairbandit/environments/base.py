@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import RLock
 from typing import Any, ClassVar
 
 import torch
@@ -18,6 +20,9 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash
 from fairbandit.registry import Registered, base
 from fairbandit.streams import Streams
+
+_binding = RLock()
+"""Locked while an environment has to stay bound to the same streams."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,14 @@ class Environment(Registered, ABC):
     def bind(self, streams: Streams) -> None:
         """Sets the streams from which pools are drawn, and with them the device."""
         self.streams = streams
+
+    @contextmanager
+    def bound(self, streams: Streams) -> Iterator[None]:
+        """Binds the environment to some streams for the block; other threads wait until it ends."""
+        with _binding:
+            if getattr(self, "streams", None) is not streams:
+                self.bind(streams)
+            yield
 
     def pools(self, first: int, count: int) -> Pools:
         """Returns rounds first … first+count−1, from 1, of every replica of the bound streams.

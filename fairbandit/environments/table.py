@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,9 @@ class Table(Environment):
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
         pool: `one_per_group`, where K = G, or `random`. null for one_per_group, but for random if
-            `candidates` is given, or if a group is rare: it has less than a tenth of the mean size
-            of the groups, so that its few members would be in every pool (a notice names it).
+            `candidates` is given, or if a group is rare and `group_size` is not given: it has less
+            than a tenth of the mean size of the groups, so that its few members would be in every
+            pool (a notice names it).
         candidates: K of random pools; null for 10, and always null with one_per_group.
         rewards: the reward before noise: the reward `column`, or `model`, the true reward ⟨θ, x⟩.
         noise: standard deviation of the Gaussian reward noise, at least 0.
@@ -156,19 +157,18 @@ class Table(Environment):
         given: dict[str, Any] = {key.name: vars(self).get(key.name) for key in fields(Request)}
         groups = group_columns(group)
         given |= {"groups": groups, "group": JOINED.join(groups)}
-        pool = PoolKind.random if pool is None and candidates else pool
-        given["thin"] = group_size is not None and pool is not PoolKind.random
+        if pool is None and (candidates or group_size):
+            pool = PoolKind.random if candidates else PoolKind.one_per_group
+        given["thin"] = group_size is not None and pool is PoolKind.one_per_group
         given |= {"columns": chosen_columns(columns), "missing_values": gaps}
         given |= {"scaler_path": other, "exclude": tuple(texts_of("exclude", exclude))}
         if isinstance(products, (list, tuple)):  # a request is hashed
             given["products"] = tuple(tuple(p) if isinstance(p, list) else p for p in products)
         given |= {"fingerprint": Table.fingerprint(vars(self))}
-        population = load_population(request := Request(**given))
+        population = load_population(Request(**given))
         if pool is None:
             sizes = population.members.sizes.tolist()
             pool = suited_pool(dict(zip(population.groups, sizes, strict=True)))
-            if pool is PoolKind.random:
-                population = load_population(replace(request, thin=False))
         self.pool = pool
         self.resolved_columns, self.encoder = population.columns, population.encoder
         self.members, self.labels = population.members, population.groups

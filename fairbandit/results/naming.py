@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from fairbandit.building import policy_label
+from fairbandit.building import policy_label, preset, presets
 from fairbandit.environments.reading import MEMORY
 from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.labels import normal
+from fairbandit.registry import PART_KINDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,8 @@ def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
     Environments of one name are told apart by their own settings. In one environment, policies of
     one label are told apart by all other settings, and all policies by the settings that belong to
     no part, such as `picks`. A setting that only some runs have, such as a parameter of a part of
-    some policies, is left out where the others tell as many runs apart.
+    some policies, is left out where the others tell as many runs apart. A named policy shows each
+    part that is not its own.
 
     >>> rows = [{"policy": "oful", "environment": "e", "policy.rank.z": z} for z in (1, -2.0)]
     >>> [joined("OFUL", run) for run in varied(rows)]
@@ -54,16 +56,33 @@ def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
     others, policies = texts.drop(columns=[*worlds]), texts["policy"]
     labels = policies.map({name: policy_label(name) for name in policies.unique()})
     scene = worlds.fillna("").groupby([*worlds], sort=False).ngroup()
-    tables = [_told_apart(worlds, worlds["environment"])]
+    tables = [_told_apart(worlds, worlds["environment"]), _replaced_parts(texts)]
     tables += [_told_apart(rows, labels[rows.index]) for _, rows in others.groupby(scene)]
     table = pd.concat(tables)
     found: list[list[Setting]] = [[] for _ in settings]
     for key, name in short_names([key for key in texts if key in table]).items():
         known = table[key].dropna()
+        known = known[~known.index.duplicated()]
         short = _shortened(known.unique())
         for at, text in known.items():
             found[at].append(Setting(key, name, short[text]))
     return [tuple(row) for row in found]
+
+
+def _replaced_parts(texts: pd.DataFrame) -> pd.DataFrame:
+    """Returns the parts that are not those of the file of a named policy; missing elsewhere."""
+    import pandas as pd
+
+    named = {policy: preset(policy) for policy in texts["policy"].unique() if policy in presets()}
+    parts = texts[[key for kind in PART_KINDS if (key := f"policy.{kind}.name") in texts]]
+    own = {
+        key: [
+            named.get(policy, {}).get(key.split(".")[1], {"name": part})["name"]
+            for policy, part in zip(texts["policy"], parts[key], strict=True)
+        ]
+        for key in parts
+    }
+    return parts.where(parts != pd.DataFrame(own, parts.index))
 
 
 def _told_apart(texts: pd.DataFrame, names: pd.Series[str]) -> pd.DataFrame:

@@ -45,9 +45,16 @@ LOCK = ".lock"
 ERROR = "error.txt"
 """The error of a failed job of a sweep, in the folder of the job; the last line is a short form."""
 
+REFUSED = "refused.txt"
+"""The same for a job whose folder holds a finished run of another config, which stays as it is."""
+
 _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # the end of the name of a folder set aside
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
+
+
+class OccupiedError(FairbanditError):
+    """A folder holds a run of another config."""
 
 
 class StorageError(FairbanditError):

@@ -16,7 +16,7 @@ from fairbandit import plugins, registry, version
 from fairbandit.errors import FairbanditError
 from fairbandit.files import hash_of, sha256
 from fairbandit.run import summary as summaries
-from fairbandit.run.folder import CHECKPOINT, SUMMARY
+from fairbandit.run.folder import CHECKPOINT, SUMMARY, OccupiedError
 from fairbandit.run.settings import Job, dotted
 from fairbandit.streams import CHUNK_ROUNDS
 
@@ -121,8 +121,9 @@ def finished(
         other results, or an empty text.
 
     Raises:
-        FairbanditError: the same code has played another config in the folder, so that the results
-            of another run would be replaced; or `resume` is false and the folder holds any run.
+        OccupiedError: the same code has played another config in the folder, so that the results
+            of another run would be replaced.
+        FairbanditError: `resume` is false and the folder holds any run.
     """
     if not resume and any((folder / name).exists() for name in (SUMMARY, CHECKPOINT)):
         raise FairbanditError(
@@ -135,7 +136,7 @@ def finished(
     if all(then.get(key) == now[key] for key in ("version", "plugins")):
         different = differences({"config": then["config"]}, {"config": now["config"]})
         if different:
-            raise FairbanditError(
+            raise OccupiedError(
                 f"{folder} already holds a finished run ({SUMMARY}) of a different config: "
                 f"{'; '.join(different)}. Choose another output folder; resume=false makes a new "
                 "folder"

@@ -56,6 +56,7 @@ def note_rare_groups(
             f"past contexts, as few as {least:,.0f} at the last round, so in steps of up to "
             f"{1 / least:.2g}. With "
             f"{picks} of {environment.places} candidates picked, a group with fewer than "
-            f"{needed:,.0f} is picked too often; policy/rank=smoothed_cdf is finer, "
-            "and shrunk_cdf where all groups have one shape (docs/rare.md)"
+            f"{needed:,.0f} is picked too often; in a run of {policy.name} alone, "
+            "policy/rank=smoothed_cdf is finer, or shrunk_cdf where all groups have one shape "
+            "(docs/rare.md)"
         )

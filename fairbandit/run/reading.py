@@ -41,7 +41,8 @@ def read(
         data = file.read()
         if hashlib.sha256(data).hexdigest() != summary["files"].get(name):
             raise ValueError("its contents have changed since its run wrote it")
-        with pq.ParquetFile(pa.BufferReader(data)) as parquet:
+        # without read-ahead, whose threads could outlive the process
+        with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as parquet:
             present = parquet.schema_arrow
             missing = sorted(set(columns or ()) - set(present.names))
             if missing:
@@ -49,7 +50,7 @@ def read(
             log = schema(summary["metrics"], summary["config"]["picks"])
             if not present.equals(_SCHEMAS.get(name, log)):
                 raise ValueError("its columns differ from the columns of a run")
-            table = parquet.read(columns)
+            table = parquet.read(columns, use_threads=False)
         floats = [c.to_numpy() for c in table.columns if pa.types.is_floating(c.type)]
         if any(np.fmax.reduce(np.abs(values), initial=0.0) > 1e100 for values in floats):
             raise ValueError("it holds numbers above 1e100, which overflow in figures")

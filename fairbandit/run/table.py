@@ -48,8 +48,7 @@ _LATEX = str.maketrans(
 _FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
 
 MEANING = {
-    "cost per pick": "cost per pick: the standard regret of a pick, in the unit of the reward; for"
-    " gmf, the fair optimum, it is the cost of fairness, and for learners also of learning",
+    "cost per pick": "cost per pick: the standard regret of a pick, in the unit of the reward",
     "cost of a pick": "cost of a pick: the true reward that it loses against the best candidate of"
     " its pool, in the unit of the reward",
     "±": "mean ± standard deviation over replicas, after the last round",

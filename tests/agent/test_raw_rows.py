@@ -389,7 +389,10 @@ def test_each_row_of_an_observed_table_is_a_pool():
         assert repr(other.explain(rows)) == repr(given.explain(rows))
         assert np.array_equal(other._now.learned.kept, given._now.learned.kept)
     for one, changed in (
-        ("rewards: .* nothing was given", {"rewards": None}),
+        ("rewards: expected the reward of each round", {"rewards": None}),
+        ("rewards: expected the index of the table", {"rewards": rows["pay"][::-1]}),
+        ("groups: expected the index of the table", {"groups": rows["sex"][::-1]}),
+        ("groups: expected one list of labels", {"contexts": np.zeros(8)}),
         ("actions and rewards of 8 rounds", {"actions": [2]}),
         ("actions: expected the place of the pick", {"contexts": [rows]}),
     ):

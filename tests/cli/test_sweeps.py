@@ -89,6 +89,21 @@ def test_a_failing_job_does_not_stop_the_others(command, tmp_path):
     assert "All jobs: 2 finished, 2 skipped" in out
 
 
+def test_a_refused_job_hides_no_earlier_result(command, tmp_path):
+    """A folder of another sweep, whose jobs have the same names, is used by mistake."""
+    words = ["-m", "replicas=2", "rounds=5", "hydra.sweep.dir=here"]
+    assert command(*words, "policy=greedy,uniform")[0] == 0
+    before = command("collect", "here")[1]
+    code, out, err = command(*words, "environment.noise=0.5", "policy=greedy,optimal")
+    assert (code, "All jobs: 1 finished, 1 skipped, 1 failed" in out) == (1, True)
+    assert "already holds a finished run (summary.json) of a different config" in err
+    assert "\n optimal" in out
+    assert "\n greedy" not in out
+    assert command("collect", "here", "--policies", "greedy,uniform")[1] == before
+    assert "All jobs: 3 skipped" in command(*words, "policy=greedy,uniform")[1]
+    assert not list(tmp_path.rglob("refused.txt"))
+
+
 def test_a_bug_in_a_plugin_fails_its_job_alone(command, tmp_path, plugin):
     plugin("breaks", index="scored.scores.value / {}")
     code, out, err = command("-m", "policy=greedy", "policy/rank=breaks,identity", *SMALL)

@@ -51,11 +51,14 @@ def answer(address: str, path: str) -> Any:
 def test_names_say_what_differs(played, tmp_path):
     runs = read_runs([played])
     assert write_pooled(runs, tmp_path) == {
-        "simulation, environment.noise=0.5": ["pooled/simulation, environment.noise=0.5/Greedy"],
-        "simulation, environment.noise=2.0": [
-            "pooled/simulation, environment.noise=2.0/Greedy, estimator.noise=0.0",
-            "pooled/simulation, environment.noise=2.0/Greedy, estimator.noise=1e-08",
-        ],
+        f"simulation, environment.noise={noise}": [
+            f"pooled/simulation, environment.noise={noise}/Greedy, split=halves{own}"
+            for own in others
+        ]
+        for noise, others in (
+            (0.5, [""]),
+            (2.0, [", estimator.noise=0.0", ", estimator.noise=1e-08"]),
+        )
     }
 
 
@@ -112,8 +115,8 @@ def test_hparams_have_a_row_for_each_setting_and_its_final_means(played, tmp_pat
         assert tags == ["standard_regret/mean", "fair_regret/mean"]
         assert {*tags} <= {*written.Tags()["scalars"]}
         named = [info.name for info in columns.hparam_infos]
-        assert named == ["environment", "policy", "environment.noise", "estimator.noise"]
-    shared = {"environment": "simulation", "policy": "Greedy"}
+        assert named == ["environment", "policy", "split", "environment.noise", "estimator.noise"]
+    shared = {"environment": "simulation", "policy": "Greedy", "split": "halves"}
     assert sorted(shown.values(), key=lambda row: sorted(row.items())) == [
         {**shared, "environment.noise": 0.5},
         *({**shared, "environment.noise": 2.0, "estimator.noise": n} for n in (0.0, 1e-8)),

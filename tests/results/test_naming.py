@@ -104,3 +104,11 @@ def test_long_values_are_cut_in_the_middle_and_stay_apart():
         "mine, width=[0, 1, 2, 3, 4, …, 4, 5, 6, 7, 8]",
         "mine, width=[0, 1, 2, 3, 4, …, 4, 5, 6, 7, 8] (2)",
     ]
+
+
+def test_a_named_policy_shows_the_parts_that_are_not_its_own():
+    """A rank for all policies of a sweep makes none of them what its name says."""
+    ranks = {"greedy": "smoothed_cdf", "fair_greedy": "empirical_cdf", "mine": "smoothed_cdf"}
+    rows = [{"policy": p, "environment": "e", "policy.rank.name": r} for p, r in ranks.items()]
+    found = [joined(row["policy"], own) for row, own in zip(rows, varied(rows), strict=True)]
+    assert found == ["greedy, rank=smoothed_cdf", "fair_greedy", "mine"]
