@@ -68,7 +68,7 @@ class Engine:
             raise FairbanditError(
                 f"replicas: expected their numbers, such as range(3); got {shown(replicas)}"
             )
-        for name, given in {"rounds": rounds, "picks": picks, "at_once": at_once}.items():
+        for name, given in {"picks": picks, "at_once": at_once}.items():
             if given is not None and given < 1:
                 raise FairbanditError(f"{name} must be at least 1, got {given}")
         self.policy, self.environment, self.picks = policy, environment, picks
