@@ -85,8 +85,11 @@ def encoded(
     encoder: Encoder | None,
     names: Sequence[str] | None = None,
     ndim: int = 2,
+    where: str = "the pool",
 ) -> tuple[Any, Any]:
     """Encodes a pool of raw rows, or a list of such pools if `ndim` is 3; returns arrays as given.
+
+    Messages call the rows `where`.
 
     Returns:
         The contexts and the groups; for raw rows whose `groups` are None, the rows' own labels.
@@ -102,7 +105,7 @@ def encoded(
         labels = [None] * n if groups is None else labels_by_pool(groups, n)
         for at, own in enumerate(zip(contexts, labels, strict=True)):
             with of_pool(at):
-                pools.append(encoded(*own, encoder, names))
+                pools.append(encoded(*own, encoder, names, where=where))
         return [rows for rows, _ in pools], [own for _, own in pools]
     if ndim == 3 and _is_table(contexts):
         raise FairbanditError(
@@ -121,8 +124,8 @@ def encoded(
         isinstance(row, Mapping) for row in contexts
     ):
         return contexts, groups
-    groups = encoder.labels_of(contexts) if groups is None else labels_of(groups)
-    return encoder(contexts, groups), groups
+    groups = encoder.labels_of(contexts, where) if groups is None else labels_of(groups)
+    return encoder(contexts, groups, where), groups
 
 
 def observed(
@@ -147,7 +150,8 @@ def observed(
         rows: list[Any] = [getattr(given, "index", None) for given in (contexts, column)]
         if all(hasattr(index, "equals") for index in rows) and not rows[0].equals(rows[1]):
             raise FairbanditError(f"{name}: expected the index of the table, row by row")
-    contexts, groups = encoded(contexts, groups, encoder, names, 2 if table else 3)
+    ndim, where = 2 if table else 3, "the observed rows"
+    contexts, groups = encoded(contexts, groups, encoder, names, ndim, where)
     if table:
         contexts = numbers(contexts, "contexts")[:, None]
         groups = [[label] for label in labels_of(groups)]

@@ -46,7 +46,10 @@ def one_message(error: BaseException) -> str:
         guess = did_you_mean(error.missing_cfg_file, error.options)
         found = str(error).splitlines()[0]  # the other lines are one for each option
         return f"{found}{guess}; expected one of {', '.join(error.options)}"
-    return str(error).strip() or type(error).__name__
+    if (text := str(error).strip()).startswith("Ambiguous value for argument"):
+        key, _, values = text.splitlines()[0].partition("'")[2][:-1].partition("=")
+        return f"{key}={values}: give -m to play each value; a list is written {key}=[{values}]"
+    return text or type(error).__name__
 
 
 def in_a_line(error: BaseException) -> str:

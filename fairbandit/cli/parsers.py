@@ -100,7 +100,10 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     {'decimal': ',', 'group': ['sex', 'race'], 'rank': {'size': 3}}
     """
     if bare := [word for word in words if "=" not in word]:
-        raise FairbanditError(f"{bare[0]}: expected KEY=VALUE, a setting with its value")
+        problem = f"{bare[0]}: expected KEY=VALUE, a setting with its value"
+        is_open = any(re.search(r"[\[{][^\]}]*$", word) for word in words)
+        form = "; a list is written without spaces, as in KEY=[a,b], or in quotes"
+        raise FairbanditError(problem + form * is_open)
     read: Any = OmegaConf.create()
     for word in words:
         word = f"{word[:-1]}','" if word.endswith("=,") else word  # a comma alone is not YAML

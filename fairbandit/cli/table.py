@@ -19,6 +19,7 @@ from fairbandit.environments.columns import (
     codes_and_reference,
     group_columns,
     resolve_columns,
+    with_group,
 )
 from fairbandit.environments.notices import listed
 from fairbandit.environments.population import Missing, find_gaps
@@ -77,6 +78,8 @@ def table(words: Sequence[str]) -> None:
     how = [spec[key] for key in ("separator", "decimal", "missing_values")]
     source = read_table(given.file, [*taken, *(chosen or ())], chosen is None, *how)
     columns, left_out = resolve_columns(source, chosen, taken, spec["exclude"])
+    options = spec["exclude"], spec["group_feature"]
+    columns, spec["group_feature"] = with_group(columns, source, taken, *options)
     source = source.joined(columns_of)
     missing, roles = Missing[spec["missing"]], (spec["group"], spec["reward"])
     gaps, problem = find_gaps(source, roles, columns, missing, "missing={}")
@@ -157,7 +160,7 @@ def _features(
         kind = f"category: {listed([*map(str, codes)], 6)}" if codes else "number"
         kind += f"; without a feature: {listed([*map(str, reference)], 6)}" if reference else ""
         rows.append((name, kind, len(codes) or 1))
-    if spec["group_feature"] and spec["group"] not in columns:
+    if spec["group_feature"]:
         rows.append((spec["group"], f"the group: {listed(labels, 6)}", len(labels)))
     cells = [(name, kind, str(count), f"{source.gaps(name).sum():,}") for name, kind, count in rows]
     widths = {name: count for name, _, count in rows}

@@ -5,6 +5,7 @@ Columns are chosen by a mapping, by a YAML file, or by what their cells hold.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -17,8 +18,9 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.environments.notices import listed, remark
-from fairbandit.environments.reading import Source
+from fairbandit.environments.reading import MISSING, Source
 from fairbandit.errors import FairbanditError, did_you_mean, type_of
+from fairbandit.labels import JOINED
 from fairbandit.maths.checks import shown
 
 CATEGORY = "category"
@@ -33,6 +35,9 @@ MOST_CODES = 1_000
 FEW, SMALL = 5, 30
 """A column is refused if most groups have fewer members than the first number. Groups with fewer
 members than the second one give a notice."""
+
+MOSTLY = 0.95
+"""A column is of numbers, but for a few cells, if at least this share of its cells are numbers."""
 
 # the reasons why a column is not a feature
 CONSTANT = "one value, or none"
@@ -118,8 +123,9 @@ def resolve_columns(
     """
     excluded = exclude or ()
     if unknown := [name for name in excluded if name not in source.columns]:
-        guess = did_you_mean(unknown[0], source.columns)
-        raise FairbanditError(f"exclude: {source.name} has no column {unknown[0]!r}{guess}")
+        guess, names = did_you_mean(unknown[0], source.columns), [*map(repr, source.columns)]
+        problem = f"exclude: {source.name} has no column {unknown[0]!r}{guess}"
+        raise FairbanditError(f"{problem}; it has {listed(names)}")
     if chosen is not None:
         codes = {name: _codes(source, name) for name, spec in chosen.items() if spec == CATEGORY}
         specs = {**chosen, **codes}
@@ -140,6 +146,25 @@ def resolve_columns(
     if unfit and remedy:
         remark(f"{source.name}: these columns are not features: {listed(unfit)}. {remedy}")
     return features, left_out
+
+
+def with_group(
+    columns: dict[str, Any], source: Source, taken: Sequence[str], exclude: Any, wanted: bool
+) -> tuple[dict[str, Any], bool]:
+    """Returns the feature columns of a table, and whether its group is a feature beside them.
+
+    The group is a feature if it is `wanted` and not among `columns`, unless some of its columns are
+    excluded: then its other columns become categories. `taken` are its columns and the reward.
+    """
+    *groups, reward = taken
+    if reward in (excluded := exclude or ()):
+        remark(f"exclude: {source.name}, column {reward!r} remains the reward")
+    wanted = wanted and JOINED.join(groups) not in columns
+    left = [name for name in groups if name not in excluded]
+    if not wanted or left == groups:
+        return columns, wanted
+    codes = {name: _codes(source, name) for name in left if name not in columns}
+    return {**columns, **codes}, False
 
 
 def group_columns(given: Any) -> tuple[str, ...]:
@@ -163,11 +188,20 @@ def check_groups(where: str, sizes: Mapping[str, int]) -> None:
             f"{where}: {few:,} of {len(sizes):,} groups have fewer than {FEW} members, so that "
             "relative ranks say nothing; expected few labels, as of a number cut into intervals"
         )
-    if small := [f"{label!r}: {size}" for label, size in sizes.items() if size < SMALL]:
+    small = [f"{label!r}: {n}{_meant(label, sizes)}" for label, n in sizes.items() if n < SMALL]
+    if small:
         remark(f"{where}: relative ranks are coarse in groups of few members: {listed(small)}")
     folded = Counter(map(str.casefold, sizes))
     if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:
         remark(f"{where}: groups differ in upper and lower case alone: {listed(alike)}")
+
+
+def _meant(label: str, sizes: Mapping[str, int]) -> str:
+    """Returns a guess for a label that may be misspelt: a larger group, whose label is as long."""
+    if re.search(f"[0-9]|{JOINED}", label):  # similar to others without being misspelt
+        return ""
+    lengths = {one: abs(len(one) - len(label)) for one, size in sizes.items() if size >= SMALL}
+    return did_you_mean(label, [one for one, length in lengths.items() if length <= 1])
 
 
 def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
@@ -183,9 +217,22 @@ def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
         return None, CONSTANT
     if not isinstance(codes[0], str):
         return None, ""
-    numbers = (source.fits(name) & ~source.gaps(name)).any() and not _matches(source, name, _CODE)
+    known, are_codes = ~source.gaps(name), _matches(source, name, _CODE)
+    numbers = 0 if are_codes else int((source.fits(name) & known).sum())
+    if numbers >= MOSTLY * known.sum():
+        return None, _but_for(source, name)
     recur = len(codes) <= min(MOST_CODES, len(source) / 2)  # twice each, on average
     return (None, OTHER) if numbers or _matches(source, name, _DATE) or not recur else (codes, "")
+
+
+def _but_for(source: Source, name: str) -> str:
+    """Returns the reason to leave out a column of numbers, which names the first other cell."""
+    at = int(source.fits(name).argmin())
+    cell = source.frame[name].iat[at]
+    row = source.place(name, at).removeprefix(f"{source.name}, column {name!r}, ")
+    given = ["NA"] if {*source.missing} >= MISSING else source.missing
+    texts = json.dumps([*dict.fromkeys(given), cell], ensure_ascii=False, separators=(",", ":"))
+    return f"numbers, but for {cell!r} in {row}; missing_values={texts} makes it a missing cell"
 
 
 def _doubt(source: Source, name: str, codes: list[Any] | None) -> str:

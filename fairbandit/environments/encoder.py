@@ -21,6 +21,7 @@ from fairbandit.environments.reading import Source, keep, source_of, table_of
 from fairbandit.environments.scaling import GAP, is_gap, rounded, scales
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.labels import JOINED, check_labels
+from fairbandit.maths.checks import brief
 from fairbandit.registry import create
 
 
@@ -72,7 +73,7 @@ class Encoder:
         self.bias, self.fill, self.decimal = bias, fill, decimal
         self.groups, self.missing = tuple(groups), tuple(missing)
         self._products, names = [Product(*product) for product in products], list[str]()
-        self._places = dict[str, slice]()
+        self._places, self._far = dict[str, slice](), set[str]()
         for name, _, codes, _, *scaling, _, _ in self._columns:
             features = [f"{name}={code}" for code in codes] or [name]
             self._places[name] = slice(len(names), len(names) + len(features))
@@ -229,8 +230,10 @@ class Encoder:
         state = {"columns": columns, **options, **lists}
         return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
-    def labels_of(self, rows: Any) -> list[str]:
+    def labels_of(self, rows: Any, where: str = "the pool") -> list[str]:
         """Returns the labels of the groups of raw rows, (n,); None for a missing cell.
+
+        Messages call the rows `where`.
 
         Raises:
             FairbanditError: the group is not a feature, or the rows lack its column.
@@ -240,7 +243,7 @@ class Encoder:
                 "groups: expected the labels of the candidates, since the group is not among the "
                 "features of the encoder"
             )
-        source = self._source(rows)
+        source = self._source(rows, where)
         source.need([name := JOINED.join(self.groups)])
         return list(source.labels(name))
 
@@ -259,12 +262,14 @@ class Encoder:
         """Raises an error for a label, (n,), that contradicts the features of its row, (n, d)."""
         check_labels(groups, self.labels_in(features), JOINED.join(self.groups))
 
-    def _source(self, rows: Any) -> Source:
+    def _source(self, rows: Any, where: str) -> Source:
         """Returns raw rows as a source, with the column of intersectional groups."""
-        source = source_of(table_of(rows), "the pool", missing_values=self.missing)
+        source = source_of(table_of(rows), where, missing_values=self.missing)
         return replace(source, decimal=self.decimal).joined(self.groups)
 
-    def __call__(self, rows: Any, groups: Sequence[Any] | None = None) -> NDArray[np.float64]:
+    def __call__(
+        self, rows: Any, groups: Sequence[Any] | None = None, where: str = "the pool"
+    ) -> NDArray[np.float64]:
         """Returns the features of each row, (n, d).
 
         Args:
@@ -272,12 +277,13 @@ class Encoder:
                 each a mapping; other columns are ignored.
             groups: the labels of the rows' groups, (n,), to be compared with the column of groups,
                 if this is a feature.
+            where: the name of the rows in messages.
 
         Raises:
             FairbanditError: a column is missing, a cell is invalid, or a label contradicts its row.
         """
         raw = not isinstance(rows, Source)
-        source = self._source(rows) if raw else rows.joined(self.groups)
+        source = self._source(rows, where) if raw else rows.joined(self.groups)
         source.need(self.columns)
         features = np.ones((len(source), len(self.names)))
         for column in self._columns:
@@ -285,7 +291,10 @@ class Encoder:
             if raw and (column.label or not self.fill):
                 expected = "a value" if column.label else "a value (missing=mean fills in the mean)"
                 source.require(name, ~source.gaps(name), expected)
-            block = (_encoded(source, column, raw and self.fill) - column.means) / column.deviations
+            block = _encoded(source, column, raw and self.fill)
+            if raw and column.span and name not in self._far and _note_far(source, column, block):
+                self._far.add(name)
+            block = (block - column.means) / column.deviations
             if raw and np.isnan(block).any():
                 _note_means(source, column, np.isnan(block[:, 0]))
             features[:, self._places[name]] = np.where(np.isnan(block), GAP, block)
@@ -295,9 +304,19 @@ class Encoder:
         return features
 
 
+def _note_far(source: Source, column: Column, block: NDArray[np.float64]) -> bool:
+    """Notes a number that is farther outside the numbers of the table than these are apart."""
+    low, high = column.span
+    far = block[np.abs(block * 2 - low - high) > 3 * (high - low)].tolist()
+    if far:
+        what = f"{source.name}, column {column.name!r}: {brief(far[0])} is far outside"
+        remark(f"{what} {brief(low)} to {brief(high)}, the numbers of the table")
+    return bool(far)
+
+
 def _note_means(source: Source, column: Column, filled: NDArray[np.bool_]) -> None:
     """Notes that missing cells get the table's mean, and which unknown codes do."""
-    what, gaps = f"a pool, column {column.name!r}:", source.gaps(column.name)
+    what, gaps = f"{source.name}, column {column.name!r}:", source.gaps(column.name)
     if gaps.any():
         remark(f"{what} missing cells get the table's mean, as missing=mean asks for")
     codes = [*map(str, [*column.codes, *column.reference])]

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.columns import check_groups, resolve_columns
+from fairbandit.environments.columns import check_groups, resolve_columns, with_group
 from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.reading import MEMORY, Source, read_table
@@ -137,6 +137,8 @@ def load_population(request: Request) -> Population:
     marks = request.separator, request.decimal, request.missing_values
     sources = [read_table(request.path, wanted, every, *marks)]
     columns, _ = resolve_columns(sources[0], request.columns, taken, request.exclude, _REMEDY)
+    options = request.exclude, request.group_feature
+    columns, of_group = with_group(columns, sources[0], taken, *options)
     if request.scaler_path:
         sources.append(read_table(request.scaler_path, [*taken, *columns], False, *marks))
     sources = [_usable(source.joined(request.groups), columns, request) for source in sources]
@@ -144,13 +146,12 @@ def load_population(request: Request) -> Population:
     parts = [_part(*pair, kept, request) for pair in zip(sources, (2, 1), strict=False)]
     (second, *of_second), (first, *_) = parts[0], parts[-1]
     rewards = Encoder.fitted({request.reward: None}, first)(second)[:, 0]
-    left = request.group_feature and request.group not in {*columns, *request.exclude}
-    group = request.group if left else None
+    group = request.group if of_group else None
     features = {**columns, **({group: list(kept)} if group else {})}
     fill, groups = request.missing is Missing.mean, request.groups if group else ()
     marked = [group] if group else []
-    options: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
-    encoder = Encoder.fitted(features, first, marked, request.products, **options)
+    fitting: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
+    encoder = Encoder.fitted(features, first, marked, request.products, **fitting)
     members = _members(encoder(second), rewards, *of_second, count=len(kept))
     (mean,), (deviation,) = scales(first.numbers(request.reward)[:, None])
     return Population(members, kept, encoder, columns, mean, deviation)

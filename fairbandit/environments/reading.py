@@ -105,15 +105,16 @@ class Source:
         """Raises an error that names the first invalid cell of a column, if any."""
         if not valid.all():
             at = int(valid.argmin())
-            row = self.frame.index[at]
-            name, row = row if isinstance(row, tuple) else (self.name, row)
             cell = repr(str(self.frame[column].iat[at]))
             got = "a missing cell" if self.gaps(column)[at] else cell
-            of_file = self.unit != "row" or name.lower().endswith(_FILES)
-            number = row + 1 if of_file else f"{row} (from 0)"
-            raise FairbanditError(
-                f"{name}, column {column!r}, {self.unit} {number}: expected {expected}; got {got}"
-            )
+            raise FairbanditError(f"{self.place(column, at)}: expected {expected}; got {got}")
+
+    def place(self, column: str, at: int) -> str:
+        """Returns the place of a cell for a message, such as `x.csv, column 'age', row 17`."""
+        row = self.frame.index[at]
+        name, row = row if isinstance(row, tuple) else (self.name, row)
+        of_file = self.unit != "row" or name.lower().endswith(_FILES)
+        return f"{name}, column {column!r}, {self.unit} {row + 1 if of_file else f'{row} (from 0)'}"
 
     def gaps(self, column: str) -> NDArray[np.bool_]:
         """Whether each cell of a column is missing."""
@@ -343,8 +344,7 @@ def keep(data: Any) -> tuple[str, Source]:
     """Returns a path, a hash, by which `read_table` finds a table while its `Source` lives."""
     from pandas.util import hash_pandas_object
 
-    table = table_of(data)
-    source = source_of(table)
+    source = source_of(table := table_of(data))
     contents = hash_pandas_object(source.frame, index=False).to_numpy().tobytes()
     path = MEMORY + sha256(repr(table.column_names).encode() + contents).hexdigest()
     return path, _in_memory.setdefault(path, source)

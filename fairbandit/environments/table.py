@@ -65,7 +65,8 @@ class Table(Environment):
             {codes: [...], reference: [...]}, where the valid codes in `reference` get no feature,
             or `category`, which takes the values in the table as codes. Or the path of a YAML file
             with that mapping. null: all columns of numbers, truth values or recurring texts.
-        exclude: columns that are not features, such as ids and names.
+        exclude: columns that are not features, such as ids and names, or columns of the group: then
+            the other columns of the group are categories.
         group_feature: adds a feature for each group label, unless `columns` has the group. Without
             it, true rewards ignore differences between groups.
         scaler_path: D1; null for D2 itself.

@@ -194,7 +194,7 @@ def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
     encoder(odd)
     assert len(notices()) == 5  # once in a process
     guess = "unknown 'North' (did you mean 'north'?) gets the table's mean; known are north, south"
-    assert notices()[2] == f"a pool, column 'town': {guess}"
+    assert notices()[2] == f"the pool, column 'town': {guess}"
     encoder([{**known[0], "town": None}, {**known[0], "town": "west"}])
     texts = [text.partition(": ")[2].partition(";")[0] for text in notices()[5:]]
     assert texts == [
@@ -203,6 +203,39 @@ def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
     ]
     with pytest.raises(FairbanditError, match=r"column 'group', row 0 .from 0.: expected a value"):
         encoder([{**odd[0], "group": None}])
+
+
+def test_numbers_far_outside_the_table_are_noted_once_for_each_column(notices):
+    cells = {"age": [20, 40, 65], "sex": ["f", "m", "f"], "pay": [0.0, -1.5, 3.0]}
+    table = pd.DataFrame({**cells, "out": [0, 1, 2]})
+    encoder = Encoder.from_table(table, group="sex", reward="out", missing="mean")
+    agent = Agent.from_config("greedy", features=encoder)
+    agent.act(np.full((1, len(encoder.names)), 400.0), ["f"])  # arrays are not checked
+    before = len(notices())
+    near = pd.DataFrame({"age": [-25, 110], "sex": ["f", "m"], "pay": [-6.0, 7.5]})
+    agent.act(near)
+    assert len(notices()) == before  # as far outside as the table's numbers are apart
+    agent.act([{"age": 30, "sex": "f", "pay": None}, {"age": 110.1, "sex": "m", "pay": 1}])
+    agent.act([{"age": 408, "sex": "f", "pay": -22_265}])
+    what = "the pool, column '{}': {} is far outside {}, the numbers of the table"
+    assert [text for text in notices()[before:] if "far" in text] == [
+        what.format("age", "110.1", "20 to 65"),
+        what.format("pay", "-22,265", "-1.5 to 3"),
+    ]
+
+
+def test_observed_rows_have_notices_of_their_own(notices):
+    encoder = Encoder.from_table(people(), **TABLE)
+    rows = pd.DataFrame({**people(), "age": [None] * 400})
+    for seen in (rows, [rows[:2]]):
+        agent = Agent.from_config("greedy", features=encoder)
+        agent.observe(seen, None, [0] * len(seen), [1.0] * len(seen))
+        assert [text for text in notices() if "missing cells" in text] == [
+            "the observed rows, column 'age': missing cells get the table's mean, as missing=mean "
+            "asks for"
+        ]
+    agent.act(rows)
+    assert [text for text in notices() if text.startswith("the pool, column 'age': missing")]
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,10 @@ def test_a_tool_gets_the_words_after_its_name(command, monkeypatch):
         ("environment.rounds=1", "has no key 'rounds' (did you mean 'rounds'?)"),
         ("--seed=1", "unrecognized arguments: --seed=1; settings are written KEY=VALUE: seed=..."),
         ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),
+        (
+            "policy=greedy,gmf",
+            "error: policy=greedy,gmf: give -m to play each value; a list is written policy=[greed",
+        ),
         ("policy=[", "no viable alternative at input"),
         (
             "environment=table",
@@ -165,6 +169,7 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
         (["table", "x.csv", "group=g"], "reward: Missing mandatory value: give reward=..."),
         (["table", "x.csv", "group=g", "reward=r", "exclude=a,b"], "a list, as in exclude=[a,b]"),
         (["table", "x.csv", "city", "group=g"], "city: expected KEY=VALUE, a setting with its"),
+        (["table", "x.csv", "exclude=[id,", "a]"], "; a list is written without spaces, as in KEY"),
         (["table", "x.csv", "--group", "g"], "g; settings are written KEY=VALUE: group=... (see"),
         (["collect", ".", "--policy", "x"], "--policy x (did you mean '--policies'?)"),
         (["collect", "= x"], "'= x' is not a folder; options are written --NAME VALUE"),

@@ -29,6 +29,10 @@ def test_a_table_is_shown_as_it_will_be(command, tmp_path):
     assert "1 of 400 rows lack a feature; missing=drop leaves them out, and missing=mean" in out
     assert "Each pool has one candidate of each group; pool=random draws in proportion." in out
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+    own = command("table", "people.csv", "group=[group,town]", "reward=wage", "exclude=[group]")[1]
+    assert "category: north, south" in own
+    assert "the group: " not in own
+    assert "The group is not a feature" in own
     several = command("table", "people.csv", "group=group,town", "reward=wage")
     assert "no column 'group,town' (did you mean [group,town]?)" in several[2]
     assert "(did you mean 'people.csv'?)" in command("table", "peple.csv", "group=g", "reward=r")[2]

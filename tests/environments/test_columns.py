@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_both_formats_are_judged_alike(tmp_path):
         (lambda row: f"{1 + row % 9}/{1 + row % 12}/2020", OTHER),
         (lambda row: f"2020-01-02T{row % 24:02}:00Z", OTHER),
         (lambda row: f"{row % 24}:{row:02}", OTHER),
-        (lambda row: str(row) if row else "unknown", OTHER),
+        (lambda row: str(row) if row % 15 else "unknown", OTHER),
         (lambda row: f"person {row}", OTHER),
         (lambda row: 3.5, CONSTANT),
         (lambda row: ["1", "1.0"][row % 2], CONSTANT),
@@ -94,6 +95,22 @@ def test_what_is_no_feature_is_named_once(tmp_path, ending, make, reason, caplog
     (record,) = caplog.records
     expected = f"these columns are not features: 'odd' ({reason}). environment.columns"
     assert expected in record.message
+
+
+@both
+def test_a_few_texts_among_numbers_are_named(tmp_path, ending, caplog):
+    """Each message names the first cell that is not a number, and missing values that mend it."""
+    odd = {3: "", 7: "absent", 20: 'n "v"'}
+    table, given = cells(age=lambda row: odd.get(row, str(row % 9))), dict[str, Any]()
+    for row, cell in list(odd.items())[ending == "csv" :]:  # "" is missing in CSV files
+        assert made(tmp_path, ending, table, missing="mean", **given).features == 2
+        says = caplog.records[-1].message
+        reason = says.partition(f"'age' (numbers, but for {cell!r} in row {row + 1}; ")[2]
+        given = {"missing_values": json.loads(reason.partition("=")[2].partition(" makes")[0])}
+    assert made(tmp_path, ending, table, missing="mean", **given).features == 3
+    table["age"][:4] = ["absent"] * 4
+    assert made(tmp_path, ending, table, missing="mean").features == 2
+    assert f"'age' ({OTHER})" in caplog.text
 
 
 def test_cells_without_a_text_form_and_an_index_are_no_features(tmp_path, caplog):
@@ -204,7 +221,9 @@ def test_columns_that_may_be_ids_or_names_are_noticed(tmp_path, caplog):
     chosen = made(tmp_path, "csv", table, columns={"x": None, "id": None}, exclude=["id"])
     assert [*chosen.resolved_columns] == ["x"]
     assert not caplog.records
-    assert "exclude: " in refused(tmp_path, "csv", table, exclude=["idd"])
+    message = refused(tmp_path, "csv", table, exclude=["plaze"])
+    assert message.startswith("exclude: ")
+    assert "no column 'plaze' (did you mean 'place'?); it has 'g', 'r', 'x', 'id', 'na" in message
 
 
 @both
@@ -251,6 +270,39 @@ def test_intersectional_groups_and_raw_rows_of_them(tmp_path):
         assert "group: expected the name of a column" in refused(
             tmp_path, "csv", table, group=wrong
         )
+
+
+def test_a_small_group_may_be_misspelt(tmp_path, caplog):
+    """Labels with numbers or of several columns, and male and female, are similar by nature."""
+    few = {0: "Nrod", 1: "zone 1", 2: "male", 3: "Es", 4: "Est"}
+    table = cells(g=lambda row: few.get(row, ["Nord", "zone 2", "female"][row % 3]))
+    table = {name: column * 2 for name, column in table.items()}
+    made(tmp_path, "csv", table)
+    assert "'Nrod': 2 (did you mean 'Nord'?), 'zone 1': 2, 'male': 2, 'Es': 2, 'E" in caplog.text
+    made(tmp_path, "csv", {**table, "s": ["f"] * 120}, group=["g", "s"])
+    assert "'Nrod × f': 2, 'zone 1 × f': 2" in caplog.text
+
+
+def test_an_excluded_group_has_no_features(caplog):
+    table = cells(s=lambda row: "fm"[row // 2 % 2], n=lambda row: row // 4 % 2)
+    given: dict[str, Any] = {"reward": "r"}
+    for chosen, group, exclude, features in (
+        (None, "s", ["s", "g", "n"], []),
+        (None, ["s", "n"], ["s", "g"], ["n=0", "n=1"]),
+        (None, ["s", "n"], ["n", "g"], ["s=f", "s=m"]),
+        (None, ["s", "n"], ["n", "s", "g"], []),
+        ({"x": None}, ["s", "n"], ["n"], ["s=f", "s=m"]),
+        ({"x": None, "n": None}, ["s", "n"], ["s"], ["n"]),
+        ({"x": None, "n": None}, "n", ["n"], []),
+    ):
+        given |= {"columns": chosen, "group": group, "exclude": exclude}
+        found, encoder = Table.from_data(table, **given), Encoder.from_table(table, **given)
+        assert found.feature_names == ("x", *features, "bias")
+        assert encoder.state() == found.encoder.state()
+        assert encoder.labels == ()
+    assert "remains" not in caplog.text
+    Table.from_data(table, group="s", reward="r", exclude=["r"])
+    assert "exclude: the table, column 'r' remains the reward" in caplog.text
 
 
 def test_intervals_are_labels_and_categories():
