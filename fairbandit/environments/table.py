@@ -242,8 +242,8 @@ def suited_pool(sizes: Mapping[str, int]) -> PoolKind:
     if not rare:
         return PoolKind.one_per_group
     remark(
-        f"pools have {CANDIDATES} random candidates, since the few members of {listed(rare)} would "
-        "be in every pool with one candidate of each group (environment.pool=one_per_group); "
+        f"each pool has {CANDIDATES} random candidates, since one of each group would put the few "
+        f"members of {listed(rare)} into every pool; environment.pool=one_per_group does so, and "
         "environment.min_group_size leaves small groups out"
     )
     return PoolKind.random
