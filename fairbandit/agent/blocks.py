@@ -289,7 +289,9 @@ def log(
     """
     arrays, labels = pools(contexts, groups, features, encoder)
     if actions is None:
-        raise FairbanditError("actions: expected the place of the pick in each pool of several")
+        raise FairbanditError(
+            "actions: expected the place of the pick, as pools have several places"
+        )
     if rewards is None:
         raise FairbanditError("rewards: expected the reward of each round, rewards=...")
     places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(arrays)
