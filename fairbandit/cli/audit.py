@@ -33,7 +33,7 @@ is level, by default 0.001 for each run, since many runs are tested together."""
 
 _EXAMPLES = """\
 examples:
-  fairbandit audit hiring.csv group=[sex,race] score=grade epsilon=0.05 --out report
+  fairbandit audit hiring.csv 'group=[sex,race]' score=grade epsilon=0.05 --out report
   fairbandit audit outputs/one outputs/other level=0.01
   fairbandit audit --plan epsilon=0.05"""
 

@@ -30,7 +30,7 @@ reward_range, choose and limits; see the documentation of `fairbandit.evaluate` 
 _EXAMPLES = """\
 examples:
   fairbandit evaluate decisions.jsonl policy=fair_greedy,greedy,uniform
-  fairbandit evaluate hiring.csv policy=fair_greedy group=sex reward=grade features=[test,years]
+  fairbandit evaluate hiring.csv policy=fair_greedy group=sex reward=grade 'features=[test,years]'
   fairbandit evaluate decisions.jsonl policy=uniform,agent.pt train=0 --out evaluation
   fairbandit evaluate decisions.jsonl policy=greedy,oful choose=reward 'limits=reward_gap<=1'"""
 

@@ -47,7 +47,7 @@ _EXAMPLES = """\
 examples:
   fairbandit table people.csv group=sex reward=income
   fairbandit table people.csv group=sex reward=income 'separator=;' decimal=,
-  fairbandit table people.csv group=[sex,race] reward=income exclude=[id,name]
+  fairbandit table people.csv 'group=[sex,race]' reward=income 'exclude=[id,name]'
   fairbandit table people.csv group=sex reward=income columns=columns.yaml
   fairbandit table decisions.jsonl
   fairbandit table hiring.csv group=sex reward=grade"""

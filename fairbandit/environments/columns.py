@@ -232,7 +232,7 @@ def _but_for(source: Source, name: str) -> str:
     row = source.place(name, at).removeprefix(f"{source.name}, column {name!r}, ")
     given = ["NA"] if {*source.missing} >= MISSING else source.missing
     texts = json.dumps([*dict.fromkeys(given), cell], ensure_ascii=False, separators=(",", ":"))
-    return f"numbers, but for {cell!r} in {row}; missing_values={texts} makes it a missing cell"
+    return f"numbers, but for {cell!r} in {row}; 'missing_values={texts}' makes it a missing cell"
 
 
 def _doubt(source: Source, name: str, codes: list[Any] | None) -> str:

@@ -40,6 +40,9 @@ _REMEDY = (
     "category}', or in a YAML file, environment.columns=FILE.yaml; null is a number"
 )
 
+LEAK = 0.99
+"""A feature with a larger correlation with the reward may be known only after it."""
+
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """How far apart two computations of one expected reward may be, relative to Σᵢ|xᵢθᵢ|."""
 
@@ -152,9 +155,26 @@ def load_population(request: Request) -> Population:
     marked = [group] if group else []
     fitting: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
     encoder = Encoder.fitted(features, first, marked, request.products, **fitting)
-    members = _members(encoder(second), rewards, *of_second, count=len(kept))
+    contexts = encoder(second)
+    _note_leaks(second.name, encoder, contexts, rewards)
+    members = _members(contexts, rewards, *of_second, count=len(kept))
     (mean,), (deviation,) = scales(first.numbers(request.reward)[:, None])
     return Population(members, kept, encoder, columns, mean, deviation)
+
+
+def _note_leaks(
+    name: str, encoder: Encoder, contexts: NDArray[np.float64], rewards: NDArray[np.float64]
+) -> None:
+    """Notes the columns of numbers that nearly determine the reward, as later outcomes do."""
+    x, y = contexts - contexts.mean(0), rewards - rewards.mean()
+    scale = np.sqrt(np.square(x).sum(0) * np.square(y).sum())
+    alike = np.abs(y @ x) > LEAK * np.where(scale > 0, scale, np.inf)
+    columns = [column for column, one in zip(encoder.sources, alike, strict=True) if one]
+    if leaks := [repr(column) for column in columns if column in encoder.ranges]:
+        remark(
+            f"{name}: {listed(leaks)} nearly determine the reward (correlation above {LEAK:g}); "
+            "exclude=[…] leaves out what is known only afterwards"
+        )
 
 
 def find_gaps(

@@ -185,8 +185,7 @@ def read_table(
         asked = [name for name in names if every or name in columns]
         batches = read_batches(Path(path), asked, separator)
         source = Source(str(path), names, _frame(pa.concat_tables(batches)))
-    is_csv = source.name.lower().endswith(".csv")
-    source.need(columns, f"with {separator=} " if is_csv else "")
+    source.need(columns, f"with {separator=} " if source.name.lower().endswith(".csv") else "")
     return _with_gaps(replace(source, decimal=decimal), missing_values)
 
 

@@ -119,7 +119,7 @@ class _Run:
         self.environment, self.folder, self.watch = environment, folder, watch
         self.rounds = environment.rounds if job.settings.rounds is None else job.settings.rounds
         self.settings, self.identity = replace(job.settings, rounds=self.rounds), now
-        note_settings(environment, self.rounds, job.settings.picks)
+        note_settings(job.policy, environment, self.rounds, job.settings.picks)
         self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
         sizes = {"places": environment.places, "features": environment.features}
         self.batches = replica_batches(self.settings.replicas, rounds=self.rounds, **sizes)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.environments.notices import listed, remark
 from fairbandit.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
+from fairbandit.registry import PART_KINDS, lookup
 from fairbandit.run.statistics import RunStatistics
 
 STEPS = 10
 """The number of steps in the best m/K of all ranks that keeps the excess of picks below 5 %."""
 
 
-def note_settings(environment: Environment, rounds: int, picks: int) -> None:
+def note_settings(policy: Policy, environment: Environment, rounds: int, picks: int) -> None:
     """Notes plausible mistakes in the settings of a run.
 
-    These are more features than rounds in a table, and picks that take every candidate.
+    These are a named policy that knows the truth but has another part, such as a rank for all
+    policies of a sweep; more features than rounds in a table; and picks that take every candidate.
     """
+    own = {key: part["name"] for key, part in _named(policy.name).items() if key in PART_KINDS}
+    if any("truth" in lookup(kind, name).needs for kind, name in own.items()):
+        for kind, name in own.items():
+            if (part := policy.parts[kind]._name) != name:
+                remark(f"policy {policy.name} has the {kind} {part} and not its own, {name}")
     if isinstance(environment, Table) and environment.features > rounds:
         remark(
             f"{environment.features:,} features are more than the {rounds:,} rounds: ids "
@@ -27,6 +38,10 @@ def note_settings(environment: Environment, rounds: int, picks: int) -> None:
             f"picks={picks} from pools of at most {environment.places} candidates: all "
             "candidates are picked"
         )
+
+
+def _named(policy: str) -> Mapping[str, Any]:
+    return preset(policy) if policy in presets() else {}
 
 
 def note_rare_groups(

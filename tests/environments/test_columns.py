@@ -106,7 +106,7 @@ def test_a_few_texts_among_numbers_are_named(tmp_path, ending, caplog):
         assert made(tmp_path, ending, table, missing="mean", **given).features == 2
         says = caplog.records[-1].message
         reason = says.partition(f"'age' (numbers, but for {cell!r} in row {row + 1}; ")[2]
-        given = {"missing_values": json.loads(reason.partition("=")[2].partition(" makes")[0])}
+        given = {"missing_values": json.loads(reason.partition("=")[2].partition("' makes")[0])}
     assert made(tmp_path, ending, table, missing="mean", **given).features == 3
     table["age"][:4] = ["absent"] * 4
     assert made(tmp_path, ending, table, missing="mean").features == 2

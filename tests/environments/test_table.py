@@ -10,7 +10,7 @@ import torch
 
 from fairbandit import Engine
 from fairbandit.environments import Table, population
-from fairbandit.environments.notices import noted
+from fairbandit.environments.notices import noted as noting
 from fairbandit.environments.table import CANDIDATES
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create
@@ -109,7 +109,7 @@ def test_pools_are_random_where_a_group_is_rare_or_candidates_are_given(tmp_path
     for rare, size, random in ((13, None, True), (14, None, False), (9, 150, False)):
         groups = ["c" if row < rare else "ab"[row % 2] for row in range(400)]
         file = write(tmp_path / f"{rare}.csv", {**people(), "group": groups})
-        with noted() as notes:
+        with noting() as notes:
             made = table(file, group_size=size)
         assert any("the few members of 'c'" in note for note in notes) == random
         assert made.pool.name == ("random" if random else "one_per_group")
@@ -358,3 +358,14 @@ def test_a_sweep_reads_a_table_once(path, monkeypatch):
     changed["age"][0] += 1
     before = table(path).members.contexts
     assert not table(write(path, changed)).members.contexts.equal(before)
+
+
+@pytest.mark.parametrize(("scale", "noted"), [(0.01, True), (1.0, False)])
+def test_a_feature_that_nearly_is_the_reward_is_noted(tmp_path, scale, noted):
+    """A correlation of 1/sqrt(1 + scale²) with normal noise."""
+    wage = standardised(np.array(people()["wage"]), np.array(people()["wage"]))
+    later = wage + np.random.default_rng(0).normal(scale=scale, size=len(wage))
+    path = write(tmp_path / "later.csv", {**people(), "later": later.tolist()})
+    with noting() as notes:
+        table(path, columns=None)
+    assert any("'later' nearly determine the reward" in note for note in notes) == noted

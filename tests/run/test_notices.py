@@ -48,3 +48,10 @@ def test_enough_contexts_keep_the_excess_of_picks_below_a_twentieth(places):
 
 def test_picks_that_take_everyone_are_noted(tmp_path):
     assert "picks=7 from pools of at most 5" in notes(tmp_path, "empirical_cdf", 8, picks=7)
+
+
+@pytest.mark.parametrize(("name", "noted"), [("gmf", True), ("greedy", False)])
+def test_an_optimum_with_another_part_is_noted(tmp_path, name, noted):
+    policy = {**support.PRESETS[name], "name": name, "rank": "recent_cdf"}
+    found = notes(tmp_path, "recent_cdf", 8, policy=policy)
+    assert ("policy gmf has the rank recent_cdf and not its own, oracle_cdf" in found) == noted
