@@ -22,7 +22,7 @@ from fairbandit.environments.columns import (
     with_group,
 )
 from fairbandit.environments.notices import listed
-from fairbandit.environments.population import Missing, find_gaps
+from fairbandit.environments.population import Missing, find_gaps, note_leaks
 from fairbandit.environments.products import pairs_of
 from fairbandit.environments.reading import Source, read_header, read_table
 from fairbandit.environments.table import PoolKind, suited_pool
@@ -85,6 +85,7 @@ def table(words: Sequence[str]) -> None:
     gaps, problem = find_gaps(source, roles, columns, missing, "missing={}")
     dropped = gaps.any(axis=1) & (missing is Missing.drop)
     played = replace(source, frame=source.frame[~dropped])
+    note_leaks(played, columns, spec["reward"])
     rewards = pd.Series(played.numbers(spec["reward"])).groupby(played.labels(spec["group"]))
     groups = pd.DataFrame({"n": rewards.size(), "mean": rewards.mean(), "std": rewards.std()})
     check_groups(f"{source.name}, column {spec['group']!r}", groups["n"].to_dict())

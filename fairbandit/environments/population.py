@@ -155,24 +155,22 @@ def load_population(request: Request) -> Population:
     marked = [group] if group else []
     fitting: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
     encoder = Encoder.fitted(features, first, marked, request.products, **fitting)
-    contexts = encoder(second)
-    _note_leaks(second.name, encoder, contexts, rewards)
-    members = _members(contexts, rewards, *of_second, count=len(kept))
+    note_leaks(second, columns, request.reward)
+    members = _members(encoder(second), rewards, *of_second, count=len(kept))
     (mean,), (deviation,) = scales(first.numbers(request.reward)[:, None])
     return Population(members, kept, encoder, columns, mean, deviation)
 
 
-def _note_leaks(
-    name: str, encoder: Encoder, contexts: NDArray[np.float64], rewards: NDArray[np.float64]
-) -> None:
+def note_leaks(source: Source, columns: Mapping[str, Any], reward: str) -> None:
     """Notes the columns of numbers that nearly determine the reward, as later outcomes do."""
-    x, y = contexts - contexts.mean(0), rewards - rewards.mean()
-    scale = np.sqrt(np.square(x).sum(0) * np.square(y).sum())
-    alike = np.abs(y @ x) > LEAK * np.where(scale > 0, scale, np.inf)
-    columns = [column for column, one in zip(encoder.sources, alike, strict=True) if one]
-    if leaks := [repr(column) for column in columns if column in encoder.ranges]:
+    import pandas as pd
+
+    numbers = [name for name, spec in columns.items() if spec is None]
+    table = pd.DataFrame({name: source.numbers(name) for name in numbers})
+    alike = table.corrwith(pd.Series(source.numbers(reward))).abs()
+    if leaks := [repr(name) for name in numbers if alike[name] > LEAK]:
         remark(
-            f"{name}: {listed(leaks)} nearly determine the reward (correlation above {LEAK:g}); "
+            f"{source.name}: the reward has a correlation above {LEAK:g} with {listed(leaks)}; "
             "exclude=[…] leaves out what is known only afterwards"
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from fairbandit.building import policy_label, preset, presets
+from fairbandit.environments.notices import remark
 from fairbandit.environments.reading import MEMORY
 from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.labels import normal
@@ -200,7 +201,7 @@ def chosen(runs: Sequence[_Run], where: Mapping[str, Sequence[Any]]) -> list[_Ru
     kept = list(runs)
     for end, values in where.items():
         key = full_key([run.settings for run in runs], end)
-        wanted = {normal(shown(value)) for value in values}
+        wanted = {normal(shown(value)): value for value in values}
         present = [shown(run.settings.get(key)) for run in kept]
         kept = [run for run, text in zip(kept, present, strict=True) if normal(text) in wanted]
         if not kept:
@@ -209,4 +210,7 @@ def chosen(runs: Sequence[_Run], where: Mapping[str, Sequence[Any]]) -> list[_Ru
                 f"{did_you_mean(values[0], present)}; its values are "
                 f"{', '.join(dict.fromkeys(present))}"
             )
+        for form in wanted.keys() - {*map(normal, present)}:
+            if guess := did_you_mean(wanted[form], present):
+                remark(f"no run has {end}={wanted[form]}{guess}")
     return kept

@@ -33,7 +33,8 @@ _OF_PICKS = {
 """The titles of measures by group that differ from their names."""
 
 _DIFFERENCE = (
-    "setting minus baseline, replica by replica, after the last round: mean [95 % interval]"
+    "setting minus baseline, replica by replica, after the last round: mean [95 % interval over"
+    " replicas]"
 )
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding

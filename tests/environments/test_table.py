@@ -368,4 +368,4 @@ def test_a_feature_that_nearly_is_the_reward_is_noted(tmp_path, scale, noted):
     path = write(tmp_path / "later.csv", {**people(), "later": later.tolist()})
     with noting() as notes:
         table(path, columns=None)
-    assert any("'later' nearly determine the reward" in note for note in notes) == noted
+    assert any("correlation above 0.99 with 'later'" in note for note in notes) == noted

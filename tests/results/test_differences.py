@@ -61,7 +61,7 @@ def test_the_printed_differences(folder, capsys):
     collect(words)
     shown = " ".join(capsys.readouterr().out.split())
     assert "rounds 60, replicas 4, baseline Greedy" in shown  # only the shared replicas
-    assert "mean [95 % interval]" in shown
+    assert "mean [95 % interval over replicas]" in shown
     assert "standard regret ↓" not in shown  # which is in standard deviations
     row = collected(folder, "--columns", "cost_per_pick")["uniform"]
     assert not [name for name in row if name.startswith("fair_regret")]

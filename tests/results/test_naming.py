@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairbandit.environments.notices import noted
 from fairbandit.errors import FairbanditError
 from fairbandit.results.naming import chosen, joined, varied
 
@@ -112,3 +113,11 @@ def test_a_named_policy_shows_the_parts_that_are_not_its_own():
     rows = [{"policy": p, "environment": "e", "policy.rank.name": r} for p, r in ranks.items()]
     found = [joined(row["policy"], own) for row, own in zip(rows, varied(rows), strict=True)]
     assert found == ["greedy, rank=smoothed_cdf", "fair_greedy", "mine"]
+
+
+def test_a_misspelt_value_beside_others_is_noted():
+    runs = [run(size="small"), run(size="large")]
+    with noted() as notes:
+        assert chosen(runs, {"size": ["small", "larg"]}) == runs[:1]
+        assert chosen(runs, {"size": ["small", "other"]}) == runs[:1]
+    assert notes == ["no run has size=larg (did you mean 'large'?)"]
