@@ -174,7 +174,7 @@ def needed(asked: Asked, place: int) -> Needed:
         enough = [code for code in others if asked.chosen(asked.moved(place, column, code), place)]
         rows.append((column, values[column], listed([*map(str, enough)]) or math.nan))
     names = ["feature", "value", "keeps" if sure else "needed"]
-    # None and codes stay what they are beside numbers
+    # objects, since pandas would turn None and whole codes into floats
     features = pd.DataFrame(rows, columns=names, dtype=object if asked.encoder else None)
 
     ranked, _ = asked.play(asked.contexts)
