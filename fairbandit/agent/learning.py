@@ -27,7 +27,7 @@ UNUSUAL, LARGE = 1e3, 1e6
 waiting outcomes too. Estimators that refit are tried only above LARGE, with all outcomes."""
 
 FAR = 3.29
-"""A normal variable is so many standard deviations from its mean with probability 0.001."""
+"""With probability 0.001, a normal variable is more standard deviations away from its mean."""
 
 
 def tell_checked(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:

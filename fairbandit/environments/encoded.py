@@ -29,9 +29,9 @@ class Column(NamedTuple):
     whole: bool = False
 
     def codes_in(self, features: NDArray[np.float64]) -> NDArray[Any]:
-        """Decodes the one-hot features, (n, width), of each row; None unless one indicator is 1.
+        """Returns the code of each row, (n,), from its features, (n, width).
 
-        Zeros are None, since the table's mean stands for a missing cell or an unknown code.
+        It is None if the features are not one-hot, or are all 0, as of a missing cell.
         """
         values = features * self.deviations + self.means
         place = values.argmax(1)

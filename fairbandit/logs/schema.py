@@ -63,7 +63,7 @@ def _hash(data: bytes) -> int:
 
 
 FEW = 5
-"""The least number of picks of which it is said that they were learned before."""
+"""Batches of fewer picks are not compared with the picks that were learned before."""
 
 
 class Learned(NamedTuple):
