@@ -11,8 +11,8 @@ import numpy as np
 from fairbandit.agent.inputs import number, whole
 from fairbandit.audit.processes import FIRST, arrival, differences, disparity, drift
 from fairbandit.audit.rates import compared, in_words, selection_rate
-from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.estimates import checked_level
+from fairbandit.errors import FairbanditError, renamed
+from fairbandit.evaluation.estimates import checked_confidence
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import check_log
 
@@ -31,7 +31,7 @@ class Audit(NamedTuple):
             `impact_ratio` to the group `reference` is `ratio_low` to `ratio_high`, and `words` is
             the row as a sentence. For each test, a column such as `drift_p` has the anytime-valid
             p-value min(1, rows/largest wealth), and `drift_at` the first decision after which it is
-            at most the level.
+            at most 1 − confidence.
         wealth: the log wealth, (G, n), by test (`drift`, `order` or `parity`) and attribute. Drift
             and order are not tested before a model is frozen, after 100 decisions.
     """
@@ -40,12 +40,13 @@ class Audit(NamedTuple):
     wealth: Mapping[str, Mapping[str, Floats]]
 
 
+@renamed
 def audit(
     log: Log,
     *,
     epsilon: float | None = None,
     order: bool = False,
-    level: float = 0.05,
+    confidence: float = 0.95,
     seed: int = 0,
 ) -> Audit:
     """Audits a log whose decisions are in the order in which they were made.
@@ -56,7 +57,8 @@ def audit(
             share of the candidates; None skips the test of parity.
         order: whether the places of each decision are in order of arrival, and to test that the
             order says nothing of the candidates' quality.
-        level: the family-wise level of each test over all rows; intervals have level 1 − level.
+        confidence: the confidence of intervals; each test over all rows has the family-wise level
+            1 − confidence.
         seed: the seed of the test of drift.
 
     Raises:
@@ -65,29 +67,30 @@ def audit(
     import pandas as pd
 
     check_log(log)
-    level, seed = checked_level(level), whole(seed, "seed")
+    confidence, seed = checked_confidence(confidence), whole(seed, "seed")
     if epsilon is not None and not 0 <= number(epsilon, "epsilon") < 1:
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
     if not len(log):
         raise FairbanditError("the log is empty; an audit needs at least one decision")
-    attributes, rows, counts, gaps, choices = attributes_of(log), [], [], [], []
+    attributes, rows, rates, gaps, choices = attributes_of(log), [], [], [], []
     scores = log.candidates.scores
     for attribute, (groups, labels) in attributes.items():
         for group, label in enumerate(labels):
             here = groups == group
             received, selected = log.sums(here), log.sums(here & log.picked)
-            counts.append((received, selected))
+            rate = selection_rate(received, selected)
+            rates.append(rate.ends)
             difference, choice = differences(log, here)
             choices.append(choice.sum())
             gaps.append(difference[choice].mean() if choice.any() else np.nan)
-            rates = selection_rate(received, selected, level)
-            rows.append([attribute, label, received.sum(), selected.sum(), *rates])
+            found = rate.value, *rate.ends(confidence)
+            rows.append([attribute, label, received.sum(), selected.sum(), *found])
             if scores is not None:
                 known = scores[here & ~np.isnan(scores)]
                 rows[-1].append((known > np.nanmedian(scores)).mean() if len(known) else np.nan)
     columns = ["attribute", "group", "received", "selected", "rate", "low", "high", "scoring_rate"]
     table = pd.DataFrame(rows, columns=columns[: len(rows[0])])
-    table = compared(table, ["attribute"], counts, level).assign(choices=choices, gap=gaps)
+    table = compared(table, ["attribute"], rates, confidence).assign(choices=choices, gap=gaps)
     wealths: dict[str, dict[str, Floats]] = {}
     known = log.candidates.contexts is not None and log.missing < 1
     if order and not known:
@@ -101,10 +104,10 @@ def audit(
     for test, by in wealths.items():
         p = len(rows) * np.exp(-np.maximum.accumulate(np.concatenate(list(by.values())), axis=1))
         table[f"{test}_p"] = p[:, -1].clip(max=1)
-        first = pd.Series((p <= level).argmax(1) + 1, dtype="Int64")
-        table[f"{test}_at"] = first.where(p[:, -1] <= level)
+        first = pd.Series((p <= 1 - confidence).argmax(1) + 1, dtype="Int64")
+        table[f"{test}_at"] = first.where(p[:, -1] <= 1 - confidence)
     small, rows = bool(table["small"].any()), table.to_dict("records")
-    table["words"] = [in_words(row, level, epsilon, small=small) for row in rows]
+    table["words"] = [in_words(row, confidence, epsilon, small=small) for row in rows]
     return Audit(table, wealths)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from fairbandit.agent.inputs import number, whole
 from fairbandit.audit.processes import FRACTIONS
-from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.estimates import checked_level
+from fairbandit.errors import FairbanditError, renamed
+from fairbandit.evaluation.estimates import checked_confidence
 from fairbandit.logs import Floats, Ints
 
 if TYPE_CHECKING:
@@ -26,18 +26,22 @@ MOST = 100_000
 """The largest number of decisions that is simulated."""
 
 
-def plan(*, epsilon: float, share: float = 0.5, level: float = 0.05, seed: int = 0) -> pd.DataFrame:
+@renamed
+def plan(
+    *, epsilon: float, share: float = 0.5, confidence: float = 0.95, seed: int = 0
+) -> pd.DataFrame:
     """Finds how many decisions the test of parity needs to see a gap between two groups.
 
     One of two groups has the same share of the candidates in each pool, and one candidate is
     picked, of this group with probability share − ε. The test of parity with ε = 0 (`disparity`)
-    rejects it when the wealth of its gambler reaches 2/level. So many decisions are needed for a
-    power that this share of simulated logs is rejected by then; fresh logs check it.
+    rejects it when the wealth of its gambler reaches 2/(1 − confidence). The number of decisions
+    for a power is the smallest after which that share of simulated logs is rejected; fresh logs
+    check it.
 
     Args:
         epsilon: the gap ε, the group's share of the candidates less its share of the picks.
         share: the group's share of the candidates, from ε to 1.
-        level: the level of the test over both groups.
+        confidence: the confidence of the test over both groups.
         seed: the seed of the simulated logs.
 
     Returns:
@@ -49,14 +53,14 @@ def plan(*, epsilon: float, share: float = 0.5, level: float = 0.05, seed: int =
     """
     import pandas as pd
 
-    level, seed = checked_level(level), whole(seed, "seed")
+    error, seed = 1 - checked_confidence(confidence), whole(seed, "seed")
     epsilon, share = number(epsilon, "epsilon"), number(share, "share")
     if not 0 < epsilon <= share < 1:
         raise FairbanditError(
             f"expected 0 < epsilon <= share < 1, got epsilon={epsilon:g} and share={share:g}"
         )
     draws = np.random.default_rng(seed)
-    times = [rejections(epsilon, share, level, draws) for _ in range(2)]
+    times = [rejections(epsilon, share, error, draws) for _ in range(2)]
     needed = [int(np.quantile(times[0], power, method="higher")) for power in POWERS]
     if needed[-1] > MOST:
         raise FairbanditError(
@@ -66,7 +70,7 @@ def plan(*, epsilon: float, share: float = 0.5, level: float = 0.05, seed: int =
     return pd.DataFrame({"power": POWERS, "decisions": needed, "checked": checked})
 
 
-def rejections(epsilon: float, share: float, level: float, draws: np.random.Generator) -> Ints:
+def rejections(epsilon: float, share: float, error: float, draws: np.random.Generator) -> Ints:
     """Returns after how many decisions each of `LOGS` logs is rejected; `MOST` + 1 for later.
 
     The wealth is `processes.wealth` of all logs at once.
@@ -80,7 +84,7 @@ def rejections(epsilon: float, share: float, level: float, draws: np.random.Gene
         growth = money.sum(1)
         money /= growth[:, None]
         total += np.log(growth)
-        found = np.where((found > MOST) & (total >= math.log(2 / level)), t, found)
+        found = np.where((found > MOST) & (total >= math.log(2 / error)), t, found)
         if (found <= MOST).mean() > 0.99:  # later rejections change no power
             break
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,16 @@ import pyarrow as pa
 
 from fairbandit.audit.logged import Audit, audit
 from fairbandit.audit.processes import FIRST
-from fairbandit.audit.rates import LEVEL, compared, examine_counts, in_words
+from fairbandit.audit.rates import CONFIDENCE_OF_RUNS, compared, examine_counts, in_words
 from fairbandit.building import build_policy, policy_label
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, renamed
+from fairbandit.evaluation.estimates import Ends
 from fairbandit.evaluation.groups import SMALL
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
 from fairbandit.files import sha256, written_aside
 from fairbandit.logs import Log
+from fairbandit.maths.moments import CONFIDENCE
 from fairbandit.results import PooledRuns, read_scenes
 from fairbandit.run.table import Sheet, write
 from fairbandit.version import VERSION
@@ -95,8 +98,8 @@ NOT_TESTED = {
 
 RUNS = """\
 Rates are means over replicas with 95 % intervals, which cover the draws of pools and noise, but not
-the choice of the people in a table. Parity is tested at family-wise level {level:g}
-per run. It is rejected if any band (Clopper and Pearson, with Bonferroni's correction over groups
+the choice of the people in a table. Parity is tested at the family-wise level {level:g} for each
+run. It is rejected if any band (Clopper and Pearson, with Bonferroni's correction over groups
 and rounds) misses 1/K, or m/K for m picks. The row of a tested run shows the estimate farthest from
 this value among all groups and rounds, which is far by chance alone. The margin is the largest
 departure from this value that the bands allow: if it is large, the run shows little, though parity
@@ -105,21 +108,21 @@ parity."""
 
 
 def report_log(
-    log: Log, out: Path, source: Path | None = None, level: float = 0.05, **options: Any
+    log: Log, out: Path, source: Path | None = None, confidence: float = 0.95, **options: Any
 ) -> tuple[Page, list[Path]]:
     """Writes audit.md, .csv, .png and .pdf of `log_page` to a folder; returns page and paths."""
-    page, table = log_page(log, source, level, **options)
+    page, table = log_page(log, source, confidence, **options)
     return page, _write(page, table, out)
 
 
 def log_page(
-    log: Log, source: Path | None = None, level: float = 0.05, **options: Any
+    log: Log, source: Path | None = None, confidence: float = 0.95, **options: Any
 ) -> tuple[Page, pd.DataFrame]:
     """Returns the page of the `audit` of a log, and its table.
 
     `source` is the log's file or folder, whose hashes the page lists.
     """
-    audited = audit(log, level=level, **options)
+    audited = audit(log, confidence=confidence, **options)
     facts = {
         "policy": ", ".join(map(policy_label, log.policies)) or "not named in the log",
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
@@ -140,9 +143,9 @@ def log_page(
         Sheet(("", ""), [*facts.items()], names=2),
         Sheet(("in words",), [[words] for words in audited.table["words"]]),
         _sheet(audited.table, "attribute"),
-        draw_log(audited, level),
+        draw_log(audited, confidence),
         RATES.format(rate=RATE, scoring=SCORING * ("scoring_rate" in audited.table)),
-        TESTS.format(rows=len(audited.table), level=level),
+        TESTS.format(rows=len(audited.table), level=1 - confidence),
         *(words[test] if test in audited.wealth else without[test] for test in words),
     ]
     return page, audited.table
@@ -154,36 +157,37 @@ def hashes(source: Path | None) -> dict[str, str]:
     return {f"SHA-256 of {file.name}": sha256(file) for file in files if file and file.is_file()}
 
 
+@renamed
 def report(
-    folders: Sequence[Path], out: Path | None = None, *, level: float = LEVEL
+    folders: Sequence[Path], out: Path | None = None, *, confidence: float = CONFIDENCE_OF_RUNS
 ) -> tuple[Page, list[Path]]:
     """Audits every finished run in some folders, from its round log.
 
     Writes audit.md, audit.csv with selection rates, and parity.csv with rows of `examine_counts`
     to a folder, by default the first; returns the page and the paths. Folders contain runs at any
-    depth, and `level` is the family-wise level of each run.
+    depth, and `confidence` is the family-wise confidence of each run's test.
 
     Raises:
         FairbanditError: no run was found, or rows of a round log are missing.
     """
     import pandas as pd
 
-    tables, tests, counts = list[pd.DataFrame](), list[pd.DataFrame](), list[Any]()
+    tables, tests, rates = list[pd.DataFrame](), list[pd.DataFrame](), list[Ends]()
     for scene, run in ((each, run) for each in read_scenes(folders) for run in each.runs):
-        test = examine_run(run, level)
+        test = examine_run(run, confidence)
         table = test.groupby("group", sort=False)[["received", "selected"]].sum().reset_index()
-        rates = [run.spreads[f"selection_rate_{group}"] for group in run.groups]
-        ends = [run.finals(f"selection_rate_{group}") for group in run.groups]
-        counts += [(np.ones(run.replicas), end) for end in ends]
-        table[["rate", "low", "high"]] = pd.DataFrame(rates, dtype=float)[["mean", "low", "high"]]
+        means = [run.spreads[f"selection_rate_{group}"]["mean"] for group in run.groups]
+        table["rate"] = pd.Series(means, dtype=float)
+        table[["low", "high"]] = [run.rate_ends(group, CONFIDENCE) for group in run.groups]
+        rates += [partial(run.rate_ends, group) for group in run.groups]
         for frame, frames in ((table, tables), (test, tests)):
             frame.insert(0, "run", run.label)
             frame.insert(1, "environment", scene.name)
             frames.append(frame)
     names, place = ["run", "environment"], out or folders[0]
-    table = compared(pd.concat(tables, ignore_index=True), names, counts, 0.05)
+    table = compared(pd.concat(tables, ignore_index=True), names, rates, CONFIDENCE)
     small = bool(table["small"].any())
-    table["words"] = [in_words(row, 0.05, small=small) for row in table.to_dict("records")]
+    table["words"] = [in_words(row, CONFIDENCE, small=small) for row in table.to_dict("records")]
     far = pd.DataFrame([test.loc[(test["rate"] - test["target"]).abs().idxmax()] for test in tests])
     estimates = ["group", "round", "selected", "received", "rate", "low", "high"]
     tested = ~far["verdict"].str.startswith("not tested")
@@ -200,13 +204,13 @@ def report(
         RATES.format(rate=RATE_OF_RUNS, scoring=""),
         "## Demographic parity",
         _sheet(far, *names),
-        RUNS.format(level=level),
+        RUNS.format(level=1 - confidence),
     ]
     write(pa.Table.from_pandas(pd.concat(tests), preserve_index=False), place / "parity.csv")
     return page, [*_write(page, table, place), place / "parity.csv"]
 
 
-def examine_run(run: PooledRuns, level: float = LEVEL) -> pd.DataFrame:
+def examine_run(run: PooledRuns, confidence: float = CONFIDENCE_OF_RUNS) -> pd.DataFrame:
     """Applies `examine_counts` to the picks of a run; the parts declare if they read the past.
 
     Raises:
@@ -226,7 +230,7 @@ def examine_run(run: PooledRuns, level: float = LEVEL) -> pd.DataFrame:
         own_places=bool((mean == run.rounds).all()) and not bool((spread > 0).any()),
         reads_past=past,
         picks=config.get("picks", 1),
-        level=level,
+        confidence=confidence,
     )
 
 
@@ -258,7 +262,7 @@ def _write(page: Page, table: pd.DataFrame, folder: Path) -> list[Path]:
     return [folder / "audit.md", folder / "audit.csv", *pictures]
 
 
-def draw_log(audited: Audit, level: float) -> Figure:
+def draw_log(audited: Audit, confidence: float) -> Figure:
     """Draws a row for each attribute: rates with intervals, and the wealth of each test."""
     from matplotlib.figure import Figure
 
@@ -284,10 +288,10 @@ def draw_log(audited: Audit, level: float) -> Figure:
                 at = np.unique(np.linspace(0, n - 1, 2000).astype(np.int64))
                 for wealth, look in zip(tests[test][attribute], looks, strict=True):
                     panel.plot(at + 1, wealth[at] / math.log(10), **look)
-                line = math.log10(len(table) / level)
+                line = math.log10(len(table) / (1 - confidence))
                 panel.axhline(line, color="black", linewidth=0.6)
                 where = {"transform": panel.get_yaxis_transform(), "va": "bottom", "ha": "right"}
-                panel.text(0.98, line, f"rejected at {level:g}", fontsize="small", **where)
+                panel.text(0.98, line, f"rejected at {1 - confidence:g}", fontsize="small", **where)
                 panel.set(xlabel="decision", ylabel="log₁₀ wealth", title=f"test of {test}")
                 write_numbers(panel, WIDTH / 8)
             if panels:

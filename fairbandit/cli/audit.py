@@ -11,7 +11,7 @@ from rich.text import Text
 from fairbandit.audit import audit as audited
 from fairbandit.audit.planning import plan
 from fairbandit.audit.report import report, report_log
-from fairbandit.cli.logs import given_log
+from fairbandit.cli.logs import given_log, keywords
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, unknown
@@ -25,23 +25,23 @@ Reports and tests the selection rates of groups. The tests are valid at any samp
 however often the audit is repeated as data arrive.
 
 For a log, KEY=VALUE sets its columns, as for `fairbandit evaluate`, with score, and also epsilon,
-order, level (0.05 by default) and seed. The audit tests for drift of groups and, given epsilon, for
-parity of selection; with order=true, that candidates who come one at a time come in any order.
-For folders of runs, it tests for parity in every round if each group has its own place, which
-takes many replicas; otherwise over all rounds, if the policy does not read the past. The only key
-is level, by default 0.001 for each run, since many runs are tested together."""
+order, confidence (0.95 by default) and seed. The audit tests for drift of groups and, given
+epsilon, for parity of selection; with order=true, that candidates who come one at a time come in
+any order. For folders of runs, it tests for parity in every round if each group has its own place,
+which takes many replicas; otherwise over all rounds, if the policy does not read the past. The only
+key is confidence, by default 0.999 for each run, since many runs are tested together."""
 
 _EXAMPLES = """\
 examples:
   fairbandit audit hiring.csv 'group=[sex,race]' score=grade epsilon=0.05 --out report
-  fairbandit audit outputs/one outputs/other level=0.01
+  fairbandit audit outputs/one outputs/other confidence=0.99
   fairbandit audit --plan epsilon=0.05"""
 
 
 def audit(words: Sequence[str]) -> None:
     """Prints an audit of a log or of runs, and writes its files."""
     parser = tool_parser("audit", _HELP, _EXAMPLES)
-    about = "how many decisions are needed to see a gap: epsilon=… [share= level= seed=]"
+    about = "how many decisions are needed to see a gap: epsilon=… [share= confidence= seed=]"
     parser.add_argument("--plan", action="store_true", help=about)
     parser.add_argument("words", nargs="*", metavar="PATH|KEY=VALUE", help="a log, or run folders")
     out = "where the files go (default: the first folder of runs, or audit)"
@@ -54,15 +54,15 @@ def audit(words: Sequence[str]) -> None:
         _plan(paths, options)
         return
     if paths and all(path.is_dir() and any(finished_below(path)) for path in paths):
-        for wrong in options.keys() - {"level"}:
-            raise unknown("key for runs", wrong, ["level"])
+        for wrong in options.keys() - {"confidence"}:
+            raise unknown("key for runs", wrong, ["confidence"])
         page, written = report(paths, given.out, **options)
         names = ", ".join(path.absolute().name for path in paths)
         whole = Report.of("Audit of runs", f"How did runs in {names} treat the groups?", page[1:])
     elif len(paths) == 1:
         log, options = given_log(paths[0], options, audited)
         page, written = report_log(log, given.out or Path("audit"), paths[0], **options)
-        whole = of_log_audit(page, log, paths[0], settings, options.get("level", 0.05))
+        whole = of_log_audit(page, log, paths[0], settings, options.get("confidence", 0.95))
     else:
         raise FairbanditError("audit: expected one log, or folders that each hold a finished run")
     written.append(whole.save(written[0].with_name(AUDIT)))
@@ -79,8 +79,10 @@ def audit(words: Sequence[str]) -> None:
 
 def _plan(paths: Sequence[Path], options: dict[str, Any]) -> None:
     """Prints how many decisions are needed to see a gap."""
-    valid = ["epsilon", *(key for key in plan.__kwdefaults__ or ())]
-    if paths or not {"epsilon"} <= options.keys() <= {*valid}:
+    valid = keywords(plan)
+    for wrong in options.keys() - {*valid}:
+        raise unknown("key for --plan", wrong, valid)
+    if paths or "epsilon" not in options:
         raise FairbanditError(f"audit --plan takes {', '.join(valid)} alone, epsilon at least")
     table = plan(**options)
     rows = [

@@ -24,8 +24,9 @@ decisions: the log of an agent, a CSV or Parquet table with a row for each candi
 a folder of such files.
 
 KEY=VALUE are policy=NAME,NAME or files of saved agents, the columns of a table (decision, picked,
-propensity, group, reward, features, …), and train, folds, seed, level, adaptive, anytime,
-reward_range, choose and limits; see the documentation of `fairbandit.evaluate` and `read_log`."""
+propensity, group, reward, features, …), and train, folds, seed, confidence, adaptive,
+anytime, reward_range, choose and limits; see the documentation of `fairbandit.evaluate` and
+`read_log`."""
 
 _EXAMPLES = """\
 examples:
@@ -71,8 +72,8 @@ def evaluate(words: Sequence[str]) -> None:
     if given.out is not None:
         file = given.out / "evaluation.csv"
         write(pa.table(table.to_dict("list")), file)
-        level = options.get("level", 0.95)
-        page = of_evaluation(table, log, Path(given.log), given.settings, level)
+        confidence = options.get("confidence", 0.95)
+        page = of_evaluation(table, log, Path(given.log), given.settings, confidence)
         saved = page.save(given.out / EVALUATION)
         for path in (file, saved, *save(draw_estimates(table), given.out, "evaluation")):
             out.print(named("written", path), soft_wrap=True)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from fairbandit.agent import Agent
 from fairbandit.errors import unknown
 from fairbandit.logs import Log, is_table, read_log
+
+
+def keywords(function: Callable[..., Any]) -> list[str]:
+    """Returns the names of the arguments of a function that are passed by keyword only."""
+    parameters = signature(function).parameters.values()
+    return [own.name for own in parameters if own.kind == own.KEYWORD_ONLY]
 
 
 def given_log(
@@ -23,8 +30,8 @@ def given_log(
     of a table are encoded by the first encoder of the agents, unless the settings say otherwise.
     """
     reading: Any = read_log.__kwdefaults__
-    options: Any = function.__kwdefaults__ or {}
-    for wrong in sorted(settings.keys() - reading.keys() - options.keys()):
+    options = keywords(function)
+    for wrong in sorted(settings.keys() - reading.keys() - {*options}):
         raise unknown("key", wrong, sorted({*reading, *options}))
     columns = {key: settings[key] for key in settings if key in reading}
     columns |= {key: str(name) for key, name in columns.items() if isinstance(name, int)}

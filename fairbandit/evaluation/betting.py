@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from fairbandit.logs import Floats
+from fairbandit.maths.intervals import Span
 
 STAKES = np.geomspace(3e-3, 0.94, 10)
 """The shares of wealth that gamblers bet on each decision."""
@@ -44,21 +45,21 @@ def lower_end(n: int, mean: float, square: float, alpha: float) -> float:
 
 
 def reward_ends(
-    n: int, mean: Floats, scatter: Floats, span: Floats, share: float, level: float
+    n: int, mean: Floats, scatter: Floats, span: Span, share: float, confidence: float
 ) -> tuple[float, float]:
     """Returns the ends of an interval of the mean reward Σ wr / Σ w, valid for all n.
 
     Args:
         n, mean, scatter: the sums of `Moments`, with wr and w as the first numbers.
-        span: the least and the greatest possible reward, (2,).
+        span: the least and the greatest possible reward.
         share: the mean of w, which is known: 1, or the share of a group in the picks.
-        level: the confidence level.
+        confidence: the confidence of the interval.
     """
     # for r in [0, 1], E[w(1 − r)] is E[w] − E[wr]: each gives one end
     squares, ends = scatter / n + np.outer(mean, mean), list[float]()
-    for start, stop in (span.tolist(), span[::-1].tolist()):
+    for start, stop in (span, span[::-1]):
         way = np.zeros(len(mean))
         way[:2] = 1 / (stop - start), -start / (stop - start)  # maps the range to [0, 1]
-        end = lower_end(n, float(way @ mean), float(way @ squares @ way), (1 - level) / 2)
+        end = lower_end(n, float(way @ mean), float(way @ squares @ way), (1 - confidence) / 2)
         ends.append(start + (stop - start) * min(end / share, 1.0))
     return ends[0], ends[1]

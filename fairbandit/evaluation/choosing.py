@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairbandit.errors import FairbanditError, unknown
 
 if TYPE_CHECKING:
@@ -45,9 +47,12 @@ def chosen(
     if len(rows) < table["policy"].nunique():
         raise FairbanditError(f"choose={choose!r}: not all policies have an estimate of it")
     rows, less = rows.loc[[*within]], choose.partition(":")[0] in LESS
-    best, notes = None, list[str]()
-    if not rows.empty:
-        best = str(rows["high"].idxmin() if less else rows["low"].idxmax())
+    best, notes, ends = None, list[str](), rows["high" if less else "low"]
+    if np.isfinite(ends).any():
+        best = str(ends.idxmin() if less else ends.idxmax())
+    elif not rows.empty:
+        others = f"the intervals of {choose} of {', '.join(rows.index)} are infinite"
+        return None, [f"no policy is chosen: {others}"]
     if given:
         why = f"the {'smallest upper' if less else 'largest lower'} end of {choose}"
         among = f"{why} among the policies within {' and '.join(map(str.strip, given))}"

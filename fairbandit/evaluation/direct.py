@@ -18,17 +18,20 @@ Def. 2.1 (relative rank); Efron, "Bootstrap methods", Ann. Stat. 1979.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.estimates import UNBOUNDED, Estimate, Uncertain, by_group
-from fairbandit.evaluation.groups import GroupSums
+from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
 from fairbandit.labels import normal
 from fairbandit.logs import Floats, Ints, Log
+from fairbandit.maths.intervals import SHARE, Span, mean_ends
+
+if TYPE_CHECKING:
+    from fairbandit.evaluation.sums import Sums
 
 
 def contexts_of(log: Log) -> Floats:
@@ -144,37 +147,50 @@ def direct_values(
 
 
 def direct_estimates(
-    values: Floats, groups: Mapping[str, GroupSums], labels: Iterable[Any], level: float
+    values: Floats, log: Log, sums: Sums, confidence: float, reward_range: Any = None
 ) -> Iterator[Estimate]:
     """Yields the direct estimates of a policy, for all picks and for the picks of each group.
 
-    `values` are its values from `direct_values`, (1 + R, 4, G), `groups` the sums of the same
-    decisions, and `labels` are of the G groups.
+    Args:
+        values: the policy's values from `direct_values`, (1 + R, 4, G).
+        log, sums: the decisions, and the policy's sums over them.
+        confidence, reward_range: see `evaluate`.
     """
     share, reward, rank, best = values.transpose(1, 0, 2)
-    measures = {"reward": reward, "rank": rank, "fair_regret": best - rank}
-    n = max(own.pools.n for own in groups.values())
-    for measure, of in measures.items():
-        yield _unbiased(measure, of.sum(1), n, n).at(level, measure, "direct")
-    codes = {label: code for code, label in enumerate(map(normal, labels))}
-    picked = {label: own for label, own in groups.items() if own.picks > 0}
-    for measure, of in measures.items():
+    regrets = (
+        (-1.0 if (log.slots > 1).any() else 0.0),
+        1.0,
+    )  # a pick may exceed the mean of the best
+    measures = {
+        "reward": (reward, sums.span(reward_range)),
+        "rank": (rank, SHARE),
+        "fair_regret": (best - rank, regrets),
+    }
+    n = len(log)
+    for measure, (of, span) in measures.items():
+        whole = _unbiased(measure, of.sum(1), n, n, span)
+        yield whole.at(confidence, measure, "direct")
+    codes = {label: code for code, label in enumerate(map(normal, log.labels))}
+    picked = {label: own for label, own in sums.groups.items() if own.picks > 0}
+    for measure, (of, span) in measures.items():
         found = dict[str, Uncertain]()
         for label, own in picked.items():
             with np.errstate(all="ignore"):
                 ratios = of[:, codes[label]] / share[:, codes[label]]
-            found[label] = _unbiased(measure, ratios, int(own.counts[0]), own.pools.effective(0))
-        yield from by_group(measure, "direct", found, level, whole=True)
+            n, ess = int(own.counts[0]), own.pools.effective(0)
+            found[label] = _unbiased(measure, ratios, n, ess, span)
+        yield from by_group(measure, "direct", found, confidence, whole=True)
 
 
-def _unbiased(measure: str, values: Floats, n: int, ess: float) -> Uncertain:
+def _unbiased(measure: str, values: Floats, n: int, ess: float, span: Span) -> Uncertain:
     """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values.
 
     The interval is infinite if a repetition lacks a value, because it lacks picks of a group.
     """
-    value, again = float(values[0]), values[1:]
-    span = (0.0, 1.0) if measure == "rank" else UNBOUNDED
-    if not np.isfinite(again).all():
-        return Uncertain.student(value, math.inf, 0.0, n, ess, span)
-    variance, freedom = float(again.var(ddof=1)), min(len(again), ess) - 1
-    return Uncertain.student(2 * value - float(again.mean()), variance, freedom, n, ess, span)
+    value, again, freedom = float(values[0]), values[1:], 0.0
+    if np.isfinite(again).all():
+        value, freedom = 2 * value - float(again.mean()), min(len(again), ess) - 1
+    variance = float(again.var(ddof=1)) if freedom else 0.0
+    within = measure == "rank"
+    ends = partial(mean_ends, value, variance, freedom, ess, span, within=within)
+    return Uncertain(value, ends, n, ess)

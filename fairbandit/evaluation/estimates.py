@@ -2,8 +2,8 @@
 
 Each decision has two numbers, a and b, such as the rewards of a group's picks and their number. The
 ratio of the means of a and b estimates v = E[a]/E[b]. Its influence function is (a − v·b)/E[b]. For
-decisions of weights c, the effective number is (Σc)²/Σc², and the interval is Student's
-with one degree of freedom less.
+decisions of weights c, the effective number is (Σc)²/Σc². The estimated variance has about as many
+degrees of freedom as the squares of the weights have effective decisions, less 1.
 
 References: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 21 (influence
 functions); Chan, Golub and LeVeque (1979), for sums of parts; Dunn, "Multiple comparisons among
@@ -12,8 +12,8 @@ means", JASA 1961 (Bonferroni).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,13 +21,10 @@ import numpy as np
 from fairbandit.agent.inputs import number
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats
+from fairbandit.maths.intervals import Span, mean_ends, share_ends
 
 ACROSS = {"selection": "selection_ratio", "reward": "reward_gap", "rank": "rank_gap"}
 """What compares the groups' values of a measure: the least over the greatest, or the difference."""
-
-Span = tuple[float, float]
-
-UNBOUNDED: Span = (-math.inf, math.inf)
 
 
 class Estimate(NamedTuple):
@@ -42,45 +39,32 @@ class Estimate(NamedTuple):
     ess: float
 
 
+Ends = Callable[[float], Span]
+"""Returns the ends of an interval at a confidence."""
+
+
 class Uncertain(NamedTuple):
-    """A value from n decisions, whose effective number is `ess`; `ends` are of a given level."""
+    """A value from n decisions, whose effective number is `ess`; `ends` depend on a confidence."""
 
     value: float
-    ends: Callable[[float], Span]
+    ends: Ends
     n: int
     ess: float
 
-    @classmethod
-    def student(
-        cls,
-        value: float,
-        variance: float,
-        freedom: float,
-        n: int,
-        ess: float,
-        span: Span = UNBOUNDED,
-    ) -> Self:
-        """Returns a value with Student's t intervals, within the span of possible values."""
-        from scipy.special import stdtrit
-
-        error = math.sqrt(max(variance, 0.0))
-
-        def ends(level: float) -> Span:
-            half = float(stdtrit(freedom, (1 + level) / 2)) * error if freedom > 1e-9 else math.inf
-            low, high = np.clip([value - half, value + half], *span).tolist()
-            return low, high
-
-        return cls(value, ends, n, ess)
-
-    def at(self, level: float, measure: str, estimator: str) -> Estimate:
-        """Returns the value with its interval at a level."""
-        return Estimate(measure, estimator, self.value, *self.ends(level), self.n, self.ess)
+    def at(self, confidence: float, measure: str, estimator: str) -> Estimate:
+        """Returns the value with its interval at a confidence."""
+        return Estimate(measure, estimator, self.value, *self.ends(confidence), self.n, self.ess)
 
 
-def checked_level(level: Any) -> float:
-    """Returns a number between 0 and 1; raises a `FairbanditError` for anything else."""
-    if not 0 < (value := number(level, "level")) < 1:
-        raise FairbanditError(f"level must be above 0 and below 1, got {level}")
+def checked_confidence(confidence: Any) -> float:
+    """Returns a number from 0.5 to 1; raises a `FairbanditError` for anything else.
+
+    A smaller number, such as 0.05, is the level of a test.
+    """
+    if not 0.5 <= (value := number(confidence, "confidence")) < 1:
+        raise FairbanditError(
+            f"confidence: expected 0.5 or more and below 1, such as 0.95, got {confidence}"
+        )
     return value
 
 
@@ -117,35 +101,55 @@ class Moments(NamedTuple):
         return self.n * mean**2 / square if square else 0.0
 
     def ratio(
-        self, above: int, below: int, weight: int, n: int, span: Span = UNBOUNDED
+        self,
+        above: int,
+        below: int,
+        weight: int,
+        n: int,
+        span: Span,
+        *,
+        squares: int | None = None,
+        share: bool = False,
     ) -> Uncertain:
-        """Estimates the ratio of two means, with the effective number of the weights."""
+        """Estimates the ratio of two means; see `share_ends` and `mean_ends` for its interval.
+
+        Args:
+            above, below, weight: the rows of a, b and the weights c.
+            n: the number of decisions that count.
+            span: the least and the greatest value that a decision may have.
+            squares: the row of c², for weights that differ: it gives the degrees of freedom, and
+                an event is unseen in `ess` decisions; without it, in n.
+            share: whether the ratio cannot leave the span.
+        """
         value, ess = float(self.mean[above] / self.mean[below]), self.effective(weight)
         gradient = np.zeros(len(self.mean))
         gradient[above] += 1
         gradient[below] -= value
         variance = float(gradient @ self.scatter @ gradient) / (self.n * self.mean[below]) ** 2
-        variance *= ess / max(ess - 1, 1e-9)
-        return Uncertain.student(value, variance, ess - 1, n, ess, span)
+        variance = max(variance, 0.0) * ess / max(ess - 1, 1e-9)
+        freedom = (ess if squares is None else self.effective(squares)) - 1
+        units = n if squares is None else ess
+        method = share_ends if share else mean_ends
+        return Uncertain(value, partial(method, value, variance, freedom, units, span), n, ess)
 
 
 def by_group(
-    measure: str, estimator: str, groups: Mapping[str, Uncertain], level: float, *, whole: bool
+    measure: str, estimator: str, groups: Mapping[str, Uncertain], confidence: float, *, whole: bool
 ) -> Iterator[Estimate]:
     """Yields a measure of each group, and then what compares the groups.
 
-    Let the intervals of all G groups hold together, which they do with probability at least `level`
-    if each holds with probability 1 − (1 − level)/G (Bonferroni). Then the least value is between
-    the least lower and the least upper end, and the greatest between the greatest ones. So these
-    give the ends of their ratio or difference. Groups are not compared unless they are the `whole`,
-    with none missing.
+    With G groups, each interval at confidence 1 − (1 − confidence)/G, all hold together with
+    probability `confidence` or more (Bonferroni). Then the least value lies between the least lower
+    end and the least upper end, and the greatest value between the greatest ends. These give the
+    ends of the ratio or the difference. Groups are compared only if they are the `whole`, with none
+    missing.
     """
     for label, own in groups.items():
-        yield own.at(level, f"{measure}:{label}", estimator)
+        yield own.at(confidence, f"{measure}:{label}", estimator)
     if measure not in ACROSS or not whole or len(groups) < 2:
         return
     values = [own.value for own in groups.values()]
-    ends = [own.ends(1 - (1 - level) / len(groups)) for own in groups.values()]
+    ends = [own.ends(1 - (1 - confidence) / len(groups)) for own in groups.values()]
     lows, highs = zip(*ends, strict=True)
     least, most = (min(values), min(lows), min(highs)), (max(values), max(highs), max(lows))
     if measure == "selection":

@@ -21,6 +21,7 @@ from fairbandit.evaluation.betting import reward_ends
 from fairbandit.evaluation.estimates import Moments, Uncertain
 from fairbandit.labels import normal
 from fairbandit.logs import Floats, Ints, Log
+from fairbandit.maths.intervals import SHARE, Span
 
 MOST_ROUNDED = 0.05
 """The largest relative shift of a mean weight that the rounding of propensities may explain."""
@@ -35,7 +36,7 @@ class GroupSums(NamedTuple):
     Attributes:
         pools: the share of the decision's picks, the picks, the candidates, and 1, for each
             decision.
-        picked: wr, w, the summand of `dr` and the share of the picks, for each decision whose
+        picked: wr, w, the summand of `dr`, the share of the picks and w², for each decision whose
             reward and propensities are known.
         counts: the number of decisions with candidates of the group, and with known picks, (2,).
         unsupported: the summed probability of candidates that the log never picks, or NaN.
@@ -67,10 +68,10 @@ class GroupSums(NamedTuple):
             return f"no support for {self.unsupported / self.picks:.1%} of its picks"
         if self.counts[1] < 2:
             return "fewer than two logged picks with a reward"
-        (_, weight, _, share), n = self.picked.mean.tolist(), self.picked.n
+        (_, weight, _, share, _), n = self.picked.mean.tolist(), self.picked.n
         if not (weight > 0 and share > 0):
             return "the policy would make none of its logged picks"
-        gradient = np.array([0.0, 1.0, 0.0, -1.0])
+        gradient = np.array([0.0, 1.0, 0.0, -1.0, 0.0])
         off = 3.9 * math.sqrt(max(float(gradient @ self.picked.scatter @ gradient), 0.0)) / n
         if math.isnan(self.unsupported) and share - weight > off + MOST_ROUNDED * share:
             return f"the mean weight of its picks is {weight / share:.2f} of the right one"
@@ -78,18 +79,28 @@ class GroupSums(NamedTuple):
 
     def exact(self) -> Iterator[tuple[str, Uncertain]]:
         """Yields the share of the picks and the selection rate, which need no rewards."""
-        yield "share", self.pools.ratio(0, 3, 3, self.pools.n, (0.0, 1.0))
-        yield "selection", self.pools.ratio(1, 2, 2, int(self.counts[0]), (0.0, 1.0))
+        yield "share", self.pools.ratio(0, 3, 3, self.pools.n, SHARE, share=True)
+        yield "selection", self.pools.ratio(1, 2, 2, int(self.counts[0]), SHARE, share=True)
 
-    def rewards(self, span: Floats | None) -> Iterator[tuple[str, Uncertain]]:
-        """Yields the estimates of the mean reward of the group's picks, by estimator."""
-        n = int(self.counts[1])
-        for estimator, above, below in (("ips", 0, 3), ("snips", 0, 1), ("dr", 2, 3)):
-            yield estimator, (found := self.picked.ratio(above, below, 1, n))
-            if estimator == "ips" and span is not None:
-                share = float(self.picked.mean[3])
-                ends = partial(reward_ends, *self.picked, span, share)
-                yield "anytime", found._replace(ends=ends)
+
+def weighted_rewards(
+    picked: Moments, n: int, span: Span, *, anytime: bool
+) -> Iterator[tuple[str, Uncertain]]:
+    """Yields the weighted estimates of a mean reward, by estimator.
+
+    Args:
+        picked: the sums of wr, w, the summand of `dr`, the share of the picks and w².
+        n: the number of decisions that count.
+        span: the least and the greatest reward.
+        anytime: whether to yield the interval that holds at all times.
+    """
+    for estimator, above, below in (("ips", 0, 3), ("snips", 0, 1), ("dr", 2, 3)):
+        if picked.mean[below] > 0:
+            yield estimator, picked.ratio(above, below, 1, n, span, squares=4)
+    if anytime:
+        ends = partial(reward_ends, *picked, span, float(picked.mean[3]))
+        value = float(picked.mean[0] / picked.mean[3])
+        yield "anytime", Uncertain(value, ends, n, picked.effective(1))
 
 
 def group_sums(
@@ -122,7 +133,7 @@ def group_sums(
         robust = (expected / slots)[known] + corrected
         found[normal(label)] = GroupSums(
             Moments.of(np.stack([share, picks, candidates, np.ones(n)])),
-            Moments.of(np.stack([wr, w, robust, share[known]])),
+            Moments.of(np.stack([wr, w, robust, share[known], w**2])),
             np.array([(candidates > 0).sum(), own.any(1).sum()]),
             float(lacking[rows].sum()),
         )
@@ -156,5 +167,5 @@ def _without_group(groups: Mapping[str, GroupSums]) -> GroupSums:
     """Returns the sums of a group without candidates in the decisions of others."""
     n, known = next(((own.pools.n, own.picked.n) for own in groups.values()), (0, 0))
     pools = Moments(n, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros((4, 4)))
-    picked = Moments(known, np.zeros(4), np.zeros((4, 4)))
+    picked = Moments(known, np.zeros(5), np.zeros((5, 5)))
     return GroupSums(pools, picked, np.zeros(2, np.int64), 0.0)

@@ -27,11 +27,18 @@ from numpy.typing import NDArray
 
 from fairbandit.agent.inputs import numbers
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.betting import STAKES, reward_ends
+from fairbandit.evaluation.betting import STAKES
 from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group
-from fairbandit.evaluation.groups import MOST_ROUNDED, GroupSums, group_sums, merged_groups
+from fairbandit.evaluation.groups import (
+    MOST_ROUNDED,
+    GroupSums,
+    group_sums,
+    merged_groups,
+    weighted_rewards,
+)
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
+from fairbandit.maths.intervals import UNBOUNDED, Span, seen_span
 
 LOGGED = "logged"
 """The name of the policy that made the log, by whose row the others are compared."""
@@ -68,13 +75,14 @@ def weighted_picks(
 class Sums(NamedTuple):
     """Sufficient statistics of a policy's estimates on some decisions.
 
-    Each decision with known rewards and propensities contributes four numbers, which are means over
-    its m picks: wr, w, the summand of `dr`, and the weight u of a policy that picks uniformly among
-    the candidates with support. The means of w and u are 1 in expectation.
+    Each decision with known rewards and propensities contributes six numbers: the means over its m
+    picks of wr, of w, of the summand of `dr`, and of the weight u of a policy that picks uniformly
+    among the candidates with support, which is last; and before it 1, and the square of the mean of
+    w. The means of w and u are 1 in expectation.
 
     Attributes:
-        n, mean, scatter: the number of these decisions, the mean of the four numbers, (4,), and the
-            sum of the outer products of their deviations from it, (4, 4).
+        n, mean, scatter: the number of these decisions, the mean of the six numbers, (6,), and the
+            sum of the outer products of their deviations from it, (6, 6).
         wealth: the log wealth of gamblers with each of `STAKES`, (4, S), who bet that the mean of w
             is above 1 and below 1, and the same for u; 0 if too little is known.
         balance: for each feature, the sum of its values at the picks less its expectation, a bound
@@ -110,13 +118,14 @@ class Sums(NamedTuple):
         expected = log.sums(chances * scores)[known] / slots[known]
         with np.errstate(all="ignore"):
             robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
-            four = np.stack([(weights * rewards).mean(1), weights.mean(1), robust, even.mean(1)])
-            moments = Moments.of(four)
+            w, u = weights.mean(1), even.mean(1)
+            rows = [(weights * rewards).mean(1), w, robust, np.ones(len(w)), w**2, u]
+            moments = Moments.of(np.stack(rows))
         if not np.isfinite(moments.scatter).all():
             raise FairbanditError("the log has rewards or weights too large to be squared")
         rounding = min(unit * float((even * references).mean() if even.size else 0), MOST_ROUNDED)
         wealth = list[Floats]()
-        for pi, weight in ((chances, four[1]), (alike, four[3])):
+        for pi, weight in ((chances, w), (alike, u)):
             bound = np.full(len(log), math.inf)
             if p is not None:
                 ratios = np.where(p > 0, pi, 0.0) / np.where(p > 0, p, 1.0)
@@ -181,7 +190,7 @@ class Sums(NamedTuple):
         above, below, *uniform = self._won
         if any(uniform):
             mean = "the mean of 1/(K·p) over the picks from pools of K"
-            return f"{mean} is {self.mean[3]:.3f} and should be 1: {WRONG}"
+            return f"{mean} is {self.mean[5]:.3f} and should be 1: {WRONG}"
         if above or (below and self.diagnostics["unsupported"] <= 1e-9):
             return f"the mean weight is {self.mean[1]:.3f} and should be 1: {WRONG}"
         difference, variance, most = self.balance
@@ -227,48 +236,57 @@ class Sums(NamedTuple):
         reasons = {label: self.wrong or own.unseen for label, own in self.groups.items()}
         return {label: reason for label, reason in reasons.items() if reason}
 
-    def rewards(self, level: float, reward_range: Any = None) -> Iterator[Estimate]:
+    def rewards(
+        self, confidence: float, reward_range: Any = None, *, anytime: bool = False
+    ) -> Iterator[Estimate]:
         """Yields the weighted estimates of the reward, unless refused; see `evaluate_sums`."""
         if not self.n or self.refusal:
             return
-        (wr, w, robust, _), n, ess = self.mean.tolist(), self.n, self.diagnostics["ess"]
-        ways = {"ips": (wr, [1.0, 0.0, 0.0, 0.0])}
-        if w > 0:
-            ways["snips"] = wr / w, [1 / w, -wr / w**2, 0.0, 0.0]
-        ways["dr"] = robust, [0.0, 0.0, 1.0, 0.0]
-        for name, (value, gradient) in ways.items():  # by the delta method
-            variance = float(gradient @ self.scatter @ gradient) / max(n - 1, 1) / n
-            yield Uncertain.student(value, variance, ess - 1, n, ess).at(level, "reward", name)
-        if (span := self._span(reward_range)) is not None:
-            ends = reward_ends(*self[:3], span, 1.0, level)
-            yield Estimate("reward", "anytime", wr, *ends, n, ess)
+        picked, span = Moments(*self[:3]), self.span(reward_range)
+        for name, value in weighted_rewards(picked, self.n, span, anytime=anytime):
+            yield value.at(confidence, "reward", name)
 
-    def _span(self, reward_range: Any) -> Floats | None:
-        """Returns the range of rewards, which the log's rewards must not leave."""
+    @property
+    def seen(self) -> Span:
+        """The least and the greatest known reward."""
+        return -float(self.largest[2]), float(self.largest[1])
+
+    def span(self, reward_range: Any = None) -> Span:
+        """Returns the least and the greatest reward: the range if it is given, else of the log.
+
+        If all rewards of the log are equal, their range is unknown, and therefore infinite.
+
+        Raises:
+            FairbanditError: the range is not a range, or the log's rewards leave it.
+        """
+        least, most = self.seen
         if reward_range is None:
-            return None
-        span, least, most = numbers(reward_range, "reward_range"), -self.largest[2], self.largest[1]
+            return seen_span(least, most)
+        span = numbers(reward_range, "reward_range")
         if span.shape != (2,) or not span[0] <= least <= most <= span[1] or span[0] == span[1]:
             raise FairbanditError(
                 "reward_range: expected the least and the greatest possible reward; the log has "
                 f"rewards from {least:g} to {most:g}; got {reward_range}"
             )
-        return span
+        return float(span[0]), float(span[1])
 
-    def of_groups(self, level: float, reward_range: Any = None) -> Iterator[Estimate]:
+    def of_groups(
+        self, confidence: float, reward_range: Any = None, *, anytime: bool = False
+    ) -> Iterator[Estimate]:
         """Yields shares of the picks, selection rates and weighted rewards of the groups."""
-        span, known = self._span(reward_range) if self.n else None, self.unseen
+        span, known = self.span(reward_range) if self.n else UNBOUNDED, self.unseen
         found = dict[tuple[str, str], dict[str, Uncertain]]()
         for label, own in self.groups.items():
             for measure, value in own.exact():
                 found.setdefault((measure, "exact"), {})[label] = value
             if own.picks > 0 and label not in known:
-                for estimator, value in own.rewards(span):
-                    found.setdefault(("reward", estimator), {})[label] = value
+                n = int(own.counts[1])
+                for name, value in weighted_rewards(own.picked, n, span, anytime=anytime):
+                    found.setdefault(("reward", name), {})[label] = value
         picked = sum(own.picks > 0 for own in self.groups.values())
         for (measure, estimator), groups in found.items():
             whole = measure != "reward" or len(groups) == picked
-            yield from by_group(measure, estimator, groups, level, whole=whole)
+            yield from by_group(measure, estimator, groups, confidence, whole=whole)
 
 
 def _balance(log: Log, p: Floats | None, unit: float) -> Floats:

@@ -14,7 +14,7 @@ from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.building import build_policy, presets
 from fairbandit.environments.notices import listed
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, renamed
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import (
     RewardFit,
@@ -23,7 +23,7 @@ from fairbandit.evaluation.direct import (
     direct_values,
     unspanned,
 )
-from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_level
+from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_confidence
 from fairbandit.evaluation.groups import small_groups
 from fairbandit.evaluation.sums import LOGGED, Sums, merged, uniform
 from fairbandit.evaluation.win import wins
@@ -53,6 +53,7 @@ ASSUMPTIONS = {
 """The assumptions of each estimator."""
 
 
+@renamed
 def evaluate(
     log: Log,
     policies: Any,
@@ -60,7 +61,7 @@ def evaluate(
     train: float = 0.5,
     folds: int = 2,
     seed: int = 0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     adaptive: bool | None = None,
     anytime: bool = False,
     reward_range: tuple[float, float] | None = None,
@@ -79,12 +80,13 @@ def evaluate(
         train: the share of the decisions that train; 0 for policies that do not learn.
         folds: the number of parts that are judged.
         seed: the seed of the division, of the policies' draws and of the bootstrap.
-        level: the confidence level of all intervals.
+        confidence: the confidence of all intervals.
         adaptive: whether logged decisions depend on earlier rewards, so that policies are trained
             forward in time only. None reads it from the log.
         anytime: adds intervals for `reward` over the decisions that judge; trains forward too. For
             agents with `train=0`, they hold at all times of a growing log at once.
-        reward_range: the least and the greatest possible reward, for `anytime`.
+        reward_range: the least and the greatest possible reward; if it is not given, intervals
+            use the range of the log's rewards. `anytime` needs it.
         choose: a measure; `attrs["chosen"]` names the policy whose interval has the best near end:
             the smallest upper end of a regret or gap, else the largest lower end. A note says
             which policies tie with it, and another which policies are not within the limits.
@@ -108,7 +110,10 @@ def evaluate(
     if anytime and reward_range is None:
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
-    level, adaptive = checked_level(level), log.adaptive if adaptive is None else adaptive
+    confidence, adaptive = (
+        checked_confidence(confidence),
+        log.adaptive if adaptive is None else adaptive,
+    )
     judges, notes = named(policies), list(log.notes)
     for name, judge in judges.items():
         if isinstance(judge, Agent):
@@ -139,10 +144,10 @@ def evaluate(
     made = judged.at_places(judged.propensities, 0.0)  # the weights of the logged picks are 1
     for index, (name, own) in enumerate(zip(sums, [made, *chances], strict=True)):
         means = values[:, :, index]
-        further[name] = [*direct_estimates(means, sums[name].groups, log.labels, level)]
-        further[name] += _wins(judged, own, level, random, sums[name])
-    span = reward_range if anytime else None
-    table = evaluate_sums(sums, level=level, reward_range=span, further=further)
+        further[name] = [*direct_estimates(means, judged, sums[name], confidence, reward_range)]
+        further[name] += _wins(judged, own, confidence, random, sums[name])
+    options: Any = {"confidence": confidence, "reward_range": reward_range, "anytime": anytime}
+    table = evaluate_sums(sums, **options, further=further)
     if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
     table.attrs["notes"] += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
@@ -153,16 +158,18 @@ def evaluate(
     return table
 
 
-def _wins(log: Log, chances: Floats, level: float, random: Sums, sums: Sums) -> Iterator[Estimate]:
+def _wins(
+    log: Log, chances: Floats, confidence: float, random: Sums, sums: Sums
+) -> Iterator[Estimate]:
     """Yields `win`, and by group, where there is support for picks and for random candidates."""
     unseen = {**random.unseen, **sums.unseen}
     if len(unseen) == len(sums.groups) or not sums.mean[1] > 0:
         return
     whole, groups = wins(log, chances)
     if not random.refusal and not sums.refusal:
-        yield whole.at(level, "win", "snips")
+        yield whole.at(confidence, "win", "snips")
     known = {label: own for label, own in groups.items() if label not in unseen}
-    yield from by_group("win", "snips", known, level, whole=False)
+    yield from by_group("win", "snips", known, confidence, whole=False)
 
 
 def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:
@@ -267,19 +274,21 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
     return judges
 
 
+@renamed
 def evaluate_sums(
     sums: Mapping[str, Sums],
     *,
-    level: float = 0.95,
+    confidence: float = 0.95,
     reward_range: tuple[float, float] | None = None,
+    anytime: bool = False,
     further: Mapping[str, Iterable[Estimate]] | None = None,
 ) -> pd.DataFrame:
     """Makes the table of `evaluate` from sufficient statistics alone.
 
     Args:
         sums: the statistics by policy, from `merged`.
-        level: the confidence level of all intervals.
-        reward_range: the least and the greatest possible reward, for `anytime`.
+        confidence: the confidence of all intervals.
+        reward_range, anytime: see `evaluate`.
         further: estimates of each policy that these statistics do not determine.
 
     Raises:
@@ -287,11 +296,12 @@ def evaluate_sums(
     """
     import pandas as pd
 
-    level = checked_level(level)
+    confidence = checked_confidence(confidence)
     rows, notes, diagnostics = [], [], []
     for name, own in sums.items():
         others = (further or {}).get(name, ())
-        found = [*own.rewards(level, reward_range), *own.of_groups(level, reward_range), *others]
+        found = [*own.rewards(confidence, reward_range, anytime=anytime)]
+        found += [*own.of_groups(confidence, reward_range, anytime=anytime), *others]
         order = [*MEASURES, *(f"{measure}:{label}" for measure in MEASURES for label in own.groups)]
         for estimate in sorted(found, key=lambda one: order.index(one.measure)):
             if estimate.low <= estimate.high:
@@ -311,6 +321,12 @@ def evaluate_sums(
             reasons = "; ".join(f"{label}, {why}" for label, why in own.unseen.items())
             notes.append(f"{name}: ips, snips, dr and win are refused for some groups: {reasons}")
     table = pd.DataFrame(rows, columns=list(COLUMNS))
+    least, most = next(iter(sums.values())).seen
+    if reward_range is None and least == most:
+        notes.append(
+            f"all known rewards are {least:g}: they do not show which others are possible, so that "
+            "intervals of rewards are infinite; give reward_range=(least, greatest) of a reward"
+        )
     notes += small_groups(max((own.groups for own in sums.values()), key=len, default={}))
     used = set(table["estimator"][table["policy"] != LOGGED])
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}

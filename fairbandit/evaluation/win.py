@@ -6,16 +6,16 @@ larger than the other", Ann. Math. Stat. 1947.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbandit.evaluation.direct import weight_below
 from fairbandit.evaluation.estimates import Uncertain
 from fairbandit.evaluation.sums import weighted_picks
 from fairbandit.labels import normal
 from fairbandit.logs import Floats, Log
+from fairbandit.maths.intervals import SHARE, share_ends
 
 
 def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
@@ -24,14 +24,18 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
     The estimate is a Mann-Whitney statistic with inverse propensities on both sides. Over pairs
     i ≠ j of a group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of all
     shares, weighted by the groups' Σ wᵢ. Sorting makes it O(n log n). A group with one pick has
-    share ½. The interval loses a degree of freedom for each group.
+    share ½.
+
+    A decision moves v as a pick by wᵢ/Σw, and as a reference by (1/pᵢ)/Σ(1/p) of its group. The
+    effective number of these sums, and of their squares for the degrees of freedom, makes the
+    interval (`share_ends`). One more degree is lost for each further group.
 
     Returns:
         The estimate of all picks, and the shares of the groups with two picks or more, by label.
     """
     _, weights, rewards, references, groups = weighted_picks(log, chances)
     w, r, reference = (part.ravel() for part in (weights, rewards, references))
-    influence, g, value, shares = np.zeros_like(w), groups.ravel(), 0.0, 0
+    influence, moved, g, value, shares = np.zeros_like(w), np.zeros_like(w), groups.ravel(), 0.0, 0
     n, of_groups = len(weights), dict[str, Uncertain]()
     for group in np.unique(g):
         here = np.flatnonzero(g == group)
@@ -51,17 +55,23 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
             changes = (below + above - share * both) / pairs
             rows, label = here // weights.shape[1], normal(log.labels[group])
             influence[here] += of_group * changes
-            variance = float((np.bincount(rows, changes, n) ** 2).sum())
-            ess = _effective(np.bincount(rows, own, n))
-            variance *= ess / max(ess - 1, 1e-9)
-            size = len(np.unique(rows[other > 0]))
-            of_groups[label] = Uncertain.student(share, variance, ess - 1, size, ess, (0.0, 1.0))
-    influence = (influence - w * value) / w.mean()
-    influence, ess = influence.reshape(weights.shape).mean(1), _effective(weights.mean(1))
-    wider = max(ess - 1, 0.0) / max(ess - shares, 1e-9)
-    variance = float((influence**2).sum()) / max(n - 1, 1) / n * wider
-    return Uncertain.student(value, variance, ess - shares, n, ess, (0.0, 1.0)), of_groups
+            moved[here] = own + of_group * other / references_of
+            by_row = np.array([np.bincount(rows, part, n) for part in (changes, moved[here], own)])
+            of_groups[label] = _uncertain(share, by_row, len(np.unique(rows[other > 0])))
+    by_row = np.stack([(influence - w * value) / w.sum(), moved, w])
+    by_row = by_row.reshape(3, *weights.shape).sum(2)
+    return _uncertain(value, by_row, n, shares), of_groups
 
 
-def _effective(weights: NDArray[Any]) -> float:
-    return float(weights.sum() ** 2 / (weights**2).sum())
+def _uncertain(value: float, by_row: Floats, n: int, groups: int = 1) -> Uncertain:
+    """Returns a share from the influence of each decision, how far it moves it, and its weight."""
+    influence, moved, weights = by_row
+    ess, freedom = _effective(moved), _effective(moved**2) - groups
+    variance = float((influence**2).sum()) * ess / max(ess - groups, 1e-9)
+    ends = partial(share_ends, value, variance, freedom, ess, SHARE)
+    return Uncertain(value, ends, n, _effective(weights))
+
+
+def _effective(weights: Floats) -> float:
+    total = float((weights**2).sum())
+    return float(weights.sum()) ** 2 / total if total else 0.0

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-LEVEL = 0.95
-"""The confidence level of `interval`."""
+CONFIDENCE = 0.95
+"""The confidence of `interval`."""
 
 
 def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
@@ -57,9 +57,9 @@ def merged_moments(
 
 
 def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
-    """Returns Student's confidence interval of the mean, at `LEVEL`.
+    """Returns Student's confidence interval of the mean, at `CONFIDENCE`.
 
-    The interval is mean ± q·std/√n, where q is the (1 + LEVEL)/2 quantile of Student's t
+    The interval is mean ± q·std/√n, where q is the (1 + CONFIDENCE)/2 quantile of Student's t
     distribution with n − 1 degrees of freedom, and NaN for fewer than two values. It is exact for
     independent normal values; means over many rounds of independent replicas are nearly normal.
 
@@ -70,6 +70,6 @@ def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats,
     from scipy.special import stdtrit
 
     counts = np.asarray(count, np.float64)
-    quantile = stdtrit(counts - 1, (1 + LEVEL) / 2)  # NaN for fewer than two values
+    quantile = stdtrit(counts - 1, (1 + CONFIDENCE) / 2)  # NaN for fewer than two values
     half = quantile * np.asarray(std) / np.sqrt(np.maximum(counts, 1))
     return np.asarray(mean) - half, np.asarray(mean) + half

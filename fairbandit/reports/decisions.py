@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from fairbandit.audit.report import Page, log_page
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.own import is_own
+from fairbandit.maths.intervals import seen_span
 from fairbandit.reports.page import Report
 from fairbandit.results.naming import shown
 from fairbandit.run.settings import dotted
@@ -25,9 +27,9 @@ AUDIT = "audit.json"
 """The report of an audit in its folder."""
 
 _REWARDS = """\
-The mean of the known rewards of each group's picks, with its {level:.0%} interval by decision
-(Student's t). It compares the outcomes of picks, not the candidates, and rewards of different
-groups may not be comparable."""
+The mean of the known rewards of each group's picks, with its {confidence:.0%} interval by decision.
+It compares the outcomes of picks, not the candidates, and rewards of different groups may not be
+comparable."""
 
 _CHAIN = """\
 The last hash covers every line of the log. A copy of the hash that was kept elsewhere shows whether
@@ -35,29 +37,29 @@ a line was changed, and `fairbandit replay` plays every decision again."""
 
 
 def of_log(
-    log: Log, path: Path, words: Sequence[str] = (), *, level: float = 0.05, **options: Any
+    log: Log, path: Path, words: Sequence[str] = (), *, confidence: float = 0.95, **options: Any
 ) -> Report:
     """Reports logged decisions: their audit, and the rewards of each group's picks.
 
     Args:
         log, path, words: the log, its file or folder, and the settings of the command.
-        level, options: the arguments of `audit`.
+        confidence, options: the arguments of `audit`.
 
     Raises:
         FairbanditError: a value is out of range, or the log is empty.
     """
-    page, _ = log_page(log, path, level, **options)
-    return of_log_audit(page, log, path, words, level)
+    page, _ = log_page(log, path, confidence, **options)
+    return of_log_audit(page, log, path, words, confidence)
 
 
 def of_log_audit(
-    page: Page, log: Log, path: Path, words: Sequence[str], level: float = 0.05
+    page: Page, log: Log, path: Path, words: Sequence[str], confidence: float = 0.95
 ) -> Report:
     """Reports the page of a log's audit; see `of_log`."""
     question = f"How did each group fare in the {len(log):,} decisions of {path.name}?"
     _, facts, said, rates, figure, *texts = page
     assert isinstance(facts, Sheet)
-    rewards = _rewards(log, level), _REWARDS.format(level=1 - level)
+    rewards = _rewards(log, confidence), _REWARDS.format(confidence=confidence)
     made = facts_of(path, words)
     parts: list[Any] = ["## By group", said, rates, figure, *rewards, "## How sure"]
     parts += [str(text).replace("**", "") for text in texts]  # the marks of bold words
@@ -81,15 +83,18 @@ def facts_of(path: Path, words: Sequence[str]) -> dict[str, str]:
     return facts
 
 
-def _rewards(log: Log, level: float) -> Sheet:
+def _rewards(log: Log, confidence: float) -> Sheet:
     rows, known = list[tuple[str, ...]](), (log.picks >= 0) & ~np.isnan(log.rewards)
+    rewards = log.rewards[known]
+    span = seen_span(rewards.min(initial=math.inf), rewards.max(initial=-math.inf))
     for attribute, (groups, labels) in attributes_of(log).items():
         for code, label in enumerate(labels):
             own = known & (log.at_picks(groups) == code)
             sums = np.stack([np.where(own, log.rewards, 0.0).sum(1), own.sum(1)])
             mean = "–"
             if count := int(own.sum()):
-                mean_of = Moments.of(sums).ratio(0, 1, 1, len(log))
-                mean = bracketed(mean_of.value, *mean_of.ends(1 - level))
+                n = int(own.any(1).sum())
+                mean_of = Moments.of(sums).ratio(0, 1, 1, n, span)
+                mean = bracketed(mean_of.value, *mean_of.ends(confidence))
             rows.append((attribute, label, f"{count:,}", mean))
     return Sheet(("attribute", "group", "picks with a reward", "mean reward"), rows, names=2)

@@ -25,11 +25,11 @@ EVALUATION = "evaluation.json"
 """The report of an evaluation in its folder."""
 
 _ESTIMATES = """\
-Each estimate stands with its {level:.0%} interval. Arrows point in the better direction, and the
-best of a row is bold and shaded; where intervals overlap, another policy may be better. The rank of
-a pick is the share of its own group with at most the pick's mean reward. Fair regret is the best
-rank of a pool less the rank of the pick. Win is the probability that a pick has a higher reward
-than a random candidate of its group."""
+Each estimate stands with its {confidence:.0%} interval. Arrows point in the better direction, and
+the best of a row is bold and shaded; where intervals overlap, another policy may be better. The
+rank of a pick is the share of its own group with at most the pick's mean reward. Fair regret is the
+best rank of a pool less the rank of the pick. Win is the probability that a pick has a higher
+reward than a random candidate of its group."""
 
 _ACROSS = """\
 The intervals of selection ratio, reward gap and rank gap hold for all groups together (Bonferroni).
@@ -41,14 +41,14 @@ decisions, or a large weight, mean that few of them count."""
 
 
 def of_evaluation(
-    table: pd.DataFrame, log: Log, path: Path, words: Sequence[str], level: float = 0.95
+    table: pd.DataFrame, log: Log, path: Path, words: Sequence[str], confidence: float = 0.95
 ) -> Report:
     """Reports a table of `evaluate`.
 
     Args:
         table: the table, whose `attrs` hold notes and assumptions.
         log, path: the log, and its file or folder.
-        words, level: the settings of the command, and the level of the intervals.
+        words, confidence: the settings of the command, and the confidence of the intervals.
     """
     found, policies = table.attrs, [*dict.fromkeys(table["policy"])]
     decisions = f"the {len(log):,} decisions of {path.name}"
@@ -58,7 +58,7 @@ def of_evaluation(
     page: Page = [
         "## Estimates",
         _estimates(table, policies),
-        _ESTIMATES.format(level=level),
+        _ESTIMATES.format(confidence=confidence),
         *([f"The choice is {chosen}."] if "chosen" in found else []),
         draw_estimates(table),
         "## By group",

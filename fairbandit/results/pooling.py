@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from fairbandit.building import named_policies, policy_label
 from fairbandit.files import natural_order
-from fairbandit.maths.moments import Floats, interval, merged_moments, moments
+from fairbandit.maths.intervals import SHARE, Span, share_ends
+from fairbandit.maths.moments import CONFIDENCE, Floats, interval, merged_moments, moments
 from fairbandit.results import by_group, naming
 from fairbandit.results.naming import OWN, Setting, chosen, differing, joined, union
 from fairbandit.results.runs import FOLDER, SavedRun, read_runs
@@ -108,7 +110,20 @@ class PooledRuns:
         from `low` to `high`, None where unknown; a metric also has the first run's `reduce` and
         `lower_is_better`.
         """
-        return _pooled([run.spreads for run in self.runs])
+        spreads = _pooled([run.spreads for run in self.runs])
+        for group in self.groups:
+            rate = spreads[f"selection_rate_{group}"]
+            if rate["low"] is not None:
+                rate["low"], rate["high"] = _rate_ends(spreads, group, CONFIDENCE)
+        return spreads
+
+    def rate_ends(self, group: str, confidence: float) -> Span:
+        """Returns the interval of a group's mean selection rate; see `share_ends`.
+
+        The rate varies between replicas. The candidates of all replicas show how large a rate may
+        be that was not seen.
+        """
+        return _rate_ends(self.spreads, group, confidence)
 
     @cached_property
     def of_groups(self) -> dict[str, dict[str, Any]]:
@@ -315,6 +330,14 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
     )
     pairs = sorted(ours.keys() & theirs.keys())
     return _numbers(*moments([ours[at] - theirs[at] for at in pairs]))
+
+
+def _rate_ends(spreads: Mapping[str, Any], group: str, confidence: float) -> Span:
+    rate, received = spreads[f"selection_rate_{group}"], spreads[f"received_{group}"]
+    mean, std, n = rate["mean"], rate["std"], rate["n"]
+    if std is None:
+        return math.nan, math.nan
+    return share_ends(mean, std**2 / n, n - 1, n * received["mean"], SHARE, confidence)
 
 
 def _pooled(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ from fairbandit.selectors import Rolling
 from tests import support
 
 REPLICAS, ROUNDS = 4000, 20
-LEVEL = 1e-3
+CONFIDENCE = 0.999
 """Family-wise: a correct policy with parity is rejected with probability at most 1e-3."""
 
 PARITY = {"fair_greedy": True, "gmf": True, "uniform": True, "fairx_rank": True, "greedy": False}
@@ -62,7 +62,7 @@ def mixed(tmp_path_factory):
 @pytest.mark.parametrize("policy", PARITY)
 def test_the_audit_tells_parity_from_none(sweep, policy):
     """A correct engine fails for a policy with parity with probability at most 1e-3."""
-    result = examine_run(read_scenes([sweep / policy])[0].runs[0], LEVEL)
+    result = examine_run(read_scenes([sweep / policy])[0].runs[0], CONFIDENCE)
     verdict = "parity not rejected" if PARITY[policy] else "parity rejected"
     assert (result["verdict"] == verdict).all()
     covered = (result["low"] <= 0.25) & (result["high"] >= 0.25)
@@ -71,17 +71,17 @@ def test_the_audit_tells_parity_from_none(sweep, policy):
 
 def test_what_is_reported(sweep, command, tmp_path):
     """The CSV has what the rows of the round log come to."""
-    code, out, _ = command("audit", str(sweep), "--out", str(tmp_path), "level=0.01")
+    code, out, _ = command("audit", str(sweep), "--out", str(tmp_path), "confidence=0.99")
     assert (code, "family-wise level 0.01" in out) == (0, True)
     assert out.count("parity not rejected") == sum(PARITY.values())
-    code, _, err = command("audit", str(sweep), "level=0")
-    assert (code, "level must be above 0 and below 1" in err) == (1, True)
+    code, _, err = command("audit", str(sweep), "confidence=0.05")
+    assert (code, "0.5 or more and below 1" in err) == (1, True)
     rows = pyarrow.csv.read_csv(tmp_path / "parity.csv").to_pylist()
     assert len(rows) == len(PARITY) * ROUNDS * 4
     log = pq.read_table(sweep / "greedy" / "rounds")
     counts = np.zeros((ROUNDS, 4), dtype=int)
     np.add.at(counts, (log["round"].to_numpy() - 1, log["group"].to_numpy()), 1)
-    low, high = mean_band(counts, REPLICAS, 0.01 / counts.size)
+    low, high = mean_band(counts, REPLICAS, 1 - 0.01 / counts.size)
     own = {(row["round"], row["group"]): row for row in rows if row["run"] == "greedy"}
     for (t, group), row in own.items():
         assert (row["selected"], row["received"]) == (counts[t - 1, group], REPLICAS)
@@ -97,7 +97,7 @@ def test_groups_mixed_at_random(mixed, tmp_path):
     Policies with a part that reads the past are not tested, whatever they are called.
     """
     gmf, runs = "GMF (fair optimum)", {run.label: run for run in read_scenes([mixed])[0].runs}
-    results = {label: examine_run(run, LEVEL) for label, run in runs.items()}
+    results = {label: examine_run(run, CONFIDENCE) for label, run in runs.items()}
     assert {label: result["verdict"][0] for label, result in results.items()} == {
         gmf: "parity not rejected",
         "Uniform random, selector=argmax": "parity not rejected",

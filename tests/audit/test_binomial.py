@@ -17,7 +17,7 @@ from fairbandit.audit import examine_counts, mean_band
 @pytest.mark.parametrize("level", [0.2, 0.01])
 def test_the_band_covers_as_promised(n, p, level):
     """Exact coverage, of n events of probability p, and of n whose mean probability is p."""
-    low, high = mean_band(np.arange(n + 1), n, level)
+    low, high = mean_band(np.arange(n + 1), n, 1 - level)
     missed, k = (p < low) | (p > high), n // 2
     for apart in (0, min(p, 1 - p)):
         chances = np.ones(1)
@@ -43,7 +43,7 @@ def test_the_level_holds_for_any_number_of_decisions(pools, level):
     received, rejected = np.sum(pools, 0).astype(float), []
     for one in counts:
         found = examine_counts(
-            one[None], received, "abc", own_places=False, reads_past=False, level=level
+            one[None], received, "abc", own_places=False, reads_past=False, confidence=1 - level
         )
         rejected.append(found["verdict"][0] == "parity rejected")
     assert joint[joint > 0][rejected].sum() <= level
@@ -52,7 +52,9 @@ def test_the_level_holds_for_any_number_of_decisions(pools, level):
 def verdicts(counts: NDArray[np.int64], level: float) -> set[str]:
     """Of a run whose rounds had these counts, (T, K), a place for each group."""
     received, names = np.full(counts.shape[1], float(counts.sum())), "abcd"
-    found = examine_counts(counts, received, names, own_places=True, reads_past=True, level=level)
+    found = examine_counts(
+        counts, received, names, own_places=True, reads_past=True, confidence=1 - level
+    )
     return set(found["verdict"])
 
 
@@ -66,7 +68,7 @@ def test_the_level_of_a_run_is_exact(replicas):
     counts = np.array([c for c in product(range(replicas + 1), repeat=4) if sum(c) == replicas])
     chances = multinomial.pmf(counts, replicas, [0.25] * 4)
     for rounds in (1, 20):
-        low, high = mean_band(counts, replicas, level / (4 * rounds))
+        low, high = mean_band(counts, replicas, 1 - level / (4 * rounds))
         missed = ((low > 0.25) | (high < 0.25)).any(1)
         size = -math.expm1(rounds * math.log1p(-chances[missed].sum()))
         assert 0.1 * level < size <= level
@@ -96,12 +98,12 @@ def test_the_replicas_that_mixed_pools_need():
 def test_of_shortlists_a_group_is_picked_by_each_replica_at_most_once():
     """Two of four groups: for a group, a binomial of as many trials as there are replicas."""
     replicas, level, counts = 40, 1e-3, np.arange(41)
-    low, high = mean_band(counts, replicas, level / 4)
+    low, high = mean_band(counts, replicas, 1 - level / 4)
     chances, missed = binom.pmf(counts, replicas, 0.5), (low > 0.5) | (high < 0.5)
     assert 0.01 * level < 4 * chances[missed].sum() <= level
     for count in (int(counts[missed].max()), int(counts[~missed].max())):
         one = np.array([[count, 80 - 40 - count, 20, 20]])
-        options: Any = {"own_places": True, "reads_past": True, "picks": 2, "level": level}
+        options: Any = {"own_places": True, "reads_past": True, "picks": 2, "confidence": 1 - level}
         result = examine_counts(one, np.full(4, 40.0), "abcd", **options)
         assert (result["target"] == 0.5).all()
         assert result["rate"].tolist() == (one[0] / 40).tolist()

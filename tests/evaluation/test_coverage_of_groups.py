@@ -68,7 +68,7 @@ def test_intervals_by_group_hold_the_truth():
         log, chances = shifted(DECISIONS, seed)
         sums = Sums.of(log, chances, model.scores(log.candidates.contexts))
         values = direct_values(log, [chances], seed, REPETITIONS)[:, :, 0]
-        rows = [*sums.of_groups(0.95), *direct_estimates(values, sums.groups, log.labels, 0.95)]
+        rows = [*sums.of_groups(0.95), *direct_estimates(values, log, sums, 0.95)]
         rows += by_group("win", "snips", wins(log, chances)[1], 0.95, whole=True)
         for row in rows:
             if row.measure in right:
