@@ -1,8 +1,4 @@
-"""Why a candidate has its score, and what would make it the choice of the policy.
-
-Reference: 12 CFR 1002.9 (Regulation B), by which creditors state the principal reasons of an
-adverse action.
-"""
+"""Why a candidate has its score, and what would make it the choice of the policy."""
 
 from __future__ import annotations
 
@@ -17,14 +13,22 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import JOINED
 from fairbandit.logs import Floats
 from fairbandit.scored import Ranked
+from fairbandit.ties import PLAIN
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STEPS = [4.0**power for power in range(11)]
 """The distances at which values are tried where no range is known."""
+
+TRIED_IN_RANGE = 100
+"""The number of values in the range of a column that are tried where the score is not linear."""
+
+AGAINST = "group", "all"
+"""The past candidates with whose mean a score is compared."""
 
 
 class Asked(NamedTuple):
@@ -98,29 +102,48 @@ class Needed(NamedTuple):
     why: str = ""
 
 
-def reasons(asked: Asked, place: int) -> pd.DataFrame:
-    """Decomposes a score, less the mean past score of its group; see `Explanation.reasons`."""
+def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
+    """Decomposes a score, less the mean past score; see `Explanation.reasons`."""
     import pandas as pd
 
     scored = asked.play(asked.contexts)[0].scored
+    if against not in AGAINST:
+        raise FairbanditError(f"against: expected one of {', '.join(AGAINST)}; got {against!r}")
     theta = scored.models.distinct.theta
     if theta is None:
         raise FairbanditError(
             "reasons need a score that is linear in the features, which this policy's is not"
         )
-    past = scored.past.entries(place).numpy() if asked.compares else asked.contexts[:0]
-    if not len(past):
+    if not asked.compares:
         raise FairbanditError(
-            "reasons need past contexts of the candidate's group, with which the policy compares it"
+            "reasons need past contexts, and the rank of this policy keeps none; expected a rank "
+            "that reads them, such as pooled_cdf, which orders candidates as their scores do"
         )
-    row, mean = asked.contexts[place], past.mean(0) + 0.0  # −0.0 is a missing cell
-    columns = asked.names if asked.encoder is None else asked.encoder.sources
+    past = scored.past.entries(place if against == "group" else None).numpy()
+    if not len(past):
+        of = " of the candidate's group" * (against == "group")
+        raise FairbanditError(f"reasons need past contexts{of}, and the rank window holds none")
+    weights, row, encoder = theta[0, 0].numpy(), asked.contexts[place], asked.encoder
+    away = row - past  # exactly 0 in features whose value all past candidates share with this one
+    terms = weights * away.mean(0)
+    slack = PLAIN * float(np.abs(weights) @ np.abs(away).mean(0))
+    columns = asked.names if encoder is None else encoder.sources
+    products = [] if encoder is None else encoder.state().get("products", [])
+    pairs = {JOINED.join(pair): pair for *pair, _, _ in products}
+    differ = {column for column, any_ in zip(columns, away.any(0), strict=True) if any_}
     contributions = dict.fromkeys(columns, 0.0)
-    for column, term in zip(columns, (theta[0, 0].numpy() * (row - mean)).tolist(), strict=True):
+    for column, term in zip(columns, terms.tolist(), strict=True):
+        one, other = pairs.get(column, (column, column))
+        if one not in differ or other not in differ:  # the other column makes the difference
+            column = other if one not in differ else one
         contributions[column] += term
-    values, means = asked.decoded(row), asked.decoded(mean)
+    values, means = asked.decoded(row), asked.decoded(row - away.mean(0) + 0.0)  # −0.0 is a gap
     rows = [
-        (column, values[column], means[column] if isinstance(values[column], float) else None, term)
+        (
+            *(column, values[column]),
+            means[column] if isinstance(values[column], float) else None,
+            term if abs(term) > slack else 0.0,
+        )
         for column, term in contributions.items()
     ]
     table = pd.DataFrame(rows, columns=["feature", "value", "mean", "contribution"])
