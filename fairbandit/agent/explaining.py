@@ -111,7 +111,9 @@ class Explanation:
         Values are tried within the range of the encoder's table, or if there is none, up to a
         million times their size away. The search begins at the present value, or at the mean of
         the table for a missing one. In a column whose numbers are all whole in the table, such as
-        0 and 1, only whole numbers are tried.
+        0 and 1, only whole numbers are tried. A linear score turns at most once within the range,
+        by the square of the column, and the value at which it turns is tried, so that the nearest
+        value that suffices is found. Of other scores, 100 evenly spaced values are tried.
 
         Args:
             candidate: the place of the candidate in the pool, from 0.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,9 +90,10 @@ class Needed(NamedTuple):
         features: a table of the columns of numbers, with `feature`, its `value`, and as `needed`
             the nearest value that suffices alone. For a candidate who is the choice already, the
             column is `keeps`: the last value that suffices. The value is whole if all numbers of
-            the column are whole in the encoder's table, and NaN if no value within the range makes
-            a difference. Columns of categories follow, except the group: `needed` or `keeps` lists
-            the other codes that suffice alone, as a text; NaN if no code does.
+            the column are whole in the encoder's table. It is NaN if no value within the range
+            makes a difference or, for a score that is not linear, if none was found. Columns of
+            categories follow, except the group: `needed` or `keeps` lists the other codes that
+            suffice alone, as a text; NaN if no code does.
         why: a sentence that says why the score is None; "" with a score.
     """
 
@@ -106,9 +107,9 @@ def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
     """Decomposes a score, less the mean past score; see `Explanation.reasons`."""
     import pandas as pd
 
-    scored = asked.play(asked.contexts)[0].scored
     if against not in AGAINST:
         raise FairbanditError(f"against: expected one of {', '.join(AGAINST)}; got {against!r}")
+    scored = asked.play(asked.contexts)[0].scored
     theta = scored.models.distinct.theta
     if theta is None:
         raise FairbanditError(
@@ -155,6 +156,9 @@ def needed(asked: Asked, place: int) -> Needed:
     import pandas as pd
 
     sure = asked.chosen(asked.contexts, place)
+    ranked, _ = asked.play(asked.contexts)
+    theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
+    weights = None if theta is None else theta[0, 0].double().numpy()
 
     def nearest(
         move: Callable[[float], Floats],
@@ -186,11 +190,14 @@ def needed(asked: Asked, place: int) -> Needed:
     for column, (span, whole) in (asked.encoder.ranges if asked.encoder else numbers).items():
         value = values[column]
         start = means[column] if math.isnan(value) else value
-        size = max(abs(start), 1.0)
-        paths = [[start + sign * size * step for step in STEPS] for sign in (-1, 1)]
+        move = partial(asked.moved, place, column)
         if span:
-            paths = [[end] for end in span if end != start]
-        found = nearest(partial(asked.moved, place, column), start, paths, whole)
+            tried = _tried(start, span, whole, weights, move, place)
+            paths = [[at for at in tried if at > start], [at for at in tried[::-1] if at < start]]
+        else:
+            size = max(abs(start), 1.0)
+            paths = [[start + sign * size * step for step in STEPS] for sign in (-1, 1)]
+        found = nearest(move, start, filter(None, paths), whole)
         rows.append((column, value, math.nan if found is None else found))
     for column, codes in ({} if asked.encoder is None else asked.encoder.categories).items():
         others = [code for code in codes if code != values[column]]
@@ -200,14 +207,12 @@ def needed(asked: Asked, place: int) -> Needed:
     # objects, since pandas would turn None and whole codes into floats
     features = pd.DataFrame(rows, columns=names, dtype=object if asked.encoder else None)
 
-    ranked, _ = asked.play(asked.contexts)
-    theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
     score = float(scores[place])
-    if theta is None:
-        return Needed(None, None, features, "The score is not linear in the features.")
-    if not bool(theta.any()):
+    if weights is None:
+        why = "The score is not linear in the features, so NaN means that no value was found."
+        return Needed(None, None, features, why)
+    if not weights.any():
         return Needed(None, None, features, "All weights of the model are 0.")
-    weights = theta[0, 0].double().numpy()
 
     def lifted(other: float) -> Floats:
         """Returns the contexts in which the candidate has another score."""
@@ -231,6 +236,43 @@ def needed(asked: Asked, place: int) -> Needed:
     if asked.compares and float(scored.past.count[0, 0, place]) > 0:
         rank = float((scored.past.count_le() / scored.past.count)[0, 0, place])
     return Needed(float(scored.scores.value[0, 0, place]), rank, features)
+
+
+def _tried(
+    start: float,
+    span: Sequence[float],
+    whole: bool,
+    weights: Floats | None,
+    move: Callable[[float], Floats],
+    place: int,
+) -> list[float]:
+    """Returns values of a column in ascending order: the ends of its range, and values between.
+
+    A linear score is a polynomial of a column, of degree 2 with its square and else of degree 1.
+    So it turns at most once, at a value that is tried, and the choice changes at most once between
+    neighbours. Nothing is known of other scores: evenly spaced values are tried.
+
+    Args:
+        start: the present value.
+        span: the ends of the range.
+        whole: whether only whole numbers are tried.
+        weights: θ, (d,); None if the score is not linear.
+        move: returns the contexts of the pool with another value of the candidate, (K, d).
+        place: the place of the candidate.
+    """
+    tried = {*span}
+    if weights is None:
+        tried |= {*np.linspace(span[0], span[1], TRIED_IN_RANGE).tolist()}
+    else:
+        low, high = min(start, *span), max(start, *span)
+        middle, half = (low + high) / 2, (high - low) / 2
+        left, centre, right = (float(weights @ move(at)[place]) for at in (low, middle, high))
+        bend = left - 2 * centre + right
+        if abs(left - right) < 2 * abs(bend):  # the vertex is between the ends
+            tried.add(middle + half * (left - right) / (2 * bend))
+    if whole:
+        tried = {float(side(at)) for at in {start, *tried} for side in (math.floor, math.ceil)}
+    return sorted(tried)
 
 
 def _bisected(

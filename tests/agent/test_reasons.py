@@ -410,3 +410,74 @@ def test_a_product_with_the_group_is_a_part_of_the_other_column_within_groups():
             assert abs(contributions["sex"]) > 0.1
     with pytest.raises(FairbanditError, match="against: expected one of group, all; got 'men'"):
         found.reasons(0, "men")
+
+
+BENT = pd.DataFrame(
+    {
+        "sex": [*"fm"] * 100,
+        "age": [20 + (7 * i) % 41 for i in range(200)],
+        "hours": [10 + (11 * i) % 37 + 0.5 * (i % 2) for i in range(200)],
+    }
+)
+
+
+def bent(policy: str, sign: int) -> Agent:
+    """An agent for which the middle of each column is best (sign −1) or worst (1)."""
+    pay = sign * (((BENT.age - 40) / 10) ** 2 + ((BENT.hours - 27) / 8) ** 2)
+    names = {"group": "sex", "reward": "pay"}
+    encoder = Encoder.from_table(BENT.assign(pay=pay), **names, products="all")
+    agent = Agent.from_config(policy, features=encoder, groups=["f", "m"])
+    agent.observe(BENT, rewards=pay)
+    return agent
+
+
+def test_needed_values_between_the_ends_of_the_range_are_found():
+    """Ages from 34 to 45 suffice, and neither end of the range does."""
+    for policy in ("fair_greedy", "oful"):
+        agent = bent(policy, -1)
+        pool = [{"sex": "f", "age": 22, "hours": 30.0}, {"sex": "f", "age": 46, "hours": 30.0}]
+        found = agent.explain(pool)
+        chances = {
+            age: agent.explain([pool[0] | {"age": age}, pool[1]]).probabilities[0]
+            for age in range(20, 61)
+        }
+        enough = [age for age, chance in chances.items() if chance == 1]
+        assert not {20, 60} & {*enough}
+        needed = found.needed(0)
+        assert needed.features.set_index("feature").needed["age"] == min(enough)
+        assert ("no value was found" in needed.why) == (policy == "oful")
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_needed_and_kept_values_are_those_of_a_fine_grid(sign):
+    """For greedy, the choice has the greatest score: brute force over the scores of a grid."""
+    agent, cases = bent("greedy", sign), set()
+    assert agent.encoder is not None
+    spans = {"age": np.arange(20, 61.0), "hours": np.linspace(10, 46.5, 3651)}
+    for i in range(3):
+        pool = BENT.sample(3, random_state=i).astype({"age": float})
+        found = agent.explain(pool)
+        assert found.theta is not None
+        scores = agent.encoder(pool) @ found.theta.numpy()
+        for place, (column, grid) in product(range(3), spans.items()):
+            rows = pd.DataFrame([pool.iloc[place].to_dict()] * len(grid)).assign(**{column: grid})
+            best = np.delete(scores, place).max()
+            sure, start = scores[place] > best, pool[column].iloc[place]
+            changed = grid[(agent.encoder(rows) @ found.theta.numpy() > best) != sure]
+            step = grid[1] - grid[0]
+            sides = [changed[changed > start].min(initial=np.inf) - step * sure]
+            sides += [changed[changed < start].max(initial=-np.inf) + step * sure]
+            right = min(sides, key=lambda other: abs(other - start))
+            features = found.needed(place).features.set_index("feature")
+            value = features.loc[column, "keeps" if sure else "needed"]
+            if np.isinf(right):
+                assert np.isnan(value)
+            else:
+                assert value == pytest.approx(right, abs=0 if column == "age" else step)
+                suffices = pool.copy()
+                suffices.iloc[place, suffices.columns.get_loc(column)] = value
+                assert agent.explain(suffices).probabilities[place] == 1
+            ends = ((agent.encoder(rows.iloc[[0, -1]]) @ found.theta.numpy() > best) != sure).any()
+            cases.add((bool(sure), bool(np.isfinite(right)), bool(ends)))
+    # whether the candidate is the choice, whether a value changes this, and whether an end does
+    assert cases >= {(sign > 0, True, False), (sign < 0, True, True)}
