@@ -76,26 +76,30 @@ class Explanation:
     note: str
     _asked: Asked
 
-    def reasons(self, candidate: int) -> pd.DataFrame:
+    def reasons(self, candidate: int, against: str = "group") -> pd.DataFrame:
         """Decomposes a score, less the mean past score of the candidate's group, by feature.
 
-            score − mean score of the group in the rank window = Σ_j θ_j (x_j − x̄_gj)
+            score − mean past score = Σ_j θ_j (x_j − x̄_j)
 
         Args:
             candidate: the place of the candidate in the pool, from 0.
+            against: the past candidates in the rank window whose mean is x̄: `group` for those of
+                the candidate's group, or `all`.
 
         Returns:
             A row for each feature, or for each column of the encoder, whose features are summed:
-            `feature`, `value`, the `mean` of the group's past for numbers, and the `contribution`
-            to the sum. The strongest reasons against the candidate come first. The value of a
-            missing number is NaN, and of a missing or unknown code None; in the mean and the
-            contribution it counts as the mean of the table.
+            `feature`, `value`, the `mean` of the past for numbers, and the `contribution` to the
+            sum. A product with a column whose value all these candidates share, such as the group,
+            counts as a part of the other column. A contribution within rounding of 0 is 0. The
+            strongest reasons against the candidate come first. The value of a missing number is
+            NaN, and of a missing or unknown code None; in the mean and the contribution it counts
+            as the mean of the table.
 
         Raises:
-            FairbanditError: the score is not linear, or the policy reads no past contexts of the
-                candidate's group.
+            FairbanditError: the score is not linear, the policy reads no past contexts, the rank
+                window holds none, or `against` is unknown.
         """
-        return reasons(self._asked, self._place(candidate))
+        return reasons(self._asked, self._place(candidate), against)
 
     def needed(self, candidate: int) -> Needed:
         """Finds the score, and for each column alone the value, at which a candidate is the choice.
@@ -107,7 +111,9 @@ class Explanation:
         Values are tried within the range of the encoder's table, or if there is none, up to a
         million times their size away. The search begins at the present value, or at the mean of
         the table for a missing one. In a column whose numbers are all whole in the table, such as
-        0 and 1, only whole numbers are tried.
+        0 and 1, only whole numbers are tried. A linear score turns at most once within the range,
+        by the square of the column, and the value at which it turns is tried, so that the nearest
+        value that suffices is found. Of other scores, 100 evenly spaced values are tried.
 
         Args:
             candidate: the place of the candidate in the pool, from 0.

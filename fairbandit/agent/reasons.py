@@ -1,13 +1,9 @@
-"""Why a candidate has its score, and what would make it the choice of the policy.
-
-Reference: 12 CFR 1002.9 (Regulation B), by which creditors state the principal reasons of an
-adverse action.
-"""
+"""Why a candidate has its score, and what would make it the choice of the policy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,14 +13,22 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
+from fairbandit.labels import JOINED
 from fairbandit.logs import Floats
 from fairbandit.scored import Ranked
+from fairbandit.ties import PLAIN
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STEPS = [4.0**power for power in range(11)]
 """The distances at which values are tried where no range is known."""
+
+TRIED_IN_RANGE = 100
+"""The number of values in the range of a column that are tried where the score is not linear."""
+
+AGAINST = "group", "all"
+"""The past candidates with whose mean a score is compared."""
 
 
 class Asked(NamedTuple):
@@ -86,9 +90,10 @@ class Needed(NamedTuple):
         features: a table of the columns of numbers, with `feature`, its `value`, and as `needed`
             the nearest value that suffices alone. For a candidate who is the choice already, the
             column is `keeps`: the last value that suffices. The value is whole if all numbers of
-            the column are whole in the encoder's table, and NaN if no value within the range makes
-            a difference. Columns of categories follow, except the group: `needed` or `keeps` lists
-            the other codes that suffice alone, as a text; NaN if no code does.
+            the column are whole in the encoder's table. It is NaN if no value within the range
+            makes a difference or, for a score that is not linear, if none was found. Columns of
+            categories follow, except the group: `needed` or `keeps` lists the other codes that
+            suffice alone, as a text; NaN if no code does.
         why: a sentence that says why the score is None; "" with a score.
     """
 
@@ -98,29 +103,48 @@ class Needed(NamedTuple):
     why: str = ""
 
 
-def reasons(asked: Asked, place: int) -> pd.DataFrame:
-    """Decomposes a score, less the mean past score of its group; see `Explanation.reasons`."""
+def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
+    """Decomposes a score, less the mean past score; see `Explanation.reasons`."""
     import pandas as pd
 
+    if against not in AGAINST:
+        raise FairbanditError(f"against: expected one of {', '.join(AGAINST)}; got {against!r}")
     scored = asked.play(asked.contexts)[0].scored
     theta = scored.models.distinct.theta
     if theta is None:
         raise FairbanditError(
             "reasons need a score that is linear in the features, which this policy's is not"
         )
-    past = scored.past.entries(place).numpy() if asked.compares else asked.contexts[:0]
-    if not len(past):
+    if not asked.compares:
         raise FairbanditError(
-            "reasons need past contexts of the candidate's group, with which the policy compares it"
+            "reasons need past contexts, and the rank of this policy keeps none; expected a rank "
+            "that reads them, such as pooled_cdf, which orders candidates as their scores do"
         )
-    row, mean = asked.contexts[place], past.mean(0) + 0.0  # −0.0 is a missing cell
-    columns = asked.names if asked.encoder is None else asked.encoder.sources
+    past = scored.past.entries(place if against == "group" else None).numpy()
+    if not len(past):
+        of = " of the candidate's group" * (against == "group")
+        raise FairbanditError(f"reasons need past contexts{of}, and the rank window holds none")
+    weights, row, encoder = theta[0, 0].numpy(), asked.contexts[place], asked.encoder
+    away = row - past  # exactly 0 in features whose value all past candidates share with this one
+    terms = weights * away.mean(0)
+    slack = PLAIN * float(np.abs(weights) @ np.abs(away).mean(0))
+    columns = asked.names if encoder is None else encoder.sources
+    products = [] if encoder is None else encoder.state().get("products", [])
+    pairs = {JOINED.join(pair): pair for *pair, _, _ in products}
+    differ = {column for column, any_ in zip(columns, away.any(0), strict=True) if any_}
     contributions = dict.fromkeys(columns, 0.0)
-    for column, term in zip(columns, (theta[0, 0].numpy() * (row - mean)).tolist(), strict=True):
+    for column, term in zip(columns, terms.tolist(), strict=True):
+        one, other = pairs.get(column, (column, column))
+        if one not in differ or other not in differ:  # the other column makes the difference
+            column = other if one not in differ else one
         contributions[column] += term
-    values, means = asked.decoded(row), asked.decoded(mean)
+    values, means = asked.decoded(row), asked.decoded(row - away.mean(0) + 0.0)  # −0.0 is a gap
     rows = [
-        (column, values[column], means[column] if isinstance(values[column], float) else None, term)
+        (
+            *(column, values[column]),
+            means[column] if isinstance(values[column], float) else None,
+            term if abs(term) > slack else 0.0,
+        )
         for column, term in contributions.items()
     ]
     table = pd.DataFrame(rows, columns=["feature", "value", "mean", "contribution"])
@@ -132,6 +156,9 @@ def needed(asked: Asked, place: int) -> Needed:
     import pandas as pd
 
     sure = asked.chosen(asked.contexts, place)
+    ranked, _ = asked.play(asked.contexts)
+    theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
+    weights = None if theta is None else theta[0, 0].double().numpy()
 
     def nearest(
         move: Callable[[float], Floats],
@@ -163,11 +190,14 @@ def needed(asked: Asked, place: int) -> Needed:
     for column, (span, whole) in (asked.encoder.ranges if asked.encoder else numbers).items():
         value = values[column]
         start = means[column] if math.isnan(value) else value
-        size = max(abs(start), 1.0)
-        paths = [[start + sign * size * step for step in STEPS] for sign in (-1, 1)]
+        move = partial(asked.moved, place, column)
         if span:
-            paths = [[end] for end in span if end != start]
-        found = nearest(partial(asked.moved, place, column), start, paths, whole)
+            tried = _tried(start, span, whole, weights, move, place)
+            paths = [[at for at in tried if at > start], [at for at in tried[::-1] if at < start]]
+        else:
+            size = max(abs(start), 1.0)
+            paths = [[start + sign * size * step for step in STEPS] for sign in (-1, 1)]
+        found = nearest(move, start, filter(None, paths), whole)
         rows.append((column, value, math.nan if found is None else found))
     for column, codes in ({} if asked.encoder is None else asked.encoder.categories).items():
         others = [code for code in codes if code != values[column]]
@@ -177,14 +207,12 @@ def needed(asked: Asked, place: int) -> Needed:
     # objects, since pandas would turn None and whole codes into floats
     features = pd.DataFrame(rows, columns=names, dtype=object if asked.encoder else None)
 
-    ranked, _ = asked.play(asked.contexts)
-    theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
     score = float(scores[place])
-    if theta is None:
-        return Needed(None, None, features, "The score is not linear in the features.")
-    if not bool(theta.any()):
+    if weights is None:
+        why = "The score is not linear in the features, so NaN means that no value was found."
+        return Needed(None, None, features, why)
+    if not weights.any():
         return Needed(None, None, features, "All weights of the model are 0.")
-    weights = theta[0, 0].double().numpy()
 
     def lifted(other: float) -> Floats:
         """Returns the contexts in which the candidate has another score."""
@@ -208,6 +236,43 @@ def needed(asked: Asked, place: int) -> Needed:
     if asked.compares and float(scored.past.count[0, 0, place]) > 0:
         rank = float((scored.past.count_le() / scored.past.count)[0, 0, place])
     return Needed(float(scored.scores.value[0, 0, place]), rank, features)
+
+
+def _tried(
+    start: float,
+    span: Sequence[float],
+    whole: bool,
+    weights: Floats | None,
+    move: Callable[[float], Floats],
+    place: int,
+) -> list[float]:
+    """Returns values of a column in ascending order: the ends of its range, and values between.
+
+    A linear score is a polynomial of a column, of degree 2 with its square and else of degree 1.
+    So it turns at most once, at a value that is tried, and the choice changes at most once between
+    neighbours. Nothing is known of other scores: evenly spaced values are tried.
+
+    Args:
+        start: the present value.
+        span: the ends of the range.
+        whole: whether only whole numbers are tried.
+        weights: θ, (d,); None if the score is not linear.
+        move: returns the contexts of the pool with another value of the candidate, (K, d).
+        place: the place of the candidate.
+    """
+    tried = {*span}
+    if weights is None:
+        tried |= {*np.linspace(span[0], span[1], TRIED_IN_RANGE).tolist()}
+    else:
+        low, high = min(start, *span), max(start, *span)
+        middle, half = (low + high) / 2, (high - low) / 2
+        left, centre, right = (float(weights @ move(at)[place]) for at in (low, middle, high))
+        bend = left - 2 * centre + right
+        if abs(left - right) < 2 * abs(bend):  # the vertex is between the ends
+            tried.add(middle + half * (left - right) / (2 * bend))
+    if whole:
+        tried = {float(side(at)) for at in {start, *tried} for side in (math.floor, math.ceil)}
+    return sorted(tried)
 
 
 def _bisected(

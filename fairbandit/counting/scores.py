@@ -173,11 +173,11 @@ class PastScores:
         score = model_scores(self._model.score) if theta is None else linear_scores(theta)
         return self._windows.sum(score, sum_chunk(f), given, rounds=ages)
 
-    def entries(self, place: int) -> Tensor:
-        """The past contexts that a candidate of one pool is compared with, (n, d)."""
-        group = int(self._groups[0, 0, place])
-        start, stop = self._ends[:, 0, 0, group].tolist()
-        return self._contexts.entries(group, start, stop)[0]
+    def entries(self, place: int | None) -> Tensor:
+        """The past contexts of the group of one pool's candidate, or of all groups, (n, d)."""
+        ends = self._ends[:, 0, 0].T.tolist()
+        groups = range(len(ends)) if place is None else [int(self._groups[0, 0, place])]
+        return torch.cat([self._contexts.entries(group, *ends[group])[0] for group in groups])
 
     def _own_scores(self) -> Approximate:
         if self._own is None:
