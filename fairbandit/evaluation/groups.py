@@ -84,21 +84,21 @@ class GroupSums(NamedTuple):
 
 
 def weighted_rewards(
-    picked: Moments, n: int, span: Span, *, anytime: bool
+    picked: Moments, n: int, span: Span, limits: Span | None = None
 ) -> Iterator[tuple[str, Uncertain]]:
     """Yields the weighted estimates of a mean reward, by estimator.
 
     Args:
         picked: the sums of wr, w, the summand of `dr`, the share of the picks and w².
         n: the number of decisions that count.
-        span: the least and the greatest reward.
-        anytime: whether to yield the interval that holds at all times.
+        span: the least and the greatest known reward.
+        limits: the least and the greatest possible reward, for intervals that hold at all times.
     """
     for estimator, above, below in (("ips", 0, 3), ("snips", 0, 1), ("dr", 2, 3)):
         if picked.mean[below] > 0:
             yield estimator, picked.ratio(above, below, 1, n, span, squares=4)
-    if anytime:
-        ends = partial(reward_ends, *picked, span, float(picked.mean[3]))
+    if limits is not None:
+        ends = partial(reward_ends, *picked, limits, float(picked.mean[3]))
         value = float(picked.mean[0] / picked.mean[3])
         yield "anytime", Uncertain(value, ends, n, picked.effective(1))
 

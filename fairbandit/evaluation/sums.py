@@ -38,7 +38,7 @@ from fairbandit.evaluation.groups import (
 )
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
-from fairbandit.maths.intervals import UNBOUNDED, Span, seen_span
+from fairbandit.maths.intervals import UNBOUNDED, Span
 
 LOGGED = "logged"
 """The name of the policy that made the log, by whose row the others are compared."""
@@ -242,9 +242,14 @@ class Sums(NamedTuple):
         """Yields the weighted estimates of the reward, unless refused; see `evaluate_sums`."""
         if not self.n or self.refusal:
             return
-        picked, span = Moments(*self[:3]), self.span(reward_range)
-        for name, value in weighted_rewards(picked, self.n, span, anytime=anytime):
+        for name, value in self._weighted(Moments(*self[:3]), self.n, reward_range, anytime):
             yield value.at(confidence, "reward", name)
+
+    def _weighted(
+        self, picked: Moments, n: int, reward_range: Any, anytime: bool
+    ) -> Iterator[tuple[str, Uncertain]]:
+        limits = self._limits(reward_range) if anytime else None
+        return weighted_rewards(picked, n, self.span(reward_range), limits)
 
     @property
     def seen(self) -> Span:
@@ -252,36 +257,35 @@ class Sums(NamedTuple):
         return -float(self.largest[2]), float(self.largest[1])
 
     def span(self, reward_range: Any = None) -> Span:
-        """Returns the least and the greatest reward: the range if it is given, else of the log.
+        """Returns the least and the greatest known reward.
 
-        If all rewards of the log are equal, their range is unknown, and therefore infinite.
-
-        Raises:
-            FairbanditError: the range is not a range, or the log's rewards leave it.
+        If all known rewards are equal, it returns the range that is given, or else an infinite one.
         """
-        least, most = self.seen
-        if reward_range is None:
-            return seen_span(least, most)
-        span = numbers(reward_range, "reward_range")
-        if span.shape != (2,) or not span[0] <= least <= most <= span[1] or span[0] == span[1]:
+        limits = UNBOUNDED if reward_range is None else self._limits(reward_range)
+        return self.seen if self.seen[0] < self.seen[1] else limits
+
+    def _limits(self, reward_range: Any) -> Span:
+        """Returns the range of rewards, which the log's rewards must not leave."""
+        limits, (least, most) = numbers(reward_range, "reward_range"), self.seen
+        if limits.shape != (2,) or not limits[0] <= least <= most <= limits[1] > limits[0]:
             raise FairbanditError(
                 "reward_range: expected the least and the greatest possible reward; the log has "
                 f"rewards from {least:g} to {most:g}; got {reward_range}"
             )
-        return float(span[0]), float(span[1])
+        return float(limits[0]), float(limits[1])
 
     def of_groups(
         self, confidence: float, reward_range: Any = None, *, anytime: bool = False
     ) -> Iterator[Estimate]:
         """Yields shares of the picks, selection rates and weighted rewards of the groups."""
-        span, known = self.span(reward_range) if self.n else UNBOUNDED, self.unseen
+        known = self.unseen
         found = dict[tuple[str, str], dict[str, Uncertain]]()
         for label, own in self.groups.items():
             for measure, value in own.exact():
                 found.setdefault((measure, "exact"), {})[label] = value
             if own.picks > 0 and label not in known:
                 n = int(own.counts[1])
-                for name, value in weighted_rewards(own.picked, n, span, anytime=anytime):
+                for name, value in self._weighted(own.picked, n, reward_range, anytime):
                     found.setdefault(("reward", name), {})[label] = value
         picked = sum(own.picks > 0 for own in self.groups.values())
         for (measure, estimator), groups in found.items():

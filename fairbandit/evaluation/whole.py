@@ -85,8 +85,8 @@ def evaluate(
             forward in time only. None reads it from the log.
         anytime: adds intervals for `reward` over the decisions that judge; trains forward too. For
             agents with `train=0`, they hold at all times of a growing log at once.
-        reward_range: the least and the greatest possible reward; if it is not given, intervals
-            use the range of the log's rewards. `anytime` needs it.
+        reward_range: the least and the greatest possible reward. `anytime` needs it, and so do
+            other intervals of rewards if all known rewards are equal.
         choose: a measure; `attrs["chosen"]` names the policy whose interval has the best near end:
             the smallest upper end of a regret or gap, else the largest lower end. A note says
             which policies tie with it, and another which policies are not within the limits.

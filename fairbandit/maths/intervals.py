@@ -35,11 +35,6 @@ SHARE: Span = (0.0, 1.0)
 """The least and the greatest value of a share, a rate or a rank."""
 
 
-def seen_span(least: float, most: float) -> Span:
-    """Returns the least and the greatest value seen; if they are equal, the range is unknown."""
-    return (least, most) if least < most else UNBOUNDED
-
-
 def mean_band(hits: ArrayLike, trials: ArrayLike, confidence: float) -> tuple[Floats, Floats]:
     """Returns Clopper and Pearson's intervals for the mean probabilities of independent events.
 

@@ -17,7 +17,7 @@ from fairbandit.audit.report import Page, log_page
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.own import is_own
-from fairbandit.maths.intervals import seen_span
+from fairbandit.maths.intervals import UNBOUNDED
 from fairbandit.reports.page import Report
 from fairbandit.results.naming import shown
 from fairbandit.run.settings import dotted
@@ -86,7 +86,9 @@ def facts_of(path: Path, words: Sequence[str]) -> dict[str, str]:
 def _rewards(log: Log, confidence: float) -> Sheet:
     rows, known = list[tuple[str, ...]](), (log.picks >= 0) & ~np.isnan(log.rewards)
     rewards = log.rewards[known]
-    span = seen_span(rewards.min(initial=math.inf), rewards.max(initial=-math.inf))
+    span = rewards.min(initial=math.inf), rewards.max(initial=-math.inf)
+    if not span[0] < span[1]:  # it is not known which other rewards are possible
+        span = UNBOUNDED
     for attribute, (groups, labels) in attributes_of(log).items():
         for code, label in enumerate(labels):
             own = known & (log.at_picks(groups) == code)

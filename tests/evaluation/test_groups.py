@@ -59,7 +59,7 @@ def test_estimates_of_groups_are_plain_sums():
                 )
         right = {"ips": wr / of_known, "snips": wr / w, "dr": robust / of_known}
         own_sums = found[label]
-        values = weighted_rewards(own_sums.picked, 60, (-9, 9), anytime=False)
+        values = weighted_rewards(own_sums.picked, 60, (-9, 9))
         assert {key: of.value for key, of in values} == pytest.approx(right)
         exact = {key: of.value for key, of in own_sums.exact()}
         assert exact == pytest.approx({"share": share, "selection": picks / candidates})
@@ -76,7 +76,7 @@ def test_the_interval_of_a_group_is_that_of_a_jackknife():
     squares = w**2
     freedom = squares.sum() ** 2 / (squares**2).sum() - 1
     n = int((w > 0).sum())
-    for name, found in weighted_rewards(sums.picked, n, (-30, 30), anytime=False):
+    for name, found in weighted_rewards(sums.picked, n, (float(r.min()), float(r.max()))):
         if name not in ways:
             continue
         above, below = ways[name]
@@ -94,7 +94,7 @@ def test_shares_of_groups_add_their_values_up_to_the_whole():
     sums = Sums.of(log, chances, scores)
     share = {label: own.picked.mean[3] for label, own in sums.groups.items()}
     rewards = {
-        label: dict(weighted_rewards(own.picked, 200, (-9, 9), anytime=False))
+        label: dict(weighted_rewards(own.picked, 200, (-9, 9)))
         for label, own in sums.groups.items()
     }
     for name, whole in (("ips", sums.mean[0]), ("dr", sums.mean[2])):
