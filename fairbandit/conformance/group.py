@@ -20,9 +20,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from fairbandit.building import build_policy
 from fairbandit.conformance.purity import restored
-from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ
+from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, made
 from fairbandit.environments.base import Truth
 from fairbandit.modes import inferring
 from fairbandit.part import Problem
@@ -49,7 +48,7 @@ LARGE = 100.0
 """The factor of the rewards of the last past."""
 
 
-def reads_group(policy: Policy, *, feature: bool = False, groups: int = 3) -> bool:
+def reads_group(policy: Spec | Policy, *, feature: bool = False, groups: int = 3) -> bool:
     """Whether some probability of a decision depends on the group of a candidate of the pool.
 
     A policy may learn from the groups of earlier candidates without reading this one. A policy that
@@ -57,29 +56,27 @@ def reads_group(policy: Policy, *, feature: bool = False, groups: int = 3) -> bo
     than 1,000 rounds is not found.
 
     Args:
-        policy: the policy. Its probabilities are compared, for one, two and three picks.
+        policy: a policy, its name or its config. Its probabilities are compared for one, two and
+            three picks.
         feature: whether the features hold the group, by itself and in products; a candidate that
             changes its group then changes its features, too.
         groups: G, at least 2.
 
     Raises:
-        FairbanditError: the policy cannot be played with so many groups.
+        FairbanditError: the policy cannot be built, or not played with so many groups.
 
-    >>> from fairbandit import build
-    >>> [reads_group(build(name)) for name in ("fair_greedy", "greedy")]
-    [True, False]
-    >>> reads_group(build("greedy"), feature=True)
-    True
+    >>> reads_group("fair_greedy"), reads_group("greedy"), reads_group("greedy", feature=True)
+    (True, False, True)
     """
     with restored():
-        return inferring(True, _reads_group, policy, feature, groups)
+        return inferring(True, _reads_group, made("policy", policy), feature, groups)
 
 
 def answer(policy: Spec | Policy, feature: bool | None = None, groups: int = 3) -> str:
     """Returns `YES`, `NO` or, if it depends on features that are not known, `THROUGH`.
 
     Args:
-        policy: a policy, or its config.
+        policy: as for `reads_group`.
         feature: whether the features hold the group; None if that is not known.
         groups: G.
 
@@ -88,10 +85,9 @@ def answer(policy: Spec | Policy, feature: bool | None = None, groups: int = 3) 
     """
     try:
         with redirect_stdout(StringIO()):
-            made = policy if isinstance(policy, Policy) else build_policy(policy)
-            if reads_group(made, groups=groups):
+            if reads_group(policy, groups=groups):
                 return YES
-            if feature is False or not reads_group(made, feature=True, groups=groups):
+            if feature is False or not reads_group(policy, feature=True, groups=groups):
                 return NO
     except Exception:  # of a plugin, or of a config that names one which is not there
         return "not known, since the policy cannot be played here"

@@ -140,7 +140,7 @@ def texts(report: Report) -> str:
 def facts(report: Report) -> dict[str, str]:
     """The rows of the last table, in two columns."""
     *_, sheet = (part for part in report.parts if isinstance(part, Sheet))
-    return dict(sheet.rows)
+    return {row[0]: row[1] for row in sheet.rows}
 
 
 def test_an_evaluation_says_all_that_the_command_said(command):
