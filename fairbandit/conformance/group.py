@@ -85,9 +85,10 @@ def answer(policy: Spec | Policy, feature: bool | None = None, groups: int = 3) 
     """
     try:
         with redirect_stdout(StringIO()):
-            if reads_group(policy, groups=groups):
+            built = made("policy", policy)  # once, since that takes as long as a play
+            if reads_group(built, groups=groups):
                 return YES
-            if feature is False or not reads_group(policy, feature=True, groups=groups):
+            if feature is False or not reads_group(built, feature=True, groups=groups):
                 return NO
     except Exception:  # of a plugin, or of a config that names one which is not there
         return "not known, since the policy cannot be played here"
@@ -132,7 +133,7 @@ def _reads_group(policy: Policy, feature: bool, groups: int) -> bool:
     theta = torch.linspace(3, -2, FEATURES, dtype=torch.float64)
     if feature:
         theta = torch.cat([theta, torch.arange(2 * groups, dtype=torch.float64)])
-    streams = Streams(SEED, range(REPLICAS))
+    streams = Streams(SEED, [*range(REPLICAS)] * 2)  # each past twice, with the same draws
     truth = Truth(theta, lambda g, values, rounds: torch.sigmoid(values / (1 + g)))
     known = policy.init(Problem(len(theta), groups, streams, truth=truth))
     for start, rounds in pairwise((0, *STAGES)):
@@ -141,14 +142,12 @@ def _reads_group(policy: Policy, feature: bool, groups: int) -> bool:
         x, codes = _pools(POOLS, groups, draws)
         place = torch.arange(PLACES) == torch.arange(POOLS)[:, None] % PLACES
         moved = torch.randint(1, groups, (POOLS, 1), generator=draws) * place
-        both = codes, (codes + moved) % groups
-        pools = [(_features(x, own, groups * feature), own) for own in both]
-        first, second = (policy.ranked(known, rounds + 1, pool, True) for pool in pools)
+        both = torch.cat([codes, (codes + moved) % groups])
+        pools = _features(x.repeat(2, 1, 1, 1), both, groups * feature), both
+        ranked = policy.ranked(known, rounds + 1, pools, True)
         for picks in PICKS:
-            before, after = (
-                policy.selector.select(ranked, picks).inclusion for ranked in (first, second)
-            )
-            if bool(differ(before, after).any()):
+            chances = policy.selector.select(ranked, picks).inclusion
+            if bool(differ(*chances.split(REPLICAS)).any()):
                 return True
     return False
 
@@ -179,6 +178,9 @@ def _after(
     noise = torch.randn(group.shape[:2], generator=draws, dtype=torch.float64)
     rewards = (picked @ theta + group[..., 0] + noise).where(~last[..., 0], LARGE * picked @ theta)
     rounds = torch.arange(count) + known.past.rounds + 1
+    x, codes, picked, group, rewards = (
+        torch.cat([part] * 2) for part in (x, codes, picked, group, rewards)
+    )
     known = known._replace(past=known.past.with_pools(x, codes))
     known = policy.tell(known, Outcomes(rounds, picked, group[..., 0], rewards))
     return policy.advance(known, group)
