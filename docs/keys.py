@@ -1,4 +1,4 @@
-"""Writes `docs/keys.md` and the table of `docs/policies.md`, from the registry and the files."""
+"""Writes `docs/keys.md` and two tables of policies, from the registry and the files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Any
 
 from fairbandit import registry
 from fairbandit.building import named_policies, preset
+from fairbandit.conformance.group import READS, answers
 from fairbandit.constructors import parameters_of
 from fairbandit.run.settings import Settings
 
-PAGE, POLICIES = (Path(__file__).with_name(name) for name in ("keys.md", "policies.md"))
+FOLDER = Path(__file__).parent
 
 MARK = "<!-- made by docs/keys.py from conf/policy/ -->\n"
-"""A line before and after the table of policies."""
+"""A line before and after a table of policies."""
 
 INTRO = """\
 # All keys
@@ -141,12 +142,23 @@ def cell(kind: str, part: Mapping[str, Any]) -> list[str]:
     return [f"`{part['name']}`", *others]
 
 
-def page_of_policies() -> str:
-    """Returns the page of policies with its table made anew."""
-    before, _, after = POLICIES.read_text(encoding="utf-8").split(MARK)
-    return f"{before}{MARK}{policies()}{MARK}{after}"
+def group_readers() -> str:
+    """Returns the table of the policies that read the group at the decision."""
+    lines = [f"| {READS} | named policies |", "|---|---|"]
+    for word, names in answers({name: name for name in named_policies()}).items():
+        lines.append(f"| {word} | {', '.join(f'`{name}`' for name in names)} |")
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Returns the contents of each page, by its file, with the tables made anew."""
+    found = {"keys.md": page()}
+    for name, table_of in (("policies.md", policies), ("may_i_use.md", group_readers)):
+        before, _, after = (FOLDER / name).read_text(encoding="utf-8").split(MARK)
+        found[name] = f"{before}{MARK}{table_of()}{MARK}{after}"
+    return found
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    POLICIES.write_text(page_of_policies(), encoding="utf-8")
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -127,6 +127,11 @@ class Agent(Deciding):
         return cls(build_policy(config), **options)
 
     @property
+    def policy(self) -> Policy:
+        """The policy that decides."""
+        return self._policy
+
+    @property
     @call
     def rounds(self) -> int:
         """The number of rounds so far, decided and observed."""

@@ -17,6 +17,8 @@ from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, unknown
 from fairbandit.reports.decisions import AUDIT, of_log_audit
 from fairbandit.reports.page import Report
+from fairbandit.reports.runs import group_line
+from fairbandit.results import read_scenes
 from fairbandit.run.folder import finished_below
 from fairbandit.run.table import Sheet, console, make_table, named
 
@@ -58,7 +60,9 @@ def audit(words: Sequence[str]) -> None:
             raise unknown("key for runs", wrong, ["confidence"])
         page, written = report(paths, given.out, **options)
         names = ", ".join(path.absolute().name for path in paths)
-        whole = Report.of("Audit of runs", f"How did runs in {names} treat the groups?", page[1:])
+        lines = [f"{scene.name}: {group_line(scene)}" for scene in read_scenes(paths)]
+        question = f"How did runs in {names} treat the groups?"
+        whole = Report.of("Audit of runs", question, [*page[1:], *lines])
     elif len(paths) == 1:
         log, options = given_log(paths[0], options, audited)
         page, written = report_log(log, given.out or Path("audit"), paths[0], **options)

@@ -16,6 +16,7 @@ from rich.text import Text
 from fairbandit import conformance, registry
 from fairbandit.building import preset, presets
 from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.conformance.group import READS, part_answer
 from fairbandit.errors import FairbanditError, unknown
 from fairbandit.run.table import console
 
@@ -27,7 +28,11 @@ check fails.
 The part plays a small, deliberately awkward problem (three groups, one of them rare, empty places,
 and pools of fewer candidates than picks) with one, two and three picks, in a policy whose other
 parts are the reference parts: split halves or full, estimator ridge, rank empirical_cdf, selector
-argmax."""
+argmax.
+
+A last line says whether the part reads the group of a candidate when it decides: of each pool, one
+candidate changes its group, and the probabilities are compared. An estimator, a rank or a selector
+is played beside parts that do not read groups."""
 
 _EXAMPLES = """\
 examples:
@@ -83,6 +88,8 @@ def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], No
         applies = result.inapplicable is None
         total -= not applies
         passed += applies and result.reason is None
+    if kind in ("estimator", "rank", "selector", "policy"):
+        show(f"  {READS}: {part_answer(kind, spec)}")
     show(f"  {passed} of {total} checks passed")
     return passed == total
 

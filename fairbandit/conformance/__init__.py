@@ -9,9 +9,11 @@ Each check raises `ConformanceError` with the reason. To run them in a test suit
 To check a part with other hyperparameters than the defaults, pass a mapping with `name` and the
 hyperparameters instead of the name. If a check compares two plays, a part gets the same random
 draws in both. `examine` runs all checks, as `fairbandit check` does, and `asked` returns the ranked
-candidates after some rounds of play.
+candidates after some rounds of play. `reads_group` says whether a policy reads the group of a
+candidate when it decides.
 """
 
+from fairbandit.conformance.group import reads_group
 from fairbandit.conformance.report import KINDS, Check, CheckResult, checks, examine
 from fairbandit.conformance.world import ConformanceError, Scattered, Spec, asked
 
@@ -25,4 +27,5 @@ __all__ = [
     "asked",
     "checks",
     "examine",
+    "reads_group",
 ]

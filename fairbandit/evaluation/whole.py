@@ -96,8 +96,8 @@ def evaluate(
     Returns:
         A table with the columns `COLUMNS`. Its first policy is `logged`, the picks of the log with
         weights of 1, which is not chosen. The table's `attrs` hold `diagnostics`, an entry for each
-        policy (effective number of decisions, largest weight, share without support), `notes` and
-        `assumptions`.
+        policy (effective number of decisions, largest weight, share without support), `notes`,
+        `assumptions`, and `policies`, the config of each policy.
 
     Raises:
         FairbanditError: a value is out of range, a policy does not exist, or an agent has learned
@@ -148,6 +148,10 @@ def evaluate(
         further[name] += _wins(judged, own, confidence, random, sums[name])
     options: Any = {"confidence": confidence, "reward_range": reward_range, "anytime": anytime}
     table = evaluate_sums(sums, **options, further=further)
+    table.attrs["policies"] = {
+        name: (judge.policy if isinstance(judge, Agent) else judge).describe()
+        for name, judge in judges.items()
+    }
     if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
     table.attrs["notes"] += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -14,10 +14,12 @@ import numpy as np
 
 from fairbandit.audit.logged import attributes_of
 from fairbandit.audit.report import Page, log_page
+from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.own import is_own
 from fairbandit.maths.intervals import UNBOUNDED
+from fairbandit.maths.separation import holds_group
 from fairbandit.reports.page import Report
 from fairbandit.results.naming import shown
 from fairbandit.run.settings import dotted
@@ -60,27 +62,45 @@ def of_log_audit(
     _, facts, said, rates, figure, *texts = page
     assert isinstance(facts, Sheet)
     rewards = _rewards(log, confidence), _REWARDS.format(confidence=confidence)
-    made = facts_of(path, words)
+    made = facts_of(path, words, log)
     parts: list[Any] = ["## By group", said, rates, figure, *rewards, "## How sure"]
     parts += [str(text).replace("**", "") for text in texts]  # the marks of bold words
     parts += ["## Notes", *log.notes] if log.notes else []
     parts += ["## How it was made", replace(facts, rows=[*facts.rows, *made.items()])]
-    parts += [_CHAIN] if len(made) > 1 else []
+    parts += [_CHAIN] if len(made) > 2 else []
     return Report.of(f"Report of {path.name}", question, parts)
 
 
-def facts_of(path: Path, words: Sequence[str]) -> dict[str, str]:
-    """Returns the settings of a command, and the policy and last hash of each log of an agent."""
-    facts = {"settings": " ".join(words)}
+def facts_of(
+    path: Path, words: Sequence[str], log: Log, policies: Mapping[str, Any] | None = None
+) -> dict[str, str]:
+    """Returns the settings, the policy and last hash of each log of an agent, and group readers.
+
+    Args:
+        path, words, log: as for `of_log`.
+        policies: the configs of further policies, by name.
+    """
+    facts, configs = {"settings": " ".join(words)}, dict[str, Any]()
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         if file.is_file() and is_own(file):
             lines = own_lines(file)
             first = next(lines)
             (last,) = deque(chain([first], lines), maxlen=1)
+            configs[f"logged by {file.name}"] = first.record["config"]
             config = dotted(first.record["config"])
             facts[f"policy of {file.name}"] = ", ".join(f"{k}={shown(v)}" for k, v in config)
             facts[f"last hash of {file.name}"] = last.at.sha256
-    return facts
+    found = {} if configs else {"not known, since the log does not name its policy": ["logged"]}
+    found |= answers({**configs, **(policies or {})}, _group_feature(log), max(len(log.labels), 2))
+    return {**facts, READS: in_words(found)}
+
+
+def _group_feature(log: Log) -> bool | None:
+    """Whether the features hold the group; None if the log does not show it."""
+    if log.encoder is not None and log.encoder.labels:
+        return True
+    x = log.candidates.contexts
+    return None if x is None else holds_group(x, log.candidates.groups)
 
 
 def _rewards(log: Log, confidence: float) -> Sheet:

@@ -55,6 +55,7 @@ def of_evaluation(
     others = listed([name for name in policies if name != LOGGED], 6)
     question = f"What would {others} give in place of {decisions}?"
     chosen = found.get("chosen", "") or "none, since no policy is within the limits"
+    configs = {n: found.get("policies", {}).get(n, n) for n in policies if n != LOGGED}
     page: Page = [
         "## Estimates",
         _estimates(table, policies),
@@ -72,7 +73,9 @@ def of_evaluation(
         "## Notes",
         *(f"{note}." for note in found["notes"]),
         "## How it was made",
-        Sheet(("", ""), [*{**facts_of(path, words), **hashes(path)}.items()], names=2),
+        Sheet(
+            ("", ""), [*{**facts_of(path, words, log, configs), **hashes(path)}.items()], names=2
+        ),
     ]
     return Report.of(f"Evaluation of {path.name}", question, page)
 

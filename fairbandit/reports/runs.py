@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairbandit.building import policy_label
+from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.environments.notices import listed
 from fairbandit.figures.draw import compose, general
 from fairbandit.figures.layout import MOST_RUNS, Options, lay_out
@@ -67,6 +68,7 @@ def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
     yield f"## Results in {scene.name}"
     sheet = overview(runs, printed=True)
     yield sheet if len(runs) > 1 else replace(sheet, bold=())
+    yield group_line(scene)
     yield from (_REGRETS, _BEST) if len(runs) > 1 else (_REGRETS,)
     for name in (name for name in _FIGURES if few and name in general(scene)):
         yield from compose(name, scene)
@@ -83,6 +85,14 @@ def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
     found = [[run.metrics.get(column, {"mean": None}) for column in scene.metrics] for run in runs]
     rows = [(run.label, *map(estimate, own)) for run, own in zip(runs, found, strict=True)]
     yield Sheet(("", *heads), rows)
+
+
+def group_line(scene: Scene) -> str:
+    """Returns the line that says which policies of a scene read the group at the decision."""
+    runs = scene.runs
+    configs = {run.label: run.runs[0].summary["config"]["policy"] for run in runs}
+    feature, groups = runs[0].group_feature, len(runs[0].groups)
+    return f"{READS.capitalize()}: {in_words(answers(configs, feature, groups))}."
 
 
 def _made(runs: Sequence[PooledRuns]) -> Iterator[str | Sheet]:

@@ -83,6 +83,12 @@ class PooledRuns:
         return bool(self.runs[0].summary.get("knows_truth"))
 
     @property
+    def group_feature(self) -> bool | None:
+        """Whether the features hold the group; None if that is not known."""
+        known: bool | None = self.runs[0].summary.get("group_feature")
+        return known
+
+    @property
     def rounds(self) -> int:
         """T."""
         return int(self.runs[0].summary["rounds"])

@@ -17,6 +17,7 @@ from fairbandit import registry
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment, Table
 from fairbandit.files import within
+from fairbandit.maths.separation import holds_group
 from fairbandit.metrics import Played
 from fairbandit.run import curves
 from fairbandit.run import summary as summaries
@@ -29,7 +30,7 @@ from fairbandit.run.round_log import RoundLog, write_rewards, write_table
 from fairbandit.run.settings import Job, checked
 from fairbandit.run.statistics import RunStatistics
 from fairbandit.run.tensorboard import EventWriter, config_text, layout, scalars
-from fairbandit.streams import CHUNK_ROUNDS
+from fairbandit.streams import CHUNK_ROUNDS, Streams
 
 THREADS = 1
 """The number of torch threads of a run that does not set it.
@@ -41,6 +42,7 @@ a run twenty times slower beside another busy process. A sweep uses cores by run
 BUDGET = 2**30
 """The approximate limit, in bytes, on the pasts of all replicas in one batch."""
 
+_CANDIDATES = 1024  # number of candidates in which `group_feature` is looked for
 _EXTRA = 8  # numbers kept per candidate in addition to its features: group, score, rank, …
 
 Watch = Callable[[int, Mapping[str, float]], None]
@@ -173,10 +175,18 @@ class _Run:
             files=files,
             identity=self.identity,
             unit=self.environment.unit if isinstance(self.environment, Table) else None,
+            group_feature=self._group_feature(),
         )
         summaries.write(summary, self.folder)
         self.checkpoints.remove()
         return summary
+
+    def _group_feature(self) -> bool | None:
+        """Whether the features of the first pools hold the group."""
+        with self.environment.bound(Streams(self.settings.seed, [0])):
+            count = max(_CANDIDATES // self.environment.places, 1)
+            pools = self.environment.pools(1, min(count, self.rounds))
+        return holds_group(pools.contexts.flatten(0, 2).numpy(), pools.groups.flatten().numpy())
 
     def _engine(self, replicas: Sequence[int]) -> Engine:
         return Engine(

@@ -42,6 +42,7 @@ _SUMMARY: Any = mapping(
     seed=Annotated[int, Meta(ge=0)],
     groups=list[str],
     knows_truth=bool,
+    group_feature=NotRequired[bool | None],
     metrics=dict[_Column, _Metric],
     selection_rate=dict[str, _Rate],
     selected=dict[str, _Candidates],
@@ -63,6 +64,7 @@ def summarise(
     files: Mapping[str, str],
     identity: Mapping[str, Any],
     unit: Mapping[str, Any] | None,
+    group_feature: bool | None,
 ) -> dict[str, Any]:
     """Makes the summary of a finished run, as plain data.
 
@@ -74,6 +76,7 @@ def summarise(
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
         identity: the identity of the run.
         unit: the `name`, `std` and `mean` of the reward's column, if rewards are standardised.
+        group_feature: whether the features hold the group; None if that is not known.
     """
     names = statistics.group_names
     packages = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
@@ -83,6 +86,7 @@ def summarise(
         **{key: config[key] for key in KEYS[2:]},
         "groups": list(names),
         "knows_truth": _knows_truth(config["policy"]),
+        "group_feature": group_feature,
         "metrics": {
             column: {
                 **_statistic(statistics.finals[column]),

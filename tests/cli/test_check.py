@@ -5,13 +5,19 @@ from fairbandit.cli.check import _parts
 def test_a_good_part(command):
     code, out, err = command("check", "rank=empirical_cdf")
     assert (code, err) == (0, "")
-    first, *lines, count = out.splitlines()
+    first, *lines, group, count = out.splitlines()
     assert first.startswith("rank empirical_cdf (")
     assert "paper.py:" in first
     docs = [check.__doc__ or "" for check in conformance.checks("rank")]
     labels = [doc.split("\n")[0].rstrip(".") for doc in docs]
     assert lines == [f"  ✓ {label}" for label in labels]
+    assert group == "  reads the group at the decision: yes"
     assert count == f"  {len(labels)} of {len(labels)} checks passed"
+
+
+def test_a_policy_that_reads_groups_through_features_alone(command):
+    assert "  reads the group at the decision: only if a" in command("check", "policy=greedy")[1]
+    assert "reads the group" not in command("check", "metric=parity_gap", "split=full")[1]
 
 
 def test_parts_are_spelled_as_for_a_run_too():

@@ -79,6 +79,18 @@ def test_help_names_everything(command):
         assert words in out
 
 
+def test_help_says_which_policies_read_the_group(command):
+    section = command("--help")[1].partition("read the group at the decision")[2].split("\n\n")[0]
+    marks, answers = "yes", dict[str, str]()
+    for line in section.splitlines()[1:]:
+        marks = line[2:28].strip() or marks
+        answers |= dict.fromkeys(line[28:].strip(" ,").split(", "), marks)
+    assert answers.keys() == presets().keys()
+    assert answers["fair_greedy"] == answers["minimum_pull"] == "yes"
+    assert answers["greedy"] == answers["secretary"] == "only if a feature holds it"
+    assert answers["uniform"] == "no"
+
+
 def run_script(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs a script in a Python of its own."""
     options = {"stdout": subprocess.PIPE, **options}

@@ -5,19 +5,24 @@ import random
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import t as student
 
-from fairbandit import Agent, FairbanditError
+from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent.replaying import replay
 from fairbandit.errors import visible
-from fairbandit.reports import Report, of_log, read_report
+from fairbandit.evaluation import evaluate
+from fairbandit.reports import Report, of_evaluation, of_log, of_runs, read_report
 from fairbandit.results import read_scenes
 from fairbandit.results.table import overview
-from tests.evaluation.logs import random_log
+from fairbandit.run.table import Sheet
+from tests.environments.data import arguments, people, write
+from tests.evaluation.logs import random_log, read_log
+from tests.figures.conftest import sweep
 from tests.reports.pages import Shown
 
 NAMES = (
@@ -60,6 +65,82 @@ def test_runs(command, simulated):
         *("html", "head", "meta", "link", "title", "style", "body", "h1", "h2", "p", "div"),
         *("table", "thead", "tr", "th", "td", "img", "footer"),
     }
+
+
+READS = "reads the group at the decision"
+
+
+def table_of(folder: Path, **options: Any) -> dict[str, Any]:
+    path = write(folder / "people.csv", people())
+    world = arguments(path, pool="random", candidates=5, rewards="model", **options)
+    return {**world, "exclude": None}
+
+
+@pytest.mark.parametrize(
+    ("feature", "line"),
+    [
+        (True, "yes (Greedy, Fair-Greedy); no (Uniform random)"),
+        (False, "yes (Fair-Greedy); no (Uniform random, Greedy)"),
+    ],
+)
+def test_runs_and_their_audit_say_which_policies_read_the_group(command, tmp_path, feature, line):
+    runs = sweep(tmp_path / "runs", table_of(tmp_path, group_feature=feature), rounds=60)
+    assert f"{READS.capitalize()}: {line}." in texts(of_runs(runs))
+    assert command("audit", str(runs), "--out", "found")[0] == 0
+    assert f"{READS.capitalize()}: {line}." in texts(read_report(Path("found/audit.json")))
+
+
+def test_runs_that_do_not_know_their_features(tmp_path):
+    sweep(tmp_path, {"name": "simulation"}, rounds=3)
+    assert "only if a feature holds it (Greedy); no (Uniform random)" in texts(of_runs(tmp_path))
+
+
+@pytest.mark.parametrize("policy", ["greedy", "fair_greedy"])
+@pytest.mark.parametrize("feature", [True, False])
+def test_the_log_of_an_agent_says_whether_its_policy_reads_the_group(tmp_path, policy, feature):
+    table = {"sex": ["f", "m"] * 50, "hours": [*range(50)] * 2, "pay": [*range(100)]}
+    options = {"group": "sex", "reward": "pay", "group_feature": feature}
+    encoder, path = Encoder.from_table(table, **options), tmp_path / "log.jsonl"
+    config = {"name": policy, "selector": {"name": "epsilon_greedy", "epsilon": 0.2}}
+    agent = Agent.from_config(config, features=encoder, log=path)
+    for at in range(30):
+        rows = [{"sex": "fm"[n % 2], "hours": (at + n) % 50} for n in range(4)]
+        agent.update(float(at % 7), agent.act(rows, [row["sex"] for row in rows]).ticket)
+    log = read_log(path)
+    reads = policy == "fair_greedy" or (feature and policy == "greedy")
+    assert facts(of_log(log, path))[READS] == ("yes" if reads else "no")
+    other = Agent.from_config("oful", features=encoder, groups=["f", "m"])
+    evaluated = of_evaluation(evaluate(log, ["lin_ts", other]), log, path, [])
+    others = "yes (all)" if feature else "no (all)"
+    if reads != feature:
+        words = ("yes", "no") if reads else ("no", "yes")
+        answer = {words[0]: "logged by log.jsonl", words[1]: "lin_ts, agent"}
+        others = f"yes ({answer['yes']}); no ({answer['no']})"
+    assert facts(evaluated)[READS] == others
+
+
+def test_a_table_of_decisions_names_no_policy():
+    log = random_log(80)
+    unknown = "not known, since the log does not name its policy"
+    assert facts(of_log(log, Path("log.csv")))[READS] == unknown
+    table = evaluate(log, ["greedy", "fair_greedy"])
+    answers = facts(of_evaluation(table, log, Path("log.csv"), []))[READS]
+    assert answers == f"{unknown} (logged); yes (fair_greedy); no (greedy)"
+    indicator = (log.groups == 1)[..., None]  # the same log, with a feature that holds the group
+    log = log.replaced(contexts=np.append(log.contexts, indicator, 2)[log.groups >= 0])
+    log = log.replaced(features=("age", "years", "test", "b"))
+    answers = facts(of_evaluation(evaluate(log, ["greedy"]), log, Path("log.csv"), []))[READS]
+    assert answers == f"{unknown} (logged); yes (greedy)"
+
+
+def texts(report: Report) -> str:
+    return " ".join(part for part in report.parts if isinstance(part, str))
+
+
+def facts(report: Report) -> dict[str, str]:
+    """The rows of the last table, in two columns."""
+    *_, sheet = (part for part in report.parts if isinstance(part, Sheet))
+    return {row[0]: row[1] for row in sheet.rows}
 
 
 def test_an_evaluation_says_all_that_the_command_said(command):
@@ -133,6 +214,7 @@ def test_a_study(command):
     assert again.split("replicas: ")[1] == printed.partition("replicas")[2].strip()
     assert not any("were stopped early" in text for _, text in shown.texts)
     assert len(shown.table("folder")) == 3
+    assert "Reads the group at the decision: yes (all)." in [text for _, text in shown.texts]
     Path("study/study.db").write_bytes(before[:5000])
     assert "study.db is not a study of fairbandit tune" in command("report", "study")[2]
 

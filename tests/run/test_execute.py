@@ -45,7 +45,7 @@ def test_summary_json_to_the_letter(config, tmp_path):
     assert summary == returned
     assert set(summary) == {
         *("policy", "environment", "rounds", "replicas", "seed", "groups", "config", "knows_truth"),
-        *("selection_rate", "selected", "received", "seconds", "versions"),
+        *("group_feature", "selection_rate", "selected", "received", "seconds", "versions"),
         *("metrics", "identity", "files", "checksum"),
     }
     assert list(summary["metrics"]) == ["standard_regret", "fair_regret"]
@@ -56,6 +56,7 @@ def test_summary_json_to_the_letter(config, tmp_path):
     assert summary["config"]["policy"]["estimator"] == estimator
     assert summary["config"]["environment"]["cdf"] == "exact"
     assert summary["config"]["rounds"] == 100
+    assert summary["group_feature"] is True  # candidate a's last feature is bias·a
     assert {"fairbandit", "python", "torch", "numpy"} <= set(summary["versions"])
 
 

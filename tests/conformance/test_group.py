@@ -1,0 +1,192 @@
+"""Whether a policy reads the group: by its definition, by whole runs, and by features."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fairbandit import Agent, Encoder, Engine, build, register
+from fairbandit.building import build_policy, named_policies, preset
+from fairbandit.conformance import Scattered, reads_group
+from fairbandit.conformance.group import NO, THROUGH, YES, answer, part_answer
+from fairbandit.environments import Table
+from fairbandit.environments.products import with_products
+from fairbandit.errors import FairbanditError
+from fairbandit.maths.separation import holds_group
+from fairbandit.selectors import Selector
+from fairbandit.selectors.base import best
+from fairbandit.streams import Streams
+
+READERS = {
+    # their index is a rank among the group's contexts, or under the group's CDF
+    *("fair_greedy", "fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards", "gmf"),
+    *("fairx_rank", "forgetting_greedy", "order_greedy", "order_scores", "fair_rolling"),
+    "rank_interval_chain",
+    *("minimum_pull", "group_parity"),  # their selector counts groups
+}
+BY_FEATURES = {  # a score of the features decides, in the pool or among all past candidates
+    *("greedy", "epsilon_greedy", "oful", "lin_ts", "optimal", "fairx_lints", "interval_chain"),
+    *("rolling_greedy", "secretary"),
+}
+RIDGE = {"split": "full", "estimator": "ridge", "rank": "identity"}
+
+
+def test_every_named_policy_has_an_expected_answer():
+    assert {*named_policies()} == READERS | BY_FEATURES | {"uniform"}
+
+
+@pytest.mark.parametrize("name", [*named_policies()])
+def test_named_policies_are_answered_by_their_definition(name):
+    for groups in (2, 5):
+        assert reads_group(name, groups=groups) == (name in READERS)
+        assert reads_group(name, feature=True, groups=groups) == (name != "uniform")
+
+
+class Shuffled(Scattered):
+    """The same pools and rewards, whose candidates have other groups."""
+
+    def _pools(self, first, count):
+        pools = super()._pools(first, count)
+        other = (pools.groups * 7 + torch.arange(self.places) * (pools.groups + 1)) % 3
+        vars(pools)["groups"] = torch.where(pools.groups < 0, -1, other)
+        return pools
+
+
+@pytest.mark.parametrize("name", [*named_policies()])
+def test_whole_runs_with_other_groups_tell_the_same(name):
+    """A run differs once groups are dealt anew if, and only if, the policy reads them."""
+    config, plays = preset(name), []
+    if "interval_chain" in name:  # intervals that are narrow in few rounds
+        config["estimator"] |= {"subgaussian": 0.01, "norm": 0.01}
+    for environment in (Scattered(), Shuffled()):
+        engine = Engine(build_policy(config), environment, rounds=60, seed=1, replicas=range(3))
+        plays.append(torch.cat([played.actions for played in engine.play()], 1))
+    assert bool((plays[0] != plays[1]).any()) == (name in READERS)
+
+
+@register("selector", "late_quota")
+class LateQuota(Selector):
+    """The best candidate of a group without picks, but only after 500 rounds."""
+
+    def _last_pick_read(self, t):
+        return t - 1
+
+    def _inclusion(self, ranked, picks):
+        unpicked = ranked.pick_counts.gather(2, ranked.groups.clamp(min=0)) == 0
+        due = unpicked & ranked.present & (ranked.scored.rounds[:, None] > 500)
+        return best(ranked.index, due | (ranked.present & ~due.any(2, keepdim=True)), picks)
+
+
+@register("selector", "one_of_each")
+class OneOfEach(Selector):
+    """The best candidate; with several picks, those of the first group in the pool come first."""
+
+    def _inclusion(self, ranked, picks):
+        present = ranked.present.to(torch.float64)
+        first = present * (ranked.groups == ranked.groups[..., :1]) * (picks > 1)
+        preferred = best(ranked.index, first, first.sum(2, keepdim=True).clamp(max=picks))
+        return preferred + best(
+            ranked.index, present - preferred, picks - preferred.sum(2, keepdim=True)
+        )
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({**RIDGE, "selector": "late_quota"}, YES),
+        ({**RIDGE, "selector": "one_of_each"}, YES),
+        ({**RIDGE, "selector": {"name": "minimum_pull", "shares": 0.05, "tolerance": 10}}, YES),
+        ({**RIDGE, "selector": {"name": "minimum_pull", "shares": 0.0}}, THROUGH),
+        ({**RIDGE, "selector": {"name": "epsilon_greedy", "epsilon": 1.0}}, NO),
+        ({**RIDGE, "estimator": "group_ridge"}, YES),
+        ({**RIDGE, "estimator": "normal_scores", "refresh": 1.2}, THROUGH),  # learns within groups
+        ({**RIDGE, "rank": {"name": "tradeoff", "alpha": 1.0}}, THROUGH),  # all for the reward
+        ({**RIDGE, "rank": {"name": "tradeoff", "alpha": 0.9}}, YES),
+        ({**RIDGE, "estimator": "zero", "rank": "empirical_cdf"}, YES),  # but not if unseen
+        ("no_such_policy", "not known, since the policy cannot be played here"),
+    ],
+)
+def test_compositions(policy, expected):
+    assert answer(policy) == expected
+
+
+def test_parts_are_answered_beside_parts_that_do_not_read_groups():
+    found = {part_answer("rank", rank) for rank in ("empirical_cdf", "shrunk_cdf", "interval_cdf")}
+    assert found == {YES}
+    assert part_answer("rank", "pooled_cdf") == part_answer("selector", "chain") == THROUGH
+    assert part_answer("estimator", "pairwise_probit") == THROUGH
+    assert part_answer("selector", {"name": "group_parity", "chance": "pool"}) == YES
+
+
+def test_shares_for_two_groups_are_played_with_two():
+    policy = {**RIDGE, "selector": {"name": "minimum_pull", "shares": [0.3, 0.6]}}
+    assert answer(policy, groups=2) == YES
+    with pytest.raises(FairbanditError, match="shares"):
+        reads_group(policy)
+    assert answer(policy).startswith("not known")
+
+
+def test_one_label_for_all_changes_no_decision_of_greedy():
+    draw = np.random.default_rng(0)
+    agents = [Agent.from_config("epsilon_greedy", features=2, seed=0) for _ in range(2)]
+    for _ in range(40):
+        pool, labels, reward = draw.normal(size=(4, 2)), draw.choice(["a", "b"], 4), draw.normal()
+        picks = [
+            agent.act(pool, own).candidate
+            for agent, own in zip(agents, (labels, ["all"] * 4), strict=True)
+        ]
+        assert picks[0] == picks[1]
+        for agent in agents:
+            agent.update(reward)
+
+
+def rows(n: int = 200) -> dict[str, Any]:
+    draw = np.random.default_rng(1)
+    people: dict[str, Any] = {"age": draw.integers(18, 70, n), "hours": draw.integers(0, 60, n)}
+    people |= {"sex": draw.choice(["f", "m"], n), "town": draw.choice(["x", "y"], n)}
+    people["pay"] = people["hours"] + 5 * (people["sex"] == "f") + draw.normal(size=n)
+    return {name: column.tolist() for name, column in people.items()}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"group": "sex"}, True),
+        ({"group": "sex", "group_feature": False}, False),
+        ({"group": "sex", "products": [["age", "sex"]]}, True),
+        ({"group": ["sex", "town"]}, True),
+        ({"group": ["sex", "town"], "exclude": ["sex"]}, True),  # half of the group
+        ({"group": ["sex", "town"], "exclude": ["sex", "town"]}, False),
+    ],
+)
+def test_the_features_of_a_table_hold_the_group_or_not(parameters, expected):
+    table = rows()
+    world = Table.from_data(table, reward="pay", **parameters)
+    codes, groups = world.members.contexts.numpy(), world.members.groups.numpy()
+    assert holds_group(codes, groups) is expected
+    if parameters["group"] == "sex":  # by definition: other cells of the group, other features
+        encoder = Encoder.from_table(table, reward="pay", **parameters)
+        swapped = table | {"sex": ["f" if one == "m" else "m" for one in table["sex"]]}
+        assert bool((encoder(table) != encoder(swapped)).any()) is expected
+
+
+@pytest.mark.parametrize("name", ["simulation", "synthetic", "arrivals"])
+def test_environments_whose_features_hold_the_group(name):
+    world: Any = build({"name": name})
+    with world.bound(Streams(0, [0])):
+        pools = world.pools(1, 40)
+    assert holds_group(pools.contexts[0].flatten(0, 1).numpy(), pools.groups.flatten().numpy())
+
+
+def test_features_of_users_that_hold_the_group():
+    draw = np.random.default_rng(0)
+    age, sex = draw.normal(size=400), draw.integers(0, 2, 400)
+    both, names = with_products(np.stack([age, sex], 1), ["age", "sex=f"], [["age", "sex=f"]])
+    product_alone = both[:, [names.index("age"), names.index("age × sex=f")]]
+    assert holds_group(product_alone, sex)
+    assert holds_group(age[:, None], np.digitize(age, [-1, 0, 1]))  # groups cut from a feature
+    noisy = sex + draw.normal(scale=0.5, size=400)  # a proxy, which is not the group
+    assert not holds_group(np.stack([age, noisy], 1), sex)
+    assert holds_group(both[:30], sex[:30]) is None
+    assert holds_group(both, np.zeros(400, np.int64)) is None
