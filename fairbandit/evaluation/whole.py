@@ -22,6 +22,7 @@ from fairbandit.evaluation.direct import (
     direct_estimates,
     direct_values,
     unspanned,
+    without_model,
 )
 from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_confidence
 from fairbandit.evaluation.groups import small_groups
@@ -119,7 +120,7 @@ def evaluate(
         if isinstance(judge, Agent):
             notes += judge.schema.check_log(log.schema, log.pick_hashes, name)
         elif not train:
-            if judge.learns:
+            if judge.reads_rewards:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
             judges[name] = Agent.from_log(judge, log[:0], seed=seed)
     forward = bool(anytime or adaptive)
@@ -155,6 +156,8 @@ def evaluate(
     if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
         table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
     table.attrs["notes"] += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
+    if (table["estimator"] == "dr").any():
+        table.attrs["notes"] += without_model([log.rewards[rows] for rows, _ in divided])
     if choose is not None or limits is not None:
         others = table[table["policy"] != LOGGED]
         table.attrs["chosen"], why = chosen(others, choose, limits)

@@ -20,7 +20,9 @@ from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
 from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
 from fairbandit.evaluation import direct as direct_module
+from fairbandit.evaluation.direct import RewardFit, contexts_of
 from fairbandit.evaluation.picture import draw_estimates
+from fairbandit.evaluation.whole import plan
 from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
 from tests.evaluation.logs import THETA, random_log
@@ -128,6 +130,34 @@ def test_policies_learn_forward_from_adaptive_logs_and_for_anytime():
         assert rows(found[0], "fair_greedy")["n"].max() == 150
     dealt = [evaluate(one, "fair_greedy", adaptive=False) for one in (log, other)]
     assert not dealt[0].equals(dealt[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "without", "where"),
+    [
+        ({"train": 0, "folds": 1}, [0], "dr equals ips, because"),
+        ({"train": 0, "folds": 2}, [], ""),
+        ({"train": 0.2, "adaptive": True}, [], ""),
+        ({"train": 0, "adaptive": True}, [0], "dr equals ips in part 1 of 2 of"),
+        (
+            {"train": 0, "folds": 3, "anytime": True, "reward_range": (-99, 99)},
+            [0],
+            "dr equals ips in part 1 of 3 of",
+        ),
+        ({"train": 0.25, "folds": 3, "adaptive": True}, [0, 1], "dr equals ips in part 1, 2 of 3"),
+    ],
+)
+def test_dr_without_a_model_is_noted(options, without, where):
+    """Where no reward trains its model; in the last case, the first 150 rewards are missing."""
+    log = random_log(300)
+    if options["train"] == 0.25:
+        log = log.replaced(rewards=np.where(np.arange(300)[:, None] < 150, np.nan, log.rewards))
+    notes = [n for n in evaluate(log, "uniform", **options).attrs["notes"] if "dr equals" in n]
+    assert [note.startswith(where) for note in notes] == [True] * bool(without)
+    forward = options.keys() & {"anytime", "adaptive"}
+    divided = plan(300, options["train"], options.get("folds", 2), 0, forward=bool(forward))
+    zero = [not RewardFit(log[train]).scores(contexts_of(log)).any() for train, _ in divided]
+    assert [part for part, empty in enumerate(zero) if empty] == without
 
 
 def test_looks_at_a_growing_log_are_of_one_martingale():
@@ -251,6 +281,19 @@ def test_memory_grows_with_the_rows_and_not_with_the_largest_pool():
 
     peaks(4)  # loads modules
     assert all(large < 5 * even for even, large in zip(peaks(4), peaks(800), strict=True))
+
+
+def test_a_policy_that_reads_picks_learns_them_from_a_log():
+    """As from the same rounds, observed; the log has picks of all three groups."""
+    log = random_log(60)
+    agents = [Agent.from_log("minimum_pull", log, seed=0)]
+    agents.append(Agent.from_config("minimum_pull", features=log.features, groups=log.labels))
+    pools = [log.contexts[at, : log.sizes[at]] for at in range(60)]
+    groups = [[log.labels[g] for g in log.groups[at, : log.sizes[at]]] for at in range(60)]
+    agents[1].observe(pools, groups, log.picks[:, 0], log.rewards[:, 0])
+    one, other = (agent.probabilities(log.contexts, log.groups, log.labels) for agent in agents)
+    assert np.array_equal(one, other)
+    assert {"minimum_pull"} < set(evaluate(log, "minimum_pull")["policy"])
 
 
 def test_a_saved_agent_is_a_policy(tmp_path):
