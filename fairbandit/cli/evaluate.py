@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,12 +27,13 @@ a folder of such files.
 KEY=VALUE are policy=NAME,NAME or files of saved agents, the columns of a table (decision, picked,
 propensity, group, reward, features, …), and train, folds, seed, confidence, adaptive,
 anytime, reward_range, choose and limits; see the documentation of `fairbandit.evaluate` and
-`read_log`."""
+`read_log`. In place of a NAME, {name: NAME, rank: OTHER} is a named policy with another part."""
 
 _EXAMPLES = """\
 examples:
   fairbandit evaluate decisions.jsonl policy=fair_greedy,greedy,uniform
   fairbandit evaluate hiring.csv policy=fair_greedy group=sex reward=grade 'features=[test,years]'
+  fairbandit evaluate decisions.jsonl 'policy=fair_greedy,{name: fair_greedy, rank: smoothed_cdf}'
   fairbandit evaluate decisions.jsonl policy=uniform,agent.pt train=0 --out evaluation
   fairbandit evaluate decisions.jsonl policy=greedy,oful choose=reward 'limits=reward_gap<=1'"""
 
@@ -44,7 +46,9 @@ def evaluate(words: Sequence[str]) -> None:
     out_help = "evaluation.csv, .json (for `fairbandit report`), .png, .pdf"
     parser.add_argument("--out", type=folder_to_write, metavar="FOLDER", help=out_help)
     given = parser.parse_intermixed_args(words)
-    settings = read_parameters(given.settings, "evaluate")
+    # policy=greedy,{name: …} without brackets is a list, too
+    several = [re.sub(r"\Apolicy=(?!\[)(.*{.*)\Z", r"policy=[\1]", word) for word in given.settings]
+    settings = read_parameters(several, "evaluate")
     policies = settings.pop("policy", None)
     if policies is None:
         near = "".join(did_you_mean(key, ["policy"]) for key in settings)

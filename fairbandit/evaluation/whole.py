@@ -31,6 +31,7 @@ from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.logs.log import PIECE, check_log, pieces
 from fairbandit.policy import Policy
+from fairbandit.results.naming import with_replaced
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -273,7 +274,7 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
             own = Path(given).name
         else:
             judge = given if isinstance(given, kinds) else build_policy(given)
-            own = judge.name if isinstance(judge, Policy) else "agent"
+            own = with_replaced(judge) if isinstance(judge, Policy) else "agent"
         names = chain([name or own], (f"{name or own}-{number}" for number in count(2)))
         judges[next(free for free in names if free not in {LOGGED, *judges})] = judge
     if not judges:

@@ -16,15 +16,18 @@ from scipy.stats import t as student
 
 from fairbandit import Agent, FairbanditError
 from fairbandit.audit import audit
+from fairbandit.building import build_policy
 from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
 from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
 from fairbandit.evaluation import direct as direct_module
 from fairbandit.evaluation.direct import RewardFit, contexts_of
 from fairbandit.evaluation.picture import draw_estimates
+from fairbandit.evaluation.whole import named as by_name
 from fairbandit.evaluation.whole import plan
 from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
+from fairbandit.results.naming import with_replaced
 from tests.evaluation.logs import THETA, random_log
 from tests.evaluation.worlds import fresh, logged, truth
 from tests.figures.placing import check_texts
@@ -381,6 +384,51 @@ def test_the_command_checks_its_keys(tmp_path, word):
     random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(FairbanditError, match=word.partition("=")[0]):
         command([str(tmp_path / "log.csv"), "policy=uniform", "train=0", word])
+
+
+REPLACED = "fair_greedy, rank=smoothed_cdf"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("{name:fair_greedy,rank:smoothed_cdf}", [REPLACED]),
+        ("{name: fair_greedy, rank: smoothed_cdf},greedy", [REPLACED, "greedy"]),
+        (
+            "[fair_greedy,{name:fair_greedy,rank:{name:smoothed_cdf,bandwidth:2}}]",
+            ["fair_greedy", f"{REPLACED}, bandwidth=2.0"],
+        ),
+        (
+            "fair_greedy,{name:oful,estimator:{name:optimistic_ridge,exploration:0.5}}",
+            ["fair_greedy", "oful, exploration=0.5"],
+        ),
+    ],
+)
+def test_a_named_policy_with_another_part_is_named_by_this_part(tmp_path, given, names):
+    random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
+    command([str(tmp_path / "log.csv"), f"policy={given}", "--out", str(tmp_path)])
+    written = pd.read_csv(tmp_path / "evaluation.csv")
+    assert list(dict.fromkeys(written["policy"])) == ["logged", *names]
+    legend = draw_estimates(written).legends[0]
+    labels = {text.get_text().partition(",")[0] for text in legend.get_texts()}
+    assert {"Fair-Greedy", "OFUL", "Greedy"} >= labels - {"logged"}
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ("greedy", "greedy"),
+        ({"name": "greedy", "refresh": 1.5}, "greedy, refresh=1.5"),
+        (
+            {"name": "fair_greedy", "selector": {"name": "epsilon_greedy", "epsilon": 0.5}},
+            "fair_greedy, selector=epsilon_greedy, epsilon=0.5",
+        ),
+        ({"split": "full", "estimator": "ridge", "rank": "identity"}, "custom"),
+    ],
+)
+def test_parts_that_are_not_of_the_named_policy_are_in_the_name(config, name):
+    assert with_replaced(build_policy(config)) == name
+    assert list(by_name([config, config])) == [name, f"{name}-2"]
 
 
 def test_out_stands_anywhere(tmp_path):
