@@ -62,7 +62,8 @@ def evaluate(words: Sequence[str]) -> None:
         out.print(line)
     formats = {"value": "{:.4f}", "low": "{:.4f}", "high": "{:.4f}", "n": "{:,}", "ess": "{:,.0f}"}
     shown = table[[":" not in measure for measure in table["measure"]]]
-    shown = shown.assign(**{key: shown[key].map(form.format) for key, form in formats.items()})
+    texts = {key: shown[key].map(form.format) for key, form in formats.items()}
+    shown = shown.assign(**{key: own.str.replace("inf", "∞") for key, own in texts.items()})
     title = f"{len(log):,} decisions"
     out.print(make_table(list(shown), shown.to_numpy(), right=list(formats), title=title))
     out.print(groups_of(table))
