@@ -27,7 +27,7 @@ lint: $(READY) ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(READY) ## style, types and tests, the types beside the tests (five minutes)
+test: $(READY) ## style, types and tests, the types beside the tests (five to ten minutes)
 	@$(MAKE) --no-print-directory --jobs=2 lint tests
 
 tests: $(READY)
@@ -53,20 +53,20 @@ $(BENCH): $(READY)
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 
-bench: $(BENCH) ## speed and memory beside the paper-literal loop and other libraries (ten minutes)
+bench: $(BENCH) ## speed and memory beside the paper-literal loop and other libraries (ten to thirty minutes)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
-bench-quick: $(BENCH) ## the same at smaller sizes, in under two minutes
+bench-quick: $(BENCH) ## the same at smaller sizes, in two to six minutes
 	$(BIN)/python -m tests.benchmarks --quick $(ARGS)
 
 $(COMPARE): $(READY)
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[compare,law]'
 	@touch $@
 
-compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (five minutes)
+compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (five to fifteen minutes)
 	$(BIN)/python -m tests.studies.comparison $(ARGS)
 
-compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (fifteen minutes)
+compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (fifteen minutes to an hour)
 	$(BIN)/python -m tests.studies.comparison.tune $(ARGS)
 
 $(DOCS): $(READY)

@@ -97,10 +97,14 @@ class Policy:
         return {kind: getattr(self, kind) for kind in registry.PART_KINDS}
 
     @property
+    def reads_rewards(self) -> bool:
+        """Whether a pick may depend on earlier rewards."""
+        return self.learns or bool(self._reward_readers)
+
+    @property
     def reads_past(self) -> bool:
         """Whether a pick may depend on earlier rounds."""
-        readers = [*self._reward_readers, *self._pick_readers]
-        return self.learns or "contexts" in self.needs or bool(readers)
+        return self.reads_rewards or "contexts" in self.needs or bool(self._pick_readers)
 
     def init(self, problem: Problem) -> Knowledge:
         """The knowledge before the first round of a problem, without a truth that no part needs.

@@ -146,10 +146,14 @@ class Agent(Deciding):
     @property
     @call
     def schema(self) -> Schema:
-        """The features, groups, reward and learned decisions, to be compared with a log."""
+        """The features, groups, reward and learned decisions, to be compared with a log.
+
+        The decisions are None if the policy does not read rewards.
+        """
         now, labels = self._now, tuple(self._now.groups)
         d = now.known.problem.features
-        return Schema(d, self._names, self.encoder, labels, self._reward, now.learned)
+        learned = now.learned if self._policy.reads_rewards else None
+        return Schema(d, self._names, self.encoder, labels, self._reward, learned)
 
     @property
     @call

@@ -108,7 +108,7 @@ def after_log(policy: Policy, now: Now, log: Log) -> Now:
             parts = (part[rewarded] for part in (contexts, groups, piece.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
             known = tell_checked(policy, known, outcomes)
-        known = policy.advance(known, torch.from_numpy(groups)[None, :, None])
+        known = policy.advance(known, torch.from_numpy(groups)[None])
     return now._replace(known=known, learned=now.learned.add(log.pick_hashes))
 
 

@@ -24,6 +24,7 @@ from fairbandit.files import sha256, written_aside
 from fairbandit.logs import Log
 from fairbandit.maths.moments import CONFIDENCE
 from fairbandit.results import PooledRuns, read_scenes
+from fairbandit.results.pooling import rate_ends
 from fairbandit.run.table import Sheet, write
 from fairbandit.version import VERSION
 
@@ -178,8 +179,8 @@ def report(
         table = test.groupby("group", sort=False)[["received", "selected"]].sum().reset_index()
         means = [run.spreads[f"selection_rate_{group}"]["mean"] for group in run.groups]
         table["rate"] = pd.Series(means, dtype=float)
-        table[["low", "high"]] = [run.rate_ends(group, CONFIDENCE) for group in run.groups]
-        rates += [partial(run.rate_ends, group) for group in run.groups]
+        rates += (ends := [partial(rate_ends, run.spreads, group) for group in run.groups])
+        table[["low", "high"]] = [end(CONFIDENCE) for end in ends]
         for frame, frames in ((table, tables), (test, tests)):
             frame.insert(0, "run", run.label)
             frame.insert(1, "environment", scene.name)

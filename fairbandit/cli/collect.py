@@ -13,8 +13,8 @@ from fairbandit.files import written_aside
 from fairbandit.results import PooledRuns, pool, read_runs
 from fairbandit.results.differences import differences
 from fairbandit.results.naming import chosen
-from fairbandit.results.pooling import scenes_of
 from fairbandit.results.runs import KEYS
+from fairbandit.results.scenes import scenes_of
 from fairbandit.results.table import overview, tidy
 from fairbandit.run.folder import SUMMARY
 from fairbandit.run.table import console, write

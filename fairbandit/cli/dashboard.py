@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from fnmatch import filter as filter_names
 from pathlib import Path
@@ -23,7 +24,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files import fresh
 from fairbandit.results import PooledRuns, SavedRun, read_runs
 from fairbandit.results.naming import union
-from fairbandit.results.pooling import scenes_of
+from fairbandit.results.scenes import scenes_of
 from fairbandit.run.folder import EVENTS, LOCK, finished_below, walk
 from fairbandit.run.tensorboard import EventWriter, config_text, scalars, titled
 
@@ -131,7 +132,9 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
         For each environment, in order, the names of the curves of its settings.
     """
     scenes = scenes_of(runs)
-    columns = columns_of([pooled for scene in scenes for pooled in scene.runs])
+    settings = [pooled for scene in scenes for pooled in scene.runs]
+    rows = rows_of(settings)
+    columns, row_of = columns_of(rows, union(run.metrics for run in settings)), iter(rows)
     names: dict[str, list[str]] = {}
     for scene in scenes:
         environment = _free(logdir / POOLED, scene.name)
@@ -145,32 +148,49 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
                 events.write(config_text({k: v for k, v in config.items() if k != "seed"}))
                 events.write(columns)
                 row = folder.relative_to(logdir / POOLED).as_posix()
-                events.write(hparams.hparams_pb(settings_of(pooled), trial_id=row))
+                events.write(hparams.hparams_pb(next(row_of), trial_id=row))
                 events.add(scalars(pooled.curves, 1, pooled.rounds))
     return names
 
 
-def settings_of(pooled: PooledRuns) -> dict[str, float | str]:
-    """Returns the environment, the policy and the settings that vary, for a row of HParams."""
-    found: dict[str, float | str] = {
-        "environment": str(pooled.settings["environment"]),
-        "policy": policy_label(pooled.policy),
-    }
-    for setting in pooled.varied:
-        value = pooled.settings[setting.key]
-        found[setting.name] = value if isinstance(value, (int, float)) else setting.text
-    return found
+def rows_of(runs: Sequence[PooledRuns]) -> list[dict[str, bool | float | str]]:
+    """Returns the rows of HParams: the environment, the policy and the settings that vary.
+
+    TensorBoard sorts and filters a column only if its values are of one type. So a column holds
+    truth values alone, finite numbers alone, or texts. A null is left out of its row.
+    """
+    known = [[one for one in run.varied if run.settings[one.key] is not None] for run in runs]
+    kinds = dict[str, set[type]]()
+    for run, settings in zip(runs, known, strict=True):
+        for one in settings:
+            kinds.setdefault(one.name, set()).add(_kind(run.settings[one.key]))
+    rows = list[dict[str, bool | float | str]]()
+    for run, settings in zip(runs, known, strict=True):
+        environment, policy = str(run.settings["environment"]), policy_label(run.policy)
+        rows.append({"environment": environment, "policy": policy})
+        for one in settings:
+            plain = len(kinds[one.name]) == 1 and str not in kinds[one.name]
+            rows[-1][one.name] = run.settings[one.key] if plain else one.text
+    return rows
 
 
-def columns_of(runs: Sequence[PooledRuns]) -> Summary:
-    """Returns the columns of HParams: the settings of all runs, and the means of all metrics."""
-    return hparams.hparams_config_pb(
-        [hparams.HParam(name) for name in union(map(settings_of, runs))],
-        [
-            hparams.Metric(f"{metric}/mean", display_name=titled(metric))
-            for metric in union(run.metrics for run in runs)
-        ],
-    )
+def _kind(value: Any) -> type:
+    is_number = isinstance(value, (int, float)) and math.isfinite(value)
+    return bool if isinstance(value, bool) else float if is_number else str
+
+
+def columns_of(rows: Sequence[Mapping[str, bool | float | str]], metrics: Sequence[str]) -> Summary:
+    """Returns the columns of HParams, with the type and the range of values of each setting."""
+    columns = []
+    for name in union(rows):
+        values = {row[name] for row in rows if name in row}
+        numbers = [float(value) for value in values if _kind(value) is float]
+        domain: hparams.Domain = hparams.Discrete(values)
+        if numbers:
+            domain = hparams.RealInterval(min(numbers), max(numbers))
+        columns.append(hparams.HParam(name, domain))
+    means = [hparams.Metric(f"{name}/mean", display_name=titled(name)) for name in metrics]
+    return hparams.hparams_config_pb(columns, means)
 
 
 def page(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.evaluation import evaluate as evaluated
+from fairbandit.evaluation.frozen import named as by_name
 from fairbandit.evaluation.picture import draw_estimates
-from fairbandit.evaluation.whole import named as by_name
 from fairbandit.figures.draw import save
 from fairbandit.reports.estimates import EVALUATION, diagnostics_of, groups_of, of_evaluation
 from fairbandit.run.table import console, make_table, named, write
@@ -26,12 +27,13 @@ a folder of such files.
 KEY=VALUE are policy=NAME,NAME or files of saved agents, the columns of a table (decision, picked,
 propensity, group, reward, features, …), and train, folds, seed, confidence, adaptive,
 anytime, reward_range, choose and limits; see the documentation of `fairbandit.evaluate` and
-`read_log`."""
+`read_log`. In place of a NAME, {name: NAME, rank: OTHER} is a named policy with another part."""
 
 _EXAMPLES = """\
 examples:
   fairbandit evaluate decisions.jsonl policy=fair_greedy,greedy,uniform
   fairbandit evaluate hiring.csv policy=fair_greedy group=sex reward=grade 'features=[test,years]'
+  fairbandit evaluate decisions.jsonl 'policy=fair_greedy,{name: fair_greedy, rank: smoothed_cdf}'
   fairbandit evaluate decisions.jsonl policy=uniform,agent.pt train=0 --out evaluation
   fairbandit evaluate decisions.jsonl policy=greedy,oful choose=reward 'limits=reward_gap<=1'"""
 
@@ -44,7 +46,9 @@ def evaluate(words: Sequence[str]) -> None:
     out_help = "evaluation.csv, .json (for `fairbandit report`), .png, .pdf"
     parser.add_argument("--out", type=folder_to_write, metavar="FOLDER", help=out_help)
     given = parser.parse_intermixed_args(words)
-    settings = read_parameters(given.settings, "evaluate")
+    # policy=greedy,{name: …} without brackets is a list, too
+    several = [re.sub(r"\Apolicy=(?!\[)(.*{.*)\Z", r"policy=[\1]", word) for word in given.settings]
+    settings = read_parameters(several, "evaluate")
     policies = settings.pop("policy", None)
     if policies is None:
         near = "".join(did_you_mean(key, ["policy"]) for key in settings)
@@ -58,7 +62,8 @@ def evaluate(words: Sequence[str]) -> None:
         out.print(line)
     formats = {"value": "{:.4f}", "low": "{:.4f}", "high": "{:.4f}", "n": "{:,}", "ess": "{:,.0f}"}
     shown = table[[":" not in measure for measure in table["measure"]]]
-    shown = shown.assign(**{key: shown[key].map(form.format) for key, form in formats.items()})
+    texts = {key: shown[key].map(form.format) for key, form in formats.items()}
+    shown = shown.assign(**{key: own.str.replace("inf", "∞") for key, own in texts.items()})
     title = f"{len(log):,} decisions"
     out.print(make_table(list(shown), shown.to_numpy(), right=list(formats), title=title))
     out.print(groups_of(table))

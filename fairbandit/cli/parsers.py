@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import yaml  # type: ignore[import-untyped]
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.errors import FairbanditError, did_you_mean
 
@@ -93,11 +93,15 @@ def split_names(text: str) -> list[str]:
 def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     """Reads KEY=VALUE words with dotted keys, like Hydra's overrides of a run.
 
+    As there, the colons of a mapping need no blanks.
+
     Raises:
         FairbanditError: a word without a key, or a value that is not YAML.
 
     >>> read_parameters(["decimal=,", "group=[sex, race]", "rank.size=3"], "audit")
     {'decimal': ',', 'group': ['sex', 'race'], 'rank': {'size': 3}}
+    >>> read_parameters(["policy={name:greedy,split:full}"], "evaluate")
+    {'policy': {'name': 'greedy', 'split': 'full'}}
     """
     if bare := [word for word in words if "=" not in word]:
         problem = f"{bare[0]}: expected KEY=VALUE, a setting with its value"
@@ -108,13 +112,31 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     for word in words:
         word = f"{word[:-1]}','" if word.endswith("=,") else word  # a comma alone is not YAML
         try:
-            read = OmegaConf.merge(read, OmegaConf.from_dotlist([word]))
-        except (OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
+            read = OmegaConf.merge(read, OmegaConf.from_dotlist([_with_blanks(word)]))
+        except (OmegaConfBaseException, yaml.YAMLError, ValueError, RecursionError) as error:
             reason = str(error).splitlines()[0]
             message = f"{kind}.{word}: the value cannot be read as YAML: {reason}"
             raise FairbanditError(message) from error
     plain: Any = OmegaConf.to_container(read)
     return {str(name): item for name, item in plain.items()}
+
+
+def _with_blanks(word: str) -> str:
+    """Adds the blanks behind colons without which YAML reads `{a:b}` as a key `a:b` alone."""
+    key, _, value = word.partition("=")
+    places, nodes = [], [yaml.compose(value, Loader=yaml.SafeLoader)]
+    while nodes:
+        node = nodes.pop()
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        for name, item in pairs:
+            key_alone = ":" not in value[name.end_mark.index : item.start_mark.index]
+            if key_alone and not name.style and ":" in name.value:
+                places.append(value.index(":", name.start_mark.index) + 1)
+        children = node.value if isinstance(node, yaml.SequenceNode) else []
+        nodes += [*children, *(item for _, item in pairs)]
+    for place in sorted(places, reverse=True):
+        value = f"{value[:place]} {value[place:]}"
+    return f"{key}={value}"
 
 
 def quoted(word: str) -> str:

@@ -47,10 +47,8 @@ def chosen(
     if len(rows) < table["policy"].nunique():
         raise FairbanditError(f"choose={choose!r}: not all policies have an estimate of it")
     rows, less = rows.loc[[*within]], choose.partition(":")[0] in LESS
-    best, notes, ends = None, list[str](), rows["high" if less else "low"]
-    if np.isfinite(ends).any():
-        best = str(ends.idxmin() if less else ends.idxmax())
-    elif not rows.empty:
+    best, notes = _best(rows, less), list[str]()
+    if best is None and not rows.empty:
         others = f"the intervals of {choose} of {', '.join(rows.index)} are infinite"
         return None, [f"no policy is chosen: {others}"]
     if given:
@@ -60,14 +58,45 @@ def chosen(
         notes.append(f"chosen {best}: {among}{others}" if best else f"no policy is chosen{others}")
     if best is None:
         return None, notes
-    own = rows.loc[best]
-    overlap = (rows["low"] <= own["high"]) & (rows["high"] >= own["low"])
-    if tied := [name for name in rows.index[overlap] if name != best]:
+    if tied := [name for name in rows.index[_overlaps(rows, best)] if name != best]:
         notes.append(
             f"choose={choose}: {best} ties with {', '.join(tied)}: their intervals overlap, so "
             "that these estimates do not show which is better"
         )
     return best, notes
+
+
+def best_of(rows: pd.DataFrame, measure: str) -> list[str]:
+    """Returns the policies that are marked as the best by a measure, from its `preferred` rows.
+
+    They are those whose intervals overlap the interval of the policy with the best worst case, as
+    in `chosen`, and whose own worst case is better than the worst estimate. If the intervals of all
+    policies overlap it, no policy is marked.
+    """
+    less, known = measure in LESS, rows[rows["low"] <= rows["high"]]
+    best = _best(known, less)
+    if best is None or (tied := _overlaps(known, best)).all():
+        return []
+    worst = known["high"] < known["value"].max() if less else known["low"] > known["value"].min()
+    return [*known.index[tied & worst]]
+
+
+def _best(rows: pd.DataFrame, less: bool) -> str | None:
+    """Returns the policy with the best worst case: the least upper or the greatest lower end.
+
+    None if all of these ends are infinite.
+    """
+    ends = rows["high" if less else "low"]
+    ends = ends[np.isfinite(ends)]
+    if ends.empty:
+        return None
+    return str(ends.idxmin() if less else ends.idxmax())
+
+
+def _overlaps(rows: pd.DataFrame, name: str) -> pd.Series[bool]:
+    """Returns whether the interval of each policy overlaps the interval of one of them."""
+    own = rows.loc[name]
+    return (rows["low"] <= own["high"]) & (rows["high"] >= own["low"])
 
 
 def _interval(rows: pd.DataFrame, name: str) -> str:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
 from fairbandit.labels import normal
@@ -92,6 +93,22 @@ def unspanned(log: Log) -> tuple[int, list[str]]:
         ranks.append(np.linalg.matrix_rank(x.T @ x / max(len(x), 1), hermitian=True))
     equal = (picks == picks[:1]).all(0) & np.isfinite(scale)
     return int(ranks[0] - ranks[1]), [log.features[at] for at in np.flatnonzero(equal)]
+
+
+def without_model(trained: Sequence[Floats]) -> list[str]:
+    """Returns a note if some parts of an evaluation train the model of `dr` on no reward.
+
+    `trained` are the rewards, (n, m), that train the model by which each part is judged.
+    """
+    found = [f"{part}" for part, rewards in enumerate(trained, 1) if np.isnan(rewards).all()]
+    if not found:
+        return []
+    where = f" in part {listed(found)} of {len(trained)} of the decisions that judge"
+    return [
+        f"dr equals ips{where * (len(found) < len(trained))}, because no reward trains its model. "
+        "This needs folds=2 where decisions are dealt at random, and train above 0 where policies "
+        "are trained forward in time"
+    ]
 
 
 def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:

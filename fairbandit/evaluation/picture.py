@@ -35,7 +35,10 @@ def draw_estimates(table: pd.DataFrame) -> Figure:
     from fairbandit.figures.layout import legend
     from fairbandit.figures.style import WIDTH, applied, looks, write_numbers
 
-    labels = {name: policy_label(name) for name in dict.fromkeys(table["policy"])}
+    labels = dict[str, str]()
+    for name in dict.fromkeys(table["policy"]):
+        own, comma, replaced = name.partition(", ")  # as in "fair_greedy, rank=smoothed_cdf"
+        labels[name] = policy_label(own) + comma + replaced
     drawn = [(labels[name], look, name) for name, look in looks(labels).items()]
     with applied(text="".join([*labels.values(), *of_groups(table, "share")["group"]])):
         figure = Figure(figsize=(WIDTH, WIDTH * 0.75), layout="constrained")

@@ -17,7 +17,7 @@ from fairbandit.files import written_aside
 from fairbandit.metrics import REGRETS
 from fairbandit.results import Scene, read_runs
 from fairbandit.results.naming import chosen, union
-from fairbandit.results.pooling import scenes_of
+from fairbandit.results.scenes import scenes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -157,7 +157,8 @@ class Schema(NamedTuple):
         encoder: the encoder that made the features of a table, or None.
         labels: the normal forms of the groups' labels.
         reward: the name of the reward, or None.
-        decisions: the decisions that an agent has learned from; None for a log.
+        decisions: the decisions that an agent has learned from; None for a log, and for an agent
+            whose policy does not read rewards.
     """
 
     width: int

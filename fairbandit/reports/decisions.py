@@ -31,7 +31,8 @@ AUDIT = "audit.json"
 _REWARDS = """\
 The mean of the known rewards of each group's picks, with its {confidence:.0%} interval by decision.
 It compares the outcomes of picks, not the candidates, and rewards of different groups may not be
-comparable."""
+comparable. ∞ is an end that so few picks do not bound, and – stands for a group without a known
+reward."""
 
 _CHAIN = """\
 The last hash covers every line of the log. A copy of the hash that was kept elsewhere shows whether

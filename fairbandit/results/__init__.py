@@ -7,8 +7,9 @@ they are read; this package never plays a run.
 """
 
 from fairbandit.results.loaded import Runs, load
-from fairbandit.results.pooling import PooledRuns, Scene, pool, read_scenes
+from fairbandit.results.pooling import PooledRuns, pool
 from fairbandit.results.runs import SavedRun, read_runs
+from fairbandit.results.scenes import Scene, read_scenes
 
 __all__ = [
     "PooledRuns",

@@ -9,7 +9,8 @@ from typing import Any
 
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.results.naming import chosen
-from fairbandit.results.pooling import PooledRuns, Scene, paired_difference
+from fairbandit.results.pooling import PooledRuns, paired_difference
+from fairbandit.results.scenes import Scene
 from fairbandit.run.summary import finite
 
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 from fairbandit.errors import FairbanditError, check_known
 from fairbandit.maths.moments import interval
 from fairbandit.results.differences import differences
-from fairbandit.results.naming import union
-from fairbandit.results.pooling import PooledRuns, paired_difference, pool, scenes_of
+from fairbandit.results.naming import OWN, Setting, joined, union
+from fairbandit.results.pooling import PooledRuns, paired_difference, pool
 from fairbandit.results.runs import FOLDER, KEYS, SavedRun, read_runs
+from fairbandit.results.scenes import scenes_of
 from fairbandit.results.table import tidy
 from fairbandit.run.reading import logs
 
@@ -73,13 +74,14 @@ class Runs(UserList[SavedRun]):
             by: "group" adds columns for each group's picks, from the round logs.
 
         Returns:
-            `label`; the settings in which the rows differ; `runs`, the number of pooled runs; and
-            for each metric and each group's selection rate the mean, the standard deviation, the
-            number n of replicas and the interval of the mean: `fair_regret_mean`, `_std`, `_n`,
-            `_low` and `_high`. By group, `share:GROUP` is its part of the picks, and `reward:`,
-            `rank:` and `fair_regret:` are means over its picks, as in `evaluate`. For tables,
-            `raw_reward:` and `cost_per_pick:` are means of the reward and of the loss against the
-            best candidate of the pool, in the unit of the reward's column.
+            `label`, which no two settings share; the settings in which the rows differ; `runs`,
+            the number of pooled runs; and for each metric and each group's selection rate the mean,
+            the standard deviation, the number n of replicas and the interval of the mean:
+            `fair_regret_mean`, `_std`, `_n`, `_low` and `_high`. By group, `share:GROUP` is
+            its part of the picks, and `reward:`, `rank:` and `fair_regret:` are means over its
+            picks, as in `evaluate`. For tables, `raw_reward:` and `cost_per_pick:` are means of the
+            reward and of the loss against the best candidate of the pool, in the unit of the
+            reward's column.
         """
         if by not in (None, "group"):
             raise FairbanditError(f"by: expected 'group' or None, got {by!r}")
@@ -163,10 +165,20 @@ class Runs(UserList[SavedRun]):
 
 
 def _labelled(rows: Sequence[PooledRuns], *, results: bool, groups: bool = False) -> pd.DataFrame:
-    """Returns labels, settings and results, or labels and settings that tell rows apart."""
+    """Returns labels, settings and results, or labels and settings that tell rows apart.
+
+    No two rows have the same label: a label names the environment, too, if there are several.
+    """
     table = tidy(rows, groups=groups).to_pandas()
     if not results:
         shown = {*KEYS, *(one.key for row in rows for one in row.varied)}
         table = table[[key for key in table if key in shown]]
-    table.insert(0, "label", [run.label for run in rows])
+    names = {run.runs[0].summary["environment"] for run in rows}
+    labels = list[str]()
+    for run in rows:  # labels are unique in an environment, and here among all environments
+        name = str(run.runs[0].summary["environment"])
+        apart = [Setting("environment", "environment", name)] * (len(names) > 1)
+        apart += [one for one in run.varied if one.key.startswith(OWN)]
+        labels.append(joined(run.label, apart))
+    table.insert(0, "label", labels)
     return table

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from fairbandit.building import policy_label, preset, presets
+from fairbandit.building import build_policy, policy_label, preset, presets
 from fairbandit.environments.notices import remark
 from fairbandit.environments.reading import MEMORY
 from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.labels import normal
-from fairbandit.registry import PART_KINDS
+from fairbandit.policy import Policy
+from fairbandit.registry import PART_KINDS, create, describe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,6 +85,29 @@ def _replaced_parts(texts: pd.DataFrame) -> pd.DataFrame:
         for key in parts
     }
     return parts.where(parts != pd.DataFrame(own, parts.index))
+
+
+def with_replaced(policy: Policy) -> str:
+    """Returns the name of a policy, and what is not as in the file of the named policy.
+
+    >>> with_replaced(build_policy({"name": "fair_greedy", "rank": "smoothed_cdf"}))
+    'fair_greedy, rank=smoothed_cdf'
+    """
+    if policy.name not in presets():
+        return policy.name
+    described, own = policy.describe(), build_policy(policy.name).describe()
+    texts, default = ({"refresh": shown(plain["refresh"])} for plain in (described, own))
+    for kind in PART_KINDS:
+        name = described[kind]["name"]
+        default[f"{kind}.name"] = own[kind]["name"]
+        if name != own[kind]["name"]:
+            own[kind] = describe(create(kind, name))
+        for key, value in described[kind].items():
+            texts[f"{kind}.{key}"] = shown(value)
+            default.setdefault(f"{kind}.{key}", shown(own[kind][key]))
+    replaced = {key: text for key, text in texts.items() if text != default[key]}
+    names = short_names([*texts])
+    return joined(policy.name, [Setting(key, names[key], replaced[key]) for key in replaced])
 
 
 def _told_apart(texts: pd.DataFrame, names: pd.Series[str]) -> pd.DataFrame:

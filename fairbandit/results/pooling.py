@@ -8,26 +8,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.building import named_policies, policy_label
-from fairbandit.files import natural_order
+from fairbandit.building import policy_label
 from fairbandit.maths.intervals import SHARE, Span, share_ends
 from fairbandit.maths.moments import CONFIDENCE, Floats, interval, merged_moments, moments
 from fairbandit.results import by_group, naming
-from fairbandit.results.naming import OWN, Setting, chosen, differing, joined, union
-from fairbandit.results.runs import FOLDER, SavedRun, read_runs
+from fairbandit.results.naming import OWN, Setting, differing, joined
+from fairbandit.results.runs import FOLDER, SavedRun
 from fairbandit.run.curves import RATE, Curve
 from fairbandit.run.reading import read_picks, read_trajectories
 from fairbandit.run.settings import COST
 from fairbandit.run.summary import finite
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 @dataclass(frozen=True)
@@ -119,17 +117,8 @@ class PooledRuns:
         spreads = _pooled([run.spreads for run in self.runs])
         for group in self.groups:
             rate = spreads[f"selection_rate_{group}"]
-            if rate["low"] is not None:
-                rate["low"], rate["high"] = _rate_ends(spreads, group, CONFIDENCE)
+            rate |= finite(dict(zip(("low", "high"), rate_ends(spreads, group), strict=True)))
         return spreads
-
-    def rate_ends(self, group: str, confidence: float) -> Span:
-        """Returns the interval of a group's mean selection rate; see `share_ends`.
-
-        The rate varies between replicas. The candidates of all replicas show how large a rate may
-        be that was not seen.
-        """
-        return _rate_ends(self.spreads, group, confidence)
 
     @cached_property
     def of_groups(self) -> dict[str, dict[str, Any]]:
@@ -221,83 +210,6 @@ class PooledRuns:
         return np.sum([read_picks(run.folder, run.summary) for run in self.runs], axis=0)
 
 
-@dataclass(frozen=True)
-class Scene:
-    """The pooled runs in one environment, in the order in which figures and reports list them.
-
-    Attributes:
-        name: the environment's name, with the settings that distinguish it from others.
-        runs: the pooled runs.
-    """
-
-    name: str
-    runs: tuple[PooledRuns, ...]
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The names of the groups, in order of their codes."""
-        return self.runs[0].groups
-
-    @property
-    def candidates(self) -> float:
-        """K, the mean number of candidates in a pool."""
-        first = self.runs[0]
-        return float(np.nansum(first.by_group("received")[0]) / first.rounds)
-
-    @cached_property
-    def rewards(self) -> tuple[pd.DataFrame | None, ...]:
-        """The true rewards of each group, from the first run that stored them; None if not known.
-
-        They have the columns value, density and cdf.
-        """
-        stored = (run.rewards for pooled in self.runs for run in pooled.runs)
-        known = (rewards for rewards in stored if any(group is not None for group in rewards))
-        return next(known, (None,) * len(self.groups))
-
-    @property
-    def reward(self) -> str | None:
-        """The reward's column; None if not all runs have one."""
-        runs = (run for pooled in self.runs for run in pooled.runs)
-        names = [run.summary.get("unit", {}).get("name") for run in runs]
-        return names[0] if all(names) else None
-
-    @property
-    def metrics(self) -> list[str]:
-        """The columns of the metrics of all runs, the regrets first."""
-        return union(run.metrics for run in self.runs)
-
-    def only(self, policies: Sequence[str] | None) -> Scene:
-        """Returns the scene with only the runs of some policies; None selects all.
-
-        Raises:
-            FairbanditError: none of the policies has a run.
-        """
-        where = {} if policies is None else {"policy": policies}
-        return replace(self, runs=tuple(chosen(self.runs, where)))
-
-
-def read_scenes(folders: Sequence[Path]) -> list[Scene]:
-    """Reads the runs below some folders, and returns one scene for each environment."""
-    return scenes_of(read_runs(folders))
-
-
-def scenes_of(runs: Sequence[SavedRun]) -> list[Scene]:
-    """Pools runs, and returns one scene for each environment.
-
-    Named policies come first, in their order. Runs of one policy are sorted by their settings.
-    """
-    places = {name: place for place, name in enumerate(named_policies())}
-
-    def order(run: PooledRuns) -> tuple[Any, ...]:
-        place = places.get(run.policy, len(places))
-        return run.environment, place, run.policy, natural_order(run.label, decimals=True)
-
-    scenes: dict[str, list[PooledRuns]] = {}
-    for run in sorted(pool(runs), key=order):
-        scenes.setdefault(run.environment, []).append(run)
-    return [Scene(name, tuple(members)) for name, members in scenes.items()]
-
-
 def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
     """Pools runs that differ only in their seeds; settings are in the order of their first run.
 
@@ -338,7 +250,12 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
     return _numbers(*moments([ours[at] - theirs[at] for at in pairs]))
 
 
-def _rate_ends(spreads: Mapping[str, Any], group: str, confidence: float) -> Span:
+def rate_ends(spreads: Mapping[str, Any], group: str, confidence: float = CONFIDENCE) -> Span:
+    """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
+
+    The rate varies between replicas, and an event is unseen by the candidates of all replicas; see
+    `share_ends`.
+    """
     rate, received = spreads[f"selection_rate_{group}"], spreads[f"received_{group}"]
     mean, std, n = rate["mean"], rate["std"], rate["n"]
     if std is None:

@@ -275,13 +275,16 @@ def spread(value: Mapping[str, float | None]) -> str:
 def bracketed(value: float, low: float, high: float) -> str:
     """Returns a value and its interval, with as many digits as the interval determines.
 
-    >>> bracketed(3.7582, 3.3687, 4.1477), bracketed(0.25, float("-inf"), float("inf"))
-    ('3.76 [3.37, 4.15]', '0.25 [–]')
+    >>> bracketed(3.7582, 3.3687, 4.1477), bracketed(0.25, 0.0, float("inf"))
+    ('3.76 [3.37, 4.15]', '0.25 [0, ∞]')
+    >>> bracketed(0.25, float("nan"), float("nan"))
+    '0.25 [–]'
     """
-    if not math.isfinite(high - low):
+    if math.isnan(high - low):
         return f"{numeral(value)} [–]"
-    half = (high - low) / 2
-    return "{} [{}, {}]".format(*(numeral(number, half) for number in (value, low, high)))
+    half = (high - low) / 2 if math.isfinite(high - low) else None
+    text = "{} [{}, {}]".format(*(numeral(number, half) for number in (value, low, high)))
+    return text.replace("inf", "∞")
 
 
 def estimate(value: Mapping[str, float | None]) -> str:

@@ -71,7 +71,7 @@ def run(names: Sequence[str], scale: Scale) -> list[Row]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     add, names = parser.add_argument, ", ".join(BENCHMARKS)
-    add("--quick", action="store_true", help="smaller sizes, in under two minutes")
+    add("--quick", action="store_true", help="smaller sizes, in two to six minutes")
     add("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=names)
     add("--save", type=Path, metavar="FILE", help="keep the results, as JSON")
     add("--compare", type=Path, metavar="FILE", help="set saved results beside, row by row")

@@ -32,7 +32,7 @@ class Scale(Enum):
     """How large the benchmarks are."""
 
     full = "the sizes that the targets are stated for"
-    quick = "all of it in under two minutes"
+    quick = "all of it in two to six minutes"
     tiny = "to see that everything runs"
 
 

@@ -1,6 +1,7 @@
 """The dashboard without a browser: names, pooled curves and what TensorBoard serves."""
 
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import api_pb2
 from tensorboard.plugins.hparams.metadata import (
     EXPERIMENT_TAG,
     SESSION_START_INFO_TAG,
@@ -121,6 +123,52 @@ def test_hparams_have_a_row_for_each_setting_and_its_final_means(played, tmp_pat
         {**shared, "environment.noise": 0.5},
         *({**shared, "environment.noise": 2.0, "estimator.noise": n} for n in (0.0, 1e-8)),
     ]
+
+
+# the values of a key, the cells of its column, and its least and greatest number or all its values
+COLUMNS: dict[str, tuple[list[Any], list[Any], Any]] = {
+    "numbers and null": ([None, 1.1, 1.5], [None, 1.1, 1.5], (1.1, 1.5)),
+    "integers": ([3, None, 2], [3.0, None, 2.0], (2.0, 3.0)),
+    "truth values and null": ([True, None, False], [True, None, False], [False, True]),
+    "numbers and a text": (["auto", 0.5, 2], ["auto", "0.5", "2"], ["0.5", "2", "auto"]),
+    "numbers and a list": ([[1, 2], None, 2.0], ["[1, 2]", None, "2.0"], ["2.0", "[1, 2]"]),
+    "truth values and numbers": ([True, 1.5, 2], ["true", "1.5", "2"], ["1.5", "2", "true"]),
+    "infinity": ([math.inf, 1.5, 2], ["Infinity", "1.5", "2"], ["1.5", "2", "Infinity"]),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_a_column_of_hparams_has_one_type_and_no_null(played, tmp_path, case):
+    """So that TensorBoard sorts and filters it; a null is left out of its row."""
+    given, cells, domain = COLUMNS[case]
+    (run,) = read_runs([played / "strict"])
+    runs = []
+    for value in given:
+        config = {**run.summary["config"], "policy": {**run.summary["config"]["policy"]}}
+        config["policy"]["estimator"] = {"name": "ridge", "noise": value}
+        runs.append(SavedRun(run.folder, {**run.summary, "config": config}, json.dumps(value)))
+    names = write_pooled(runs, tmp_path)["simulation"]
+    written = [EventAccumulator(str(tmp_path / name)).Reload() for name in names]
+    found = []
+    for events in written:
+        content = events.SummaryMetadata(SESSION_START_INFO_TAG).plugin_data.content
+        value = parse_session_start_info_plugin_data(content).hparams.get("noise")
+        found.append(getattr(value, str(value.WhichOneof("kind"))) if value else None)
+    key = {json.dumps(value): number for number, value in enumerate(cells)}
+    assert sorted(found, key=lambda cell: key[json.dumps(cell)]) == cells
+    content = written[0].SummaryMetadata(EXPERIMENT_TAG).plugin_data.content
+    columns = {one.name: one for one in parse_experiment_plugin_data(content).hparam_infos}
+    noise = columns["noise"]
+    if isinstance(domain, tuple):
+        assert (noise.domain_interval.min_value, noise.domain_interval.max_value) == domain
+        assert noise.type == api_pb2.DATA_TYPE_FLOAT64
+    else:
+        values = list(noise.domain_discrete)
+        assert sorted(values) == sorted(domain)
+        is_bool = isinstance(domain[0], bool)
+        assert noise.type == (api_pb2.DATA_TYPE_BOOL if is_bool else api_pb2.DATA_TYPE_STRING)
+    assert columns["policy"].type == columns["environment"].type == api_pb2.DATA_TYPE_STRING
+    assert list(columns["policy"].domain_discrete) == ["Greedy"]
 
 
 @pytest.mark.all

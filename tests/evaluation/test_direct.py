@@ -7,7 +7,7 @@ import pytest
 
 from fairbandit import FairbanditError
 from fairbandit.evaluation.direct import RewardFit, direct_values, unspanned, weight_below
-from fairbandit.evaluation.whole import plan
+from fairbandit.evaluation.frozen import plan
 from tests.evaluation.logs import THETA, random_log, target
 
 

@@ -16,13 +16,18 @@ from scipy.stats import t as student
 
 from fairbandit import Agent, FairbanditError
 from fairbandit.audit import audit
+from fairbandit.building import build_policy
 from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
 from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
 from fairbandit.evaluation import direct as direct_module
+from fairbandit.evaluation.direct import RewardFit, contexts_of
+from fairbandit.evaluation.frozen import named as by_name
+from fairbandit.evaluation.frozen import plan
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
+from fairbandit.results.naming import with_replaced
 from tests.evaluation.logs import THETA, random_log
 from tests.evaluation.worlds import fresh, logged, truth
 from tests.figures.placing import check_texts
@@ -128,6 +133,34 @@ def test_policies_learn_forward_from_adaptive_logs_and_for_anytime():
         assert rows(found[0], "fair_greedy")["n"].max() == 150
     dealt = [evaluate(one, "fair_greedy", adaptive=False) for one in (log, other)]
     assert not dealt[0].equals(dealt[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "without", "where"),
+    [
+        ({"train": 0, "folds": 1}, [0], "dr equals ips, because"),
+        ({"train": 0, "folds": 2}, [], ""),
+        ({"train": 0.2, "adaptive": True}, [], ""),
+        ({"train": 0, "adaptive": True}, [0], "dr equals ips in part 1 of 2 of"),
+        (
+            {"train": 0, "folds": 3, "anytime": True, "reward_range": (-99, 99)},
+            [0],
+            "dr equals ips in part 1 of 3 of",
+        ),
+        ({"train": 0.25, "folds": 3, "adaptive": True}, [0, 1], "dr equals ips in part 1, 2 of 3"),
+    ],
+)
+def test_dr_without_a_model_is_noted(options, without, where):
+    """Where no reward trains its model; in the last case, the first 150 rewards are missing."""
+    log = random_log(300)
+    if options["train"] == 0.25:
+        log = log.replaced(rewards=np.where(np.arange(300)[:, None] < 150, np.nan, log.rewards))
+    notes = [n for n in evaluate(log, "uniform", **options).attrs["notes"] if "dr equals" in n]
+    assert [note.startswith(where) for note in notes] == [True] * bool(without)
+    forward = options.keys() & {"anytime", "adaptive"}
+    divided = plan(300, options["train"], options.get("folds", 2), 0, forward=bool(forward))
+    zero = [not RewardFit(log[train]).scores(contexts_of(log)).any() for train, _ in divided]
+    assert [part for part, empty in enumerate(zero) if empty] == without
 
 
 def test_looks_at_a_growing_log_are_of_one_martingale():
@@ -253,6 +286,19 @@ def test_memory_grows_with_the_rows_and_not_with_the_largest_pool():
     assert all(large < 5 * even for even, large in zip(peaks(4), peaks(800), strict=True))
 
 
+def test_a_policy_that_reads_picks_learns_them_from_a_log():
+    """As from the same rounds, observed; the log has picks of all three groups."""
+    log = random_log(60)
+    agents = [Agent.from_log("minimum_pull", log, seed=0)]
+    agents.append(Agent.from_config("minimum_pull", features=log.features, groups=log.labels))
+    pools = [log.contexts[at, : log.sizes[at]] for at in range(60)]
+    groups = [[log.labels[g] for g in log.groups[at, : log.sizes[at]]] for at in range(60)]
+    agents[1].observe(pools, groups, log.picks[:, 0], log.rewards[:, 0])
+    one, other = (agent.probabilities(log.contexts, log.groups, log.labels) for agent in agents)
+    assert np.array_equal(one, other)
+    assert {"minimum_pull"} < set(evaluate(log, "minimum_pull")["policy"])
+
+
 def test_a_saved_agent_is_a_policy(tmp_path):
     log = random_log(200)
     agent = Agent.from_log("fair_greedy", log[:100], seed=0)
@@ -338,6 +384,51 @@ def test_the_command_checks_its_keys(tmp_path, word):
     random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(FairbanditError, match=word.partition("=")[0]):
         command([str(tmp_path / "log.csv"), "policy=uniform", "train=0", word])
+
+
+REPLACED = "fair_greedy, rank=smoothed_cdf"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("{name:fair_greedy,rank:smoothed_cdf}", [REPLACED]),
+        ("{name: fair_greedy, rank: smoothed_cdf},greedy", [REPLACED, "greedy"]),
+        (
+            "[fair_greedy,{name:fair_greedy,rank:{name:smoothed_cdf,bandwidth:2}}]",
+            ["fair_greedy", f"{REPLACED}, bandwidth=2.0"],
+        ),
+        (
+            "fair_greedy,{name:oful,estimator:{name:optimistic_ridge,exploration:0.5}}",
+            ["fair_greedy", "oful, exploration=0.5"],
+        ),
+    ],
+)
+def test_a_named_policy_with_another_part_is_named_by_this_part(tmp_path, given, names):
+    random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
+    command([str(tmp_path / "log.csv"), f"policy={given}", "--out", str(tmp_path)])
+    written = pd.read_csv(tmp_path / "evaluation.csv")
+    assert list(dict.fromkeys(written["policy"])) == ["logged", *names]
+    legend = draw_estimates(written).legends[0]
+    labels = {text.get_text().partition(",")[0] for text in legend.get_texts()}
+    assert {"Fair-Greedy", "OFUL", "Greedy"} >= labels - {"logged"}
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ("greedy", "greedy"),
+        ({"name": "greedy", "refresh": 1.5}, "greedy, refresh=1.5"),
+        (
+            {"name": "fair_greedy", "selector": {"name": "epsilon_greedy", "epsilon": 0.5}},
+            "fair_greedy, selector=epsilon_greedy, epsilon=0.5",
+        ),
+        ({"split": "full", "estimator": "ridge", "rank": "identity"}, "custom"),
+    ],
+)
+def test_parts_that_are_not_of_the_named_policy_are_in_the_name(config, name):
+    assert with_replaced(build_policy(config)) == name
+    assert list(by_name([config, config])) == [name, f"{name}-2"]
 
 
 def test_out_stands_anywhere(tmp_path):

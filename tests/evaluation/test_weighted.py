@@ -56,6 +56,41 @@ def test_estimates_are_plain_sums():
     assert Sums.of(log, chances, scores).diagnostics["largest_weight"] == pytest.approx(w.max())
 
 
+def test_ips_and_dr_are_unbiased_and_ratios_are_not():
+    """By all 256 logs of eight decisions of two candidates, each with its probability.
+
+    The logging policy prefers the lower reward of each pool, as in a log whose snips are too low.
+    """
+    n, draw = 8, np.random.default_rng(0)
+    reward = np.sort(draw.normal(size=(n, 2)), axis=1)[:, ::-1]  # of every candidate
+    p, pi = np.tile([0.2, 0.8], (n, 1)), np.tile([0.7, 0.3], (n, 1))
+    alike: dict[str, Any] = {"groups": np.zeros((n, 2), int), "labels": ("a",), "names": range(n)}
+    contexts, scores = draw.normal(size=(n, 2, 1)), draw.normal(size=2 * n)
+    expected = dict.fromkeys(("ips", "dr", "snips", "win"), 0.0)
+    for picks in np.ndindex(*[2] * n):
+        of = np.array(picks)[:, None]
+        drawn: dict[str, Any] = {"picks": of, "rewards": np.take_along_axis(reward, of, 1)}
+        drawn["propensities"] = np.take_along_axis(p, of, 1)
+        log = Log(**alike, **drawn, contexts=contexts, probabilities=p, features=("x",))
+        sums, share = Sums.of(log, pi.ravel(), scores), drawn["propensities"].prod()
+        found = {"ips": sums.mean[0], "dr": sums.mean[2], "snips": sums.mean[0] / sums.mean[1]}
+        found["win"] = wins(log, pi.ravel())[0].value
+        expected = {name: expected[name] + share * found[name] for name in expected}
+    truth = float((pi * reward).sum(1).mean())
+    assert expected["ips"] == pytest.approx(truth, abs=1e-12)
+    assert expected["dr"] == pytest.approx(truth, abs=1e-12)
+    assert expected["snips"] < truth - 0.03
+    won = [
+        pi[i, a] * (reward[i, a] > reward[j, b])
+        for i in range(n)
+        for j in range(n)
+        for a in range(2)
+        for b in range(2)
+        if i != j
+    ]
+    assert abs(expected["win"] - sum(won) / (2 * n * (n - 1))) > 1e-4
+
+
 @pytest.mark.all
 def test_estimates_equal_those_of_obp():
     ope = pytest.importorskip("obp.ope")

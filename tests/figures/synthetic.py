@@ -14,7 +14,7 @@ from fairbandit.figures.draw import compose as compose_all
 from fairbandit.figures.layout import Options
 from fairbandit.maths.moments import moments
 from fairbandit.results import SavedRun, Scene
-from fairbandit.results.pooling import scenes_of
+from fairbandit.results.scenes import scenes_of
 from fairbandit.run.curves import Curve
 
 ROUNDS = 500

@@ -1,11 +1,15 @@
 """Some inputs of each door, always the same; and the harness outlives those that end it."""
 
+import random
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from fairbandit import FairbanditError
+from fairbandit.logs.schema import Learned
 from tests.fuzz import __main__ as fuzz
+from tests.fuzz import mistakes
 
 INPUTS = {
     **{"calls": 300, "tables": 250, "files": 120, "logs": 200, "commands": 40, "mistakes": 150},
@@ -35,3 +39,36 @@ def test_a_process_that_ends_is_a_fault_and_another_goes_on(
     results = fuzz.supervised("odd", 4, 3)
     assert [result.ending for result in results] == ["accepted", "fault", "refused"]
     assert fuzz.report(results).endswith("odd: 1 accepted, 1 fault, 1 refused")
+
+
+def test_an_agent_that_is_judged_by_what_it_has_learned_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """For another reason it is one, too."""
+
+    def learned(seed: int) -> None:
+        frame = mistakes.table("texts", 2)
+        mistakes.MISTAKES["an agent's own decisions"](random.Random(seed), frame, "texts", tmp_path)
+
+    with pytest.raises(FairbanditError, match="has learned from this log"):
+        learned(0)
+    monkeypatch.setattr(Learned, "recognised", lambda *_: "")
+    with pytest.raises(AssertionError, match="judged by what it has learned from"):
+        learned(0)
+
+    def refused(*_: object, **__: object) -> None:
+        raise FairbanditError("the log has no groups")
+
+    monkeypatch.setattr(mistakes, "evaluate", refused)
+    with pytest.raises(AssertionError, match="the log has no groups"):
+        learned(0)
+
+
+def test_other_numbers_without_a_further_note_are_silent() -> None:
+    frame, right = mistakes.table("texts", 2), mistakes.sound("texts", 2)
+    other = mistakes.judged("texts", frame.assign(reward=frame["reward"] + 5))
+    wrong = mistakes.silent(other, right)
+    assert any("'agent', 'reward', 'dr'" in text for text in wrong)
+    assert not mistakes.silent(right, right)
+    other.attrs["notes"].append("a further note")
+    assert not mistakes.silent(other, right)

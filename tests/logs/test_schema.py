@@ -69,6 +69,31 @@ def served(path: Path, rounds: int = 80, picks: int = 1) -> Agent:
     return agent
 
 
+@pytest.mark.parametrize(
+    ("parts", "refused"),
+    [
+        ({}, False),
+        ({"rank": "empirical_cdf", "selector": "minimum_pull"}, False),
+        ({"estimator": "ridge"}, True),
+        ({"rank": "noisy_rewards_cdf"}, True),
+    ],
+)
+def test_an_agent_that_reads_no_reward_is_judged_by_any_log(parts, refused, tmp_path):
+    """Rewards have told it nothing, even if it has observed them; a saved agent is the same."""
+    log = random_log(60)
+    policy = {"split": "full", "estimator": "zero", "rank": "identity", "selector": "argmax"}
+    made = Agent.from_log({**policy, **parts}, log)
+    made.save(tmp_path / "agent")
+    for agent in (made, Agent.load(tmp_path / "agent")):
+        if refused:
+            with pytest.raises(FairbanditError, match="has learned from this log"):
+                judge(agent, log)
+        else:
+            assert {"agent"} < set(judge(agent, log)["policy"])
+    named = evaluate(log, "uniform", train=0).replace({"policy": {"uniform": "agent"}})
+    pd.testing.assert_frame_equal(judge(Agent.from_log("uniform", log), log), named)
+
+
 @pytest.mark.parametrize("picks", [1, 2])
 def test_an_agent_is_not_judged_by_its_own_log(picks, tmp_path):
     """Nor by one that is shorter, from which decisions were erased, or that was exported."""
@@ -102,7 +127,7 @@ def test_logs_that_an_agent_has_not_seen_are_not_recognised(coarse):
     A log is refused by chance with a probability of about 1e-5 at most.
     """
     made = binary(random_log(400)) if coarse else random_log(400)
-    agent = Agent.from_log("uniform", replace(made, contexts=(made.contexts > 0).astype(float)))
+    agent = Agent.from_log("greedy", replace(made, contexts=(made.contexts > 0).astype(float)))
     learned = agent.schema.decisions
     assert learned is not None
     for seed in range(1, 100):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
-from fairbandit import plugins, registry
+from fairbandit import conformance, plugins, registry
 from tests.docs.pages import GUIDES, RANK
 
 SHORT = 30
@@ -80,6 +80,23 @@ def test_every_command_in_order(guide, in_folder, command, capsys):
         runs = pyarrow.csv.read_csv(folder / "runs.csv").to_pylist()
         assert all(0 <= run["gap_mean"] <= 1 for run in runs)
         assert [file.suffix for file in sorted(folder.rglob("metrics.*"))] == [".pdf", ".png"]
+
+
+@pytest.mark.parametrize("name", ["kernel_cdf", "centred_score", "recency_cdf"])
+def test_a_rank_of_the_guide_needs_the_slack_that_it_states(name, in_folder):
+    """Equal candidates tie with it, and not without, as the guide says."""
+    folder = in_folder(RANK)
+    plugins.load_plugins()
+    (check,) = (one for one in conformance.checks("rank") if one.__name__ == "equals_tie")
+    check("rank", name)
+    text = (folder / "my_plugins" / f"{name}.py").read_text()
+    assert text.count("return Approximate(") == 1
+    bare = text.replace("return Approximate(", "return _bare(")
+    bare += "\n\ndef _bare(index, slack):\n    return index\n"
+    (folder / "my_plugins" / "bare.py").write_text(bare.replace(f'"{name}"', '"bare"'))
+    plugins.load_plugins()
+    with pytest.raises(conformance.ConformanceError, match="equal candidates do not tie"):
+        check("rank", "bare")
 
 
 def test_the_package_of_the_guide(in_folder, command, monkeypatch):

@@ -1,6 +1,7 @@
 """Reports hold the numbers of their sources, show any name as text, and refuse damaged files."""
 
 import json
+import math
 import random
 import re
 from contextlib import suppress
@@ -148,30 +149,82 @@ def test_an_evaluation_says_all_that_the_command_said(command):
     words = ["log.csv", "policy=fair_greedy,uniform", "choose=reward", "--out", "found"]
     assert command("evaluate", *words)[0] == 0
     shown = reported(command, "found")
-    header, *rows = shown.table("", "estimator")
     found = pd.read_csv("found/evaluation.csv").set_index(["measure", "estimator", "policy"])
     whole = found[[":" not in measure for measure, *_ in found.index]]
-    assert header[2:] == ["logged", "fair_greedy", "uniform"]
-    best = set[str]()
-    for measure, estimator, *cells in rows:
+    first, second = (table for table in shown.tables if table[0][:2] == ["", "estimator"])
+    header, seen = first[0], list[tuple[str, str]]()
+    assert header == second[0] == ["", "estimator", "logged", "fair_greedy", "uniform"]
+    for measure, estimator, *cells in [*first[1:], *second[1:]]:
         name, arrow = measure[:-2].replace(" ", "_"), measure[-1]
         assert arrow == ("↓" if name in ("fair_regret", "reward_gap", "rank_gap") else "↑")
-        values = []
         for policy, cell in zip(header[2:], cells, strict=True):
             row = whole.loc[(name, estimator, policy)]
             numbers = [float(number) for number in re.findall(r"-?[\d.]+(?:e-\d+)?", cell)]
             scale = max(row.high - row.low, 1e-3)
             assert numbers == pytest.approx([row.value, row.low, row.high], abs=0.1 * scale)
-            values.append(row.value)
-        best.add(cells[int(np.argmin(values) if arrow == "↓" else np.argmax(values))])
-    assert len(rows) == len(whole) / 3
-    assert shown.best[0] == best
+        seen.append((name, estimator))
+    assert len(seen) == len({*seen}) == len(whole) / 3
+    assert dict(seen[: len(first) - 1]) == {
+        **{"reward": "dr", "rank": "direct", "fair_regret": "direct", "win": "snips"},
+        **{"selection_ratio": "exact", "reward_gap": "dr", "rank_gap": "direct"},
+    }
+    assert len({name for name, _ in seen[: len(first) - 1]}) == len(first) - 1
+    assert not shown.best[1]
     groups = shown.table("policy", "group")
     assert [row[:2] for row in groups[1:]] == [[p, g] for p in header[2:] for g in "abc"]
     text = " ".join(text for _, text in shown.texts)
     assert "What would fair_greedy, uniform give in place of" in text
     for part in ("The choice is", "choose=reward", "propensities are right", "SHA-256 of log.csv"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("measure", "estimates", "marked"),
+    [
+        # a wide interval says nothing, so that it does not win, whatever its value
+        ("reward_gap", [(44, 0, 3_112), (100, 90, 110), (200, 190, 210)], {"100 [90, 110]"}),
+        ("reward_gap", [(44, 0, 3_112), (100, 90, 110)], set()),
+        ("reward", [(44, 0, 3_112), (30, 20, 40), (10, 5, 15)], {"30 [20, 40]"}),
+        # all that cannot be told from the best, even where they overlap the worst one, too
+        (
+            "reward",
+            [(3.5, 3, 4), (2.5, 1.5, 3.5), (1, 0.5, 1.5)],
+            {"3.50 [3.00, 4.00]", "2.5 [1.5, 3.5]"},
+        ),
+        ("reward", [(3.5, 3, 4), (3.4, 2.9, 3.9), (2.9, 2.4, 3.4)], set()),
+        (
+            "fair_regret",
+            [(1, 0.5, 1.5), (3, 2.5, 3.5), (1.2, 0.7, 1.7)],
+            {"1.00 [0.50, 1.50]", "1.20 [0.70, 1.70]"},
+        ),
+        ("reward", [(9, -math.inf, math.inf), (2, 1.5, 2.5), (1, 0.5, 1.4)], {"2.00 [1.50, 2.50]"}),
+        ("reward", [(9, math.nan, math.nan), (2, 1.5, 2.5), (1, 0.5, 1.4)], {"2.00 [1.50, 2.50]"}),
+        ("reward", [(9, math.nan, math.nan)], set()),
+        ("reward", [(3.5, 3, 4)], set()),
+    ],
+)
+def test_the_best_are_those_that_the_estimates_show_to_be_better(measure, estimates, marked):
+    """∞ and – are different: an end that is not bounded, and no interval or estimate at all."""
+    log = random_log(30)
+    policies = ["logged", *"abcdefgh"][: len(estimates)]
+    rows = [(p, measure, "dr", *own, 9, 9.0) for p, own in zip(policies, estimates, strict=True)]
+    alike = {"reward", "fair_regret"} - {measure}  # which the picture needs
+    rows += [(p, other, "direct", 1, 0, 2, 9, 9.0) for p in policies for other in alike]
+    table = evaluate(log, "uniform")
+    kept = (table["policy"] == "logged") & ~table["measure"].isin([measure, *alike])
+    made = pd.concat([pd.DataFrame(rows, columns=table.columns), table[kept]])
+    made.attrs = table.attrs
+    shown = Shown(of_evaluation(made, log, Path("log.csv"), ()).html)
+    first = next(sheet for sheet in shown.tables if sheet[0][:2] == ["", "estimator"])
+    cells = {row[0][:-2].replace(" ", "_"): row[2:] for row in first[1:]}
+    assert shown.best[0] == marked
+    assert len(cells[measure]) == len(policies)
+    assert {*cells["win"][1:]} <= {"–"}
+    assert "9 [-∞, ∞]" in cells[measure] or math.inf not in np.ravel(estimates)
+    assert "9 [–]" in cells[measure] or not np.isnan(estimates).any()
+    text = " ".join(" ".join(text for _, text in shown.texts).split())
+    assert "∞ is an end of an interval" in text
+    assert "– stands where there is no estimate" in text
 
 
 def test_a_log_and_its_audit(command):

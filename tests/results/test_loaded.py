@@ -9,7 +9,7 @@ import fairbandit
 from fairbandit import FairbanditError
 from fairbandit.results import pool
 from fairbandit.results.table import overview
-from tests.environments.data import people
+from tests.environments.data import arguments, people, write
 from tests.figures.conftest import sweep
 
 
@@ -55,6 +55,27 @@ def test_pooled_curves_end_in_the_pooled_table(runs):
     )
     for part in ("mean", "std", "n", "low", "high"):
         np.testing.assert_allclose(ends[part], ends[f"fair_regret_{part}"], rtol=1e-9)
+
+
+def test_no_two_settings_share_a_label(runs, tmp_path):
+    """Over keys of an environment, over environments, and over both and a key of the policy."""
+    labels = runs.curves("fair_regret").groupby("label").round.count()
+    assert labels.tolist() == [60] * 6
+    assert {"Greedy, noise=1.0", "Uniform random, noise=2.0"} < {*labels.index}
+    assert {*runs[:1].pooled()["label"]} == {"Fair-Greedy"}  # there is one environment
+    for number, noise in enumerate((0.5, 1.0)):
+        sweep(tmp_path / f"{number}", {"name": "simulation", "noise": noise}, ["greedy"], rounds=20)
+    table = arguments(write(tmp_path / "people.csv", people()), pool="random", candidates=5)
+    sweep(tmp_path / "table", table, ["greedy", "uniform"], rounds=20)
+    several = fairbandit.load(tmp_path)
+    assert sorted(several.pooled()["label"]) == [
+        "Greedy, environment=simulation, noise=0.5",
+        "Greedy, environment=simulation, noise=1.0",
+        "Greedy, environment=table",
+        "Uniform random, environment=table",
+    ]
+    curves = several.curves("fair_regret").groupby("label")
+    assert all((curve["round"].diff().dropna() > 0).all() for _, curve in curves)
 
 
 def test_single_rounds(runs):

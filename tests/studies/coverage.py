@@ -24,7 +24,7 @@ from scipy.stats import binom
 from fairbandit import Agent, build
 from fairbandit.environments import Environment
 from fairbandit.evaluation import evaluate
-from fairbandit.evaluation.whole import plan
+from fairbandit.evaluation.frozen import plan
 from fairbandit.logs import Log
 from tests.evaluation.worlds import LOGGERS, Fresh, all_logged, fresh, ratios, totals
 

