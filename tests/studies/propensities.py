@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -78,17 +79,17 @@ def right(
     """
     draws, k = np.random.default_rng(seed), 6
     x, groups = law(draws, (n, k, 3)), draws.choice(len(shares), (n, k), p=shares)
-    weight = draws.normal(size=3)
-    p, made, left = np.full((n, k), picks / k / 2), np.empty((n, picks), np.int64), 0
-    for t in range(n):
+    weight, order, chosen = draws.normal(size=3), draws.random((n, k)).argsort(1), draws.random(n)
+    p, made = np.full((n, k), picks / k / 2), np.empty((n, picks), np.int64)
+    steps: list[Any] = [*range(n)] if again else [slice(n)]
+    for t in steps:
         if again and t:
-            x[t, 0] = x[t - 1, left]
-            groups[t, 0] = groups[t - 1, left]
-        merit = x[t] @ weight + weight[0] * x[t, :, 1] ** 2 * (groups[t] == 0)
-        best = (-merit).argsort()[:picks]
-        p[t, best] += 0.5
-        made[t] = best if draws.random() < 0.5 else draws.permutation(k)[:picks]
-        left = int(draws.choice(np.setdiff1d(np.arange(k), made[t])))
+            left = next(place for place in order[t - 1, ::-1] if place not in made[t - 1])
+            x[t, 0], groups[t, 0] = x[t - 1, left].copy(), groups[t - 1, left]
+        merit = x[t] @ weight + weight[0] * x[t][..., 1] ** 2 * (groups[t] == 0)
+        best = (-merit).argsort(-1)[..., :picks]
+        np.put_along_axis(p[t], best, picks / k / 2 + 0.5, -1)
+        made[t] = np.where(chosen[t][..., None] < 0.5, best, order[t][..., :picks])
     return log_of(x, groups, made, p.round(decimals))
 
 
