@@ -5,7 +5,8 @@ are picked and ordered at random, and a pool has a level of its own: two of its 
 correlation ρ in every feature. Its cells are the shares of logs of 400 decisions in which a test
 rejects for some group, at the level 0.05 for all groups together. In the second table, a feature of
 the first of two groups shifts by 0.7σ at decision 500 of 1,500. Its cells are the median numbers of
-decisions from the shift until drift is rejected, and the shares of logs in which it is not.
+decisions from the shift until drift is rejected, and the shares of logs in which it is never, or
+before the shift.
 """
 
 from __future__ import annotations
