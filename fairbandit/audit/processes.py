@@ -59,12 +59,13 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
     """Returns the log wealth, (G, n), against a constant distribution of each group's candidates.
 
     A model of the mean reward is trained on the decisions so far and frozen, and again whenever
-    their number doubles. Each pool gives one score for each group: that of a candidate of the group
-    who is drawn at random. If pools are exchangeable over time, the rank of a new score among the
-    scores of its group *since the freeze* is uniform and independent of earlier ranks, however the
-    candidates of a pool depend on each other. Ranks of several candidates of a pool would not be
-    independent, and ranks among the training candidates are not uniform. The mean of a pool's
-    scores would have another distribution where only the numbers of candidates change.
+    their number doubles. Each pool gives one score for each group: the sum of the scores of the
+    largest number 2^j of the group's candidates, who are drawn at random. If pools are exchangeable
+    over time, the rank of a new score among the scores of the group with the same j *since the
+    freeze* is uniform and independent of earlier ranks, however the candidates of a pool depend on
+    each other. Sums of equally many candidates do not change with the sizes of pools. Ranks of
+    several candidates of a pool would not be independent, and ranks among the training candidates
+    are not uniform.
 
     After a change just before a freeze, there are no earlier candidates to compare with. So two
     gamblers, each with half of the money, freeze at different times. Their filtrations differ, so
@@ -85,11 +86,18 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
             # a draw for each candidate, so that later decisions do not change earlier wealth
             draws = np.random.default_rng([seed, first, *str(label).encode()])
             order, ties = draws.random((len(rows), 2)).T
-            pools, starts = np.unique(rows, return_index=True)
-            drawn = np.lexsort((order, rows))[starts]
-            cuts = np.searchsorted(pools, freezes[1:])
-            pieces = zip(np.split(values[drawn], cuts), np.split(ties[drawn], cuts), strict=True)
-            ranks = np.concatenate([sequential_ranks(*piece) for piece in pieces])
+            pools, starts, counts = np.unique(rows, return_index=True, return_counts=True)
+            levels = np.log2(counts).astype(np.int64)
+            pool = np.repeat(np.arange(len(pools)), counts)
+            drawn = np.arange(len(rows)) - starts[pool] < 2 ** levels[pool]
+            sums = np.bincount(pool[drawn], values[np.lexsort((order, rows))][drawn], len(pools))
+            # at most 64 levels, so that a key tells freeze and level
+            keys, ranks = (
+                64 * np.searchsorted(freezes, pools, "right") + levels,
+                np.empty(len(pools)),
+            )
+            for same in (keys == key for key in np.unique(keys)):
+                ranks[same] = sequential_ranks(sums[same], ties[starts[same]])
             by_pool = wealth(1 + np.outer(ranks - 0.5, BETS))
             by_decision = by_pool[np.searchsorted(pools, np.arange(n), "right")]
             largest[group] = np.maximum(largest[group], by_decision)
