@@ -91,12 +91,10 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
             pool = np.repeat(np.arange(len(pools)), counts)
             drawn = np.arange(len(rows)) - starts[pool] < 2 ** levels[pool]
             sums = np.bincount(pool[drawn], values[np.lexsort((order, rows))][drawn], len(pools))
-            # at most 64 levels, so that a key tells freeze and level
-            keys, ranks = (
-                64 * np.searchsorted(freezes, pools, "right") + levels,
-                np.empty(len(pools)),
-            )
-            for same in (keys == key for key in np.unique(keys)):
+            keys = 64 * np.searchsorted(freezes, pools, "right") + levels  # no level reaches 64
+            ranks = np.empty(len(pools))
+            for key in np.unique(keys):
+                same = keys == key
                 ranks[same] = sequential_ranks(sums[same], ties[starts[same]])
             by_pool = wealth(1 + np.outer(ranks - 0.5, BETS))
             by_decision = by_pool[np.searchsorted(pools, np.arange(n), "right")]

@@ -139,23 +139,6 @@ def test_false_alarms_of_drift(rho: float) -> None:
     assert 0 < share <= 30 / 600
 
 
-def test_the_candidates_who_are_not_drawn_do_not_matter_to_drift() -> None:
-    """Of each group and pool, a gambler sees one: others may have any features."""
-    log, n = made(2, 400, 6), 350
-    assert log.contexts is not None
-    codes = log.candidates.groups, log.labels
-    drawn, before = set[int](), drift(log, *codes)
-    for place in range(0, 6, 2):
-        contexts = log.contexts.copy()
-        contexts[n, place] += 100.0
-        changed = drift(replace(log, contexts=contexts), *codes)
-        np.testing.assert_array_equal(changed[:, :n], before[:, :n])
-        np.testing.assert_array_equal(changed[1], before[1])
-        if (changed[0] != before[0]).any():
-            drawn.add(place)
-    assert 1 <= len(drawn) <= len(FIRST)
-
-
 @pytest.mark.parametrize("at", support.some([500, 400, 600], 3))
 def test_drift_is_seen(at):
     """0.7σ takes some 75 pools, even where one of both gamblers freezes at that moment."""
