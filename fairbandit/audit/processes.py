@@ -59,9 +59,13 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
     """Returns the log wealth, (G, n), against a constant distribution of each group's candidates.
 
     A model of the mean reward is trained on the decisions so far and frozen, and again whenever
-    their number doubles. If candidates are exchangeable, the rank of a new candidate among the
-    candidates of its group *since the freeze* is uniform and independent of earlier ranks. Ranks
-    among the training candidates are not uniform. The candidates of a pool are ordered at random.
+    their number doubles. Each pool gives one score for each group: the sum of the scores of the
+    largest number 2^j of the group's candidates, who are drawn at random. If pools are exchangeable
+    over time, the rank of a new score among the scores of the group with the same j *since the
+    freeze* is uniform and independent of earlier ranks, however the candidates of a pool depend on
+    each other. Sums of equally many candidates do not change with the sizes of pools. Ranks of
+    several candidates of a pool would not be independent, and ranks among the training candidates
+    are not uniform.
 
     After a change just before a freeze, there are no earlier candidates to compare with. So two
     gamblers, each with half of the money, freeze at different times. Their filtrations differ, so
@@ -71,23 +75,29 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
     Args:
         log: n decisions with contexts, in the order in which they were made.
         groups, labels: each candidate's group, (R,); the names of the G groups.
-        seed: the seed of the order within pools, and of the choices among ties.
+        seed: the seed of the draws within pools, and of the choices among ties.
     """
     n, largest = len(log), np.full((len(labels), len(log)), -np.inf)
     for first in FIRST:
         freezes, scores = _frozen(log, first)
         for group, label in enumerate(labels):
             here = (groups == group) & (log.decisions >= first)
-            rows = log.decisions[here]
-            # drawn per candidate, so that later decisions do not change earlier wealth
+            rows, values = log.decisions[here], scores[here]
+            # a draw for each candidate, so that later decisions do not change earlier wealth
             draws = np.random.default_rng([seed, first, *str(label).encode()])
             order, ties = draws.random((len(rows), 2)).T
-            values = scores[here][np.lexsort((order, rows))]
-            cuts = np.searchsorted(rows, freezes[1:])
-            pieces = zip(np.split(values, cuts), np.split(ties, cuts), strict=True)
-            ranks = np.concatenate([sequential_ranks(*piece) for piece in pieces])
-            by_candidate = wealth(1 + np.outer(ranks - 0.5, BETS))
-            by_decision = by_candidate[np.searchsorted(rows, np.arange(n), "right")]
+            pools, starts, counts = np.unique(rows, return_index=True, return_counts=True)
+            levels = np.log2(counts).astype(np.int64)
+            pool = np.repeat(np.arange(len(pools)), counts)
+            drawn = np.arange(len(rows)) - starts[pool] < 2 ** levels[pool]
+            sums = np.bincount(pool[drawn], values[np.lexsort((order, rows))][drawn], len(pools))
+            keys = 64 * np.searchsorted(freezes, pools, "right") + levels  # no level reaches 64
+            ranks = np.empty(len(pools))
+            for key in np.unique(keys):
+                same = keys == key
+                ranks[same] = sequential_ranks(sums[same], ties[starts[same]])
+            by_pool = wealth(1 + np.outer(ranks - 0.5, BETS))
+            by_decision = by_pool[np.searchsorted(pools, np.arange(n), "right")]
             largest[group] = np.maximum(largest[group], by_decision)
     return largest - math.log(len(FIRST))
 

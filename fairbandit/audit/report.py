@@ -71,18 +71,22 @@ independent decisions or, if a policy learns, are for the mean of its probabilit
 not examine whether the log is complete and true, or who was the better candidate."""
 
 DRIFT = """\
-**Drift.** Hypothesis: the candidates of a group are independent and identically distributed. A
-model of the mean reward is trained on past decisions and frozen, and the test bets on the ranks of
-its scores of later candidates. A small p means that the candidates have changed in the features
-that the model values, not that a candidate was treated wrongly. Changes in the first 100 decisions
-cannot be detected, nor changes after too few candidates since a freeze. Candidates who apply again
-violate the hypothesis. Late rewards retrain old models, so earlier results may change."""
+**Drift.** Hypothesis: the pools are independent of each other over time, and candidates of the
+group who are drawn from a pool at random always have the same distribution. The candidates of one
+pool may be alike, and the sizes of pools may change. A model of the mean reward is trained on past
+decisions and frozen. From each later pool 1, 2, 4, 8 or more candidates of the group are drawn, and
+the test bets on the rank of their total score among the totals of equally many candidates since the
+freeze. If pools are independent over time, a small p means that the candidates have changed in the
+features that the model values, not that a candidate was treated wrongly. Candidates who apply again
+violate the hypothesis, and so do good and bad times that last for several pools. Changes in the
+first 100 decisions cannot be detected, nor changes after too few pools since a freeze. Late rewards
+retrain old models, so earlier results may change."""
 
 ORDER = """\
 **Order of arrival.** Hypothesis: given who is in a pool, the candidates of a group come in any
 order with equal probability. The test bets on the difference in rank of those who came early and
-those who came late. A small p means that better candidates come earlier, or later. Thresholds for
-candidates who come one at a time then lose, and who comes at another time is treated otherwise."""
+those who came late. A small p means that better candidates come earlier, or later. Then threshold
+rules lose reward, and the time of arrival changes a person's chance."""
 
 PARITY = """\
 **Parity of selection.** Hypothesis: at each decision with a choice, the group's share of the picks

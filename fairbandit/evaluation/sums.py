@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from fairbandit.agent.inputs import numbers
 from fairbandit.errors import FairbanditError
+from fairbandit.evaluation.balance import Balance, balance, imbalance, merged_balance
 from fairbandit.evaluation.betting import STAKES
 from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group
 from fairbandit.evaluation.groups import (
@@ -85,11 +86,10 @@ class Sums(NamedTuple):
             sum of the outer products of their deviations from it, (6, 6).
         wealth: the log wealth of gamblers with each of `STAKES`, (4, S), who bet that the mean of w
             is above 1 and below 1, and the same for u; 0 if too little is known.
-        balance: for each feature, the sum of its values at the picks less its expectation, a bound
-            of the sum of its variances, and the largest deviation, (3, d); empty if unknown.
+        balance: for each tested function of a candidate, the sums by which `imbalance` decides
+            whether the picks fit the probabilities; empty if these are unknown.
         largest: the largest weight, and the largest of the rewards r and of −r, (3,).
         groups: the statistics of each group with candidates, by label.
-        features: the names of the features.
         refused: a reason to refuse all weighted estimates, or "".
     """
 
@@ -97,10 +97,9 @@ class Sums(NamedTuple):
     mean: Floats
     scatter: Floats
     wealth: Floats
-    balance: Floats
+    balance: Balance
     largest: Floats
     groups: Mapping[str, GroupSums]
-    features: tuple[str, ...]
     refused: str
 
     @classmethod
@@ -137,9 +136,9 @@ class Sums(NamedTuple):
         refused = "the log lacks propensities" if np.isnan(log.propensities[:, 0]).any() else ""
         if log.draws_models:
             refused = "the logged probabilities are conditional on a draw of the model"
-        further = np.array(wealth), _balance(log, p, unit), np.array(largest)
+        further = np.array(wealth), balance(log, p, unit), np.array(largest)
         groups = group_sums(log, chances, scores, found)
-        return cls(*moments, *further, groups, log.features, refused)
+        return cls(*moments, *further, groups, refused)
 
     @classmethod
     def logged(cls, log: Log, scores: Floats) -> Sums:
@@ -153,15 +152,12 @@ class Sums(NamedTuple):
 
     def merged(self, other: Sums) -> Sums:
         """Returns the sums of both together."""
-        balance = self.balance + other.balance
-        balance[2] = np.maximum(self.balance[2], other.balance[2])
         return Sums(
             *Moments(*self[:3]).merged(*other[:3]),
             self.wealth + other.wealth,
-            balance,
+            merged_balance(self.balance, other.balance),
             np.maximum(self.largest, other.largest),
             merged_groups(self.groups, other.groups),
-            self.features,
             self.refused or other.refused,
         )
 
@@ -180,10 +176,9 @@ class Sums(NamedTuple):
     def wrong(self) -> str:
         """The reason to take propensities for wrong, or "".
 
-        If propensities are right, the means of w and u are 1, and the features of the picks have
-        their expected sum. The wealth of a gambler who bets against a mean of 1 exceeds 40,000 in
-        at most one of 40,000 logs (Ville). Features exceed Freedman's bound in at most one of
-        10,000 logs.
+        If propensities are right, the means of w and u are 1, and functions of the picks have their
+        expected sums. The wealth of a gambler who bets against a mean of 1 exceeds 40,000 in at
+        most one of 40,000 logs (Ville), and `imbalance` rejects at most one of 10,000 logs.
         """
         if self.refused:
             return self.refused
@@ -193,14 +188,11 @@ class Sums(NamedTuple):
             return f"{mean} is {self.mean[5]:.3f} and should be 1: {WRONG}"
         if above or (below and self.diagnostics["unsupported"] <= 1e-9):
             return f"the mean weight is {self.mean[1]:.3f} and should be 1: {WRONG}"
-        difference, variance, most = self.balance
-        level = math.log(2e4 * max(len(difference), 1))
-        over = np.abs(difference) - np.sqrt(2 * level * variance) - level * most / 3
-        if over.max(initial=0.0) > 0:
-            at = int(over.argmax())
+        if found := imbalance(self.balance):
+            name, difference = found
             return (
-                f"picks have another mean of {self.features[at]!r} than their probabilities say, "
-                f"by {difference[at] / max(self.n, 2):.3g}: {WRONG}"
+                f"picks have another mean of {name} than their probabilities say, "
+                f"by {difference / max(self.n, 2):.3g}: {WRONG}"
             )
         return ""
 
@@ -291,20 +283,6 @@ class Sums(NamedTuple):
         for (measure, estimator), groups in found.items():
             whole = measure != "reward" or len(groups) == picked
             yield from by_group(measure, estimator, groups, confidence, whole=whole)
-
-
-def _balance(log: Log, p: Floats | None, unit: float) -> Floats:
-    """Returns `Sums.balance` for the probabilities p, which may be wrong by a rounding unit."""
-    if p is None or (x := log.candidates.contexts) is None:
-        return np.zeros((3, 0))
-    k = log.sums(p)[:, None]
-    centred = x - (log.sums(p[:, None] * x) / k)[log.decisions]
-    sizes, k = np.abs(centred), k[log.decisions]
-    difference = centred[log.picked].sum(0)
-    rounding = unit * sizes.sum(0) + 1e-9 * np.abs(x).sum(0)
-    rounded = (np.abs(difference) - rounding).clip(min=0) * np.sign(difference)
-    squares = (k * p[:, None] * sizes**2).sum(0)
-    return np.array([rounded, squares, 2 * (k * sizes).max(0, initial=0.0)])
 
 
 def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:

@@ -50,9 +50,12 @@ class Rolling(Selector):
     stay open, so that the probabilities may sum to less than m.
 
     With `epsilon` ε > 0, a candidate is taken with the probability (1 − ε)·1{index ≥ c(j, i)} +
-    ε·min(1, j/n), where n is the number of candidates expected from i on. The part of ε alone is
-    simple random sampling. The inclusion probability of a candidate is Σ_j P(j places are left when
-    it comes)·P(it is taken | j), by a recursion over the places.
+    ε·min(1, j/n), where n is the number of candidates expected from i on. For a known number of
+    candidates, the part of ε alone is simple random sampling, in which all have the probability
+    m/n. For an unknown number N, it depends on the order of arrival: candidate i has the
+    probability m·P(N ≥ i)/E[N] while the places left do not exceed the number expected, so that
+    candidates who come early are taken more often. The inclusion probability of a candidate is
+    Σ_j P(j places are left when it comes)·P(it is taken | j), by a recursion over the places.
 
     Args:
         count: the law of the number of candidates: `fixed`, `uniform`, `geometric`, or a list of

@@ -27,6 +27,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
 from tests import support
 from tests.figures.placing import check_texts
+from tests.studies.drift import false_alarms
 
 LEVEL = 0.05
 
@@ -121,31 +122,26 @@ def test_sequential_ranks_are_those_of_a_plain_loop():
     np.testing.assert_allclose(sequential_ranks(values, u), ranks)
 
 
-@pytest.mark.all
-def test_false_alarms_of_drift():
-    """1,000 streams of 1,000 candidates after the first freeze, a third of them sorted in pools.
+@pytest.mark.parametrize(
+    ("name", "rho"),
+    [("pools of 6, 2 groups", 0.5), ("of 12, 4 groups", 0.9), ("of 2, later of 12", 0.0)],
+)
+def test_pools_whose_candidates_are_alike_are_no_drift(name: str, rho: float) -> None:
+    """At a level of 0.05, seven of 40 logs or more are rejected by a chance of 0.003."""
+    assert false_alarms("drift", name, rho, 40) < 7 / 40
 
-    22 give an alarm. Of a test whose level were 0.07, at most 50 would with probability 0.006.
-    """
-    alarms = 0
-    for seed in range(500):
-        log = made(seed, 1000 + FIRST[0])
-        if seed % 3 == 0:  # pools of four, whose best come first
-            log = made(seed, 500 + FIRST[0], 4)
-            assert log.contexts is not None
-            best = np.lexsort((-log.contexts[..., 0], log.groups))
-            taken = np.take_along_axis(log.contexts, best[..., None], 1)
-            groups = np.take_along_axis(log.groups, best, 1)
-            log = replace(log, contexts=taken, groups=groups)
-        alarms += sum(
-            alarm(one) is not None for one in drift(log, log.candidates.groups, log.labels)
-        )
-    assert 0 < alarms <= 50
+
+@pytest.mark.all
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_false_alarms_of_drift(rho: float) -> None:
+    """600 logs of pools of many sizes; of a level of 0.07, at most 30 are by a chance of 0.03."""
+    share = false_alarms("drift", "of 2 to 12", rho, 600)
+    assert 0 < share <= 30 / 600
 
 
 @pytest.mark.parametrize("at", support.some([500, 400, 600], 3))
 def test_drift_is_seen(at):
-    """0.7σ takes some 75 candidates, even where one of both gamblers freezes at that moment."""
+    """0.7σ takes some 75 pools, even where one of both gamblers freezes at that moment."""
     delays = []
     for seed in range(40):
         log = made(seed, 1200, shift=0.7, at=at)

@@ -305,27 +305,6 @@ def test_propensities_that_do_not_fit_are_refused(wrong, known):
         assert "over the picks from pools of K is" in refusal
 
 
-def test_features_of_picks_are_held_against_the_bound_of_freedman():
-    """Of three, two are picked and one has the feature: variances 8/9, deviations up to 8/3."""
-    n, level = 3000, math.log(2e4)
-    bound = math.floor(math.sqrt(2 * level * n * 8 / 9) + level * 8 / 3 / 3)
-    for more, refused in ((0, False), (1, True)):
-        first = np.where(np.arange(n) < 2 * n / 3 + bound + more, 0, 2)
-        log = random_log(
-            n,
-            groups=np.zeros((n, 3), int),
-            contexts=np.tile([[1.0], [0.0], [0.0]], (n, 1, 1)),
-            features=("skill",),
-            picks=np.stack([first, np.ones(n, int)], 1),
-            rewards=np.zeros((n, 2)),
-            propensities=np.full((n, 2), 2 / 3),
-            probabilities=None,
-        )
-        refusal = Sums.of(log, np.full(3 * n, 2 / 3), np.zeros(3 * n)).refusal
-        message = f"another mean of 'skill' than their probabilities say, by {(bound + 1) / n:.3g}:"
-        assert (message in refusal) if refused else not refusal
-
-
 @pytest.mark.parametrize("decimals", [2, 3, 17])
 @pytest.mark.parametrize("epsilon", [0.04, 0.4, 1.0])
 def test_right_propensities_are_not(decimals, epsilon):

@@ -249,3 +249,24 @@ def test_draws_belong_to_candidates() -> None:
     both = pools(0, 2)
     assert both.scored.draws(Purpose.ORDER).shape == (1, 2, 7)
     assert selector.select(both, 3).actions.shape == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("law", "picks", "survival"),
+    [
+        ({"count": "fixed", "candidates": 12}, 2, np.ones(12)),
+        ({"count": "uniform", "candidates": 12}, 2, np.arange(12, 0, -1) / 12),
+        ({"count": "geometric", "candidates": 6}, 2, (5 / 6) ** np.arange(200)),
+        ({"count": "uniform", "candidates": 2}, 1, np.array([1.0, 0.5])),
+        ({"count": [0.25, 0.25, 0.0, 0.5]}, 1, np.array([1.0, 0.75, 0.5, 0.5])),
+    ],
+)
+def test_exploration_alone_depends_on_the_order_if_the_number_is_unknown(
+    law: dict[str, Any], picks: int, survival: Any
+) -> None:
+    """Candidate i has m·P(N ≥ i)/E[N], which is m/n for a known number only."""
+    index = torch.full((1, 1, 12), 0.5, dtype=torch.float64)
+    exact = Approximate(index, torch.zeros_like(index))
+    course, _ = Rolling(epsilon=1.0, **law).course(exact, index > 0, index, picks)
+    expected = picks * np.pad(survival, (0, 12))[:12] / survival.sum()
+    np.testing.assert_allclose(course.inclusion[0, 0].numpy(), expected, atol=1e-9)

@@ -1,0 +1,121 @@
+"""Picks beside their propensities: the test of features, their squares and groups."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbandit import evaluate
+from fairbandit.evaluation.balance import balance, imbalance, merged_balance
+from fairbandit.evaluation.betting import STAKES
+from tests.evaluation.logs import random_log, read_log
+from tests.studies.propensities import RIGHT, needed, preferring, refused
+
+
+def wealths(sums: Any) -> Any:
+    """The wealth exp(λ Σ ξ − ψ(λ) Σ ξ²) of each function, sign and stake."""
+    return np.array(
+        [
+            math.exp(stake * xi + (math.log(1 - stake) + stake) * squares)
+            for _, *bets in sums.values()
+            for xi, squares in (bets[:2], bets[2:])
+            for stake in STAKES
+        ]
+    )
+
+
+@pytest.mark.parametrize("decimals", [1, 17])
+def test_the_wealth_is_a_supermartingale(decimals: int) -> None:
+    """Exactly, over all picks of five decisions of three, with probabilities that are rounded."""
+    log, outcomes = random_log(5, k=3, groups=np.tile([0, 1, 1], (5, 1))), list[Any]()
+    p = np.random.default_rng(0).dirichlet([2, 2, 2], 5)
+    rounded, mean = p.round(decimals).ravel(), np.zeros(())
+    for picks in product(range(3), repeat=5):
+        sums = balance(replace(log, picks=np.array(picks)[:, None]), rounded, 0.5 * 10.0**-decimals)
+        outcomes.append(wealths(sums))
+        mean = mean + p[np.arange(5), picks].prod() * outcomes[-1]
+    assert np.max(mean) <= 1 + 1e-9
+    assert np.max(outcomes) > 1.2
+
+
+def test_the_sums_are_those_of_a_plain_loop_and_those_of_parts_add_up() -> None:
+    """Picks fit the probabilities first; the log is rejected as soon as the wealth is 10,000."""
+    log = random_log(140, k=4)
+    best = np.where(log.groups >= 0, log.contexts[..., 0], -np.inf).argmax(1)
+    log = replace(log, picks=np.where(np.arange(140) < 40, log.picks[:, 0], best)[:, None])
+    p, (x, groups), verdicts = log.candidates.probabilities, (log.contexts, log.groups), set()
+    for n in range(40, 141, 20):
+        part, total = log[:n], dict[str, Any]()
+        deviation = x[:n] - part.candidates.contexts.mean(0)
+        functions = {repr(name): deviation[..., j] for j, name in enumerate(log.features)}
+        functions |= {f"the squared deviation of {name}": f**2 for name, f in functions.items()}
+        for code, label in enumerate(log.labels):
+            inside = groups[:n] == code
+            functions[f"the indicator of group {label}"] = inside + 0.0
+            for j, name in enumerate(log.features):
+                functions[f"{name!r} in group {label}"] = deviation[..., j] * inside
+        for name, f in functions.items():
+            total[name] = np.zeros(5)
+            for t in range(n):
+                k = int(log.sizes[t])
+                c = f[t, :k] - log.probabilities[t, :k] @ f[t, :k]
+                d, most = c[log.picks[t, 0]], np.abs(c).max()
+                xi = d / most if most > 1e-12 else 0.0
+                total[name] += [d, xi, xi**2, -xi, xi**2]
+        found = balance(part, p[: part.sizes.sum()], 0.0)
+        assert {*found} == {*total}
+        for name, sums in total.items():
+            np.testing.assert_allclose(found[name], sums, atol=1e-9)
+        verdict = imbalance(found)
+        assert (verdict is not None) == (wealths(total).mean() > 1e4)
+        verdicts.add(verdict is not None)
+    assert verdicts == {False, True}
+    rejected = imbalance(merged_balance(found, {"more": np.zeros(5)}))
+    assert rejected is not None
+    assert rejected[1] == pytest.approx(total[rejected[0]][0])
+    for name, sums in merged_balance(found, found).items():
+        np.testing.assert_array_equal(sums, 2 * found[name])
+
+
+@pytest.mark.parametrize("prefers", ["large", "middle", "extreme", "large f, small m"])
+def test_a_policy_behind_1_over_k_is_found(prefers: str) -> None:
+    """From the table to the note, after 800 decisions between four."""
+    draw, rows = np.random.default_rng(0), list[list[Any]]()
+    for decision in range(800):
+        x, sex = draw.normal(size=4), draw.choice(["f", "m"], 4)
+        of_sex = np.where(sex == "f", x, -x)
+        merits = {"large": x, "middle": -(x**2), "extreme": x**2, "large f, small m": of_sex}
+        merit = merits[prefers]
+        pick = draw.choice(4, p=np.where(merit == merit.max(), 0.775, 0.075))
+        for place in range(4):
+            reward = merit[place] + 0.1 * draw.normal() if place == pick else None
+            rows.append([decision, sex[place], x[place], int(place == pick), 0.25, reward])
+    columns = ["decision", "group", "x", "picked", "propensity", "reward"]
+    table = evaluate(read_log(pd.DataFrame(rows, columns=columns)), "uniform", train=0)
+    found = table[(table["policy"] == "uniform") & (table["measure"] == "reward")]
+    assert {*found["estimator"]} == {"direct"}
+    refusal = next(note for note in table.attrs["notes"] if note.startswith("uniform: ips"))
+    assert "picks have another mean of " in refusal
+    assert ("squared deviation of 'x'" in refusal) == (prefers in ("middle", "extreme"))
+
+
+@pytest.mark.parametrize(
+    ("prefers", "setting"),
+    [("group a", "K = 4"), ("middle x", "K = 5"), ("extreme x", "K = 4, x Cauchy")],
+)
+def test_others_are_found_too(prefers: str, setting: str) -> None:
+    """A group, and preferences that are weaker, in pools whose 1/K has one digit."""
+    for seed in range(3):
+        assert needed(preferring(seed, prefers, setting, 3000, strength=0.5)) <= 3000
+
+
+@pytest.mark.parametrize("world", RIGHT)
+def test_right_logs_are_not_refused(world: str) -> None:
+    """A right log is refused with a probability of 2e-4: one of three is with 6e-4."""
+    assert not any(refused(RIGHT[world](seed)) for seed in range(3))
