@@ -437,3 +437,31 @@ def test_out_stands_anywhere(tmp_path):
     command([*words, "seed=3"])
     written = pd.read_csv(tmp_path / "out" / "evaluation.csv")
     assert {"reward", "reward:b", "selection_ratio"} <= {*written["measure"]}
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -7.5])
+def test_equal_rewards_have_no_finite_interval_without_their_range(value):
+    log = random_log(120, rewards=np.full((120, 1), value))
+    limits = f"reward_gap<={abs(value) + 1}"
+    table = evaluate(log, "uniform", train=0, choose="reward", limits=limits)
+    own = table[table["measure"].str.startswith("reward") & (table["estimator"] != "exact")]
+    assert np.isinf(own["high"]).all()
+    assert table.attrs["chosen"] is None
+    assert any(f"all known rewards are {value:g}" in note for note in table.attrs["notes"])
+    span = (value - 1, value + 1)
+    table = evaluate(log, "uniform", train=0, choose="reward", reward_range=span)
+    row = rows(table, "logged").loc["snips"]
+    q = 1 - 0.025 ** (1 / 120)
+    assert (row.low, row.high) == pytest.approx((value - q, value + q))
+    assert table.attrs["chosen"] == "uniform"
+
+
+def test_rates_of_picks_are_those_of_the_audit():
+    """Of the same decisions, though not all have candidates of each group."""
+    log = random_log(60)
+    groups = np.where((np.arange(60) % 9 > 0)[:, None], log.groups.clip(max=1), log.groups)
+    log = random_log(60, groups=groups)
+    table = rows(evaluate(log, "uniform", train=0), "logged", "selection:c")
+    (audited,) = audit(log).table.query("group == 'c'").to_dict("records")
+    ends = [audited[name] for name in ("rate", "low", "high")]
+    assert table.loc["exact", ["value", "low", "high"]].tolist() == pytest.approx(ends)
