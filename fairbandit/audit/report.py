@@ -50,10 +50,10 @@ _FORMS = {
 RATES = f"""\
 Rate: {{rate}}, with its interval from low to high. Share and picked share: the group's
 share of all candidates and of all picks. Impact ratio: the rate ÷ the highest rate of the
-larger groups, with its interval from ratio low to ratio high, corrected for all pairs of groups,
-since a rate may be the highest by chance. A * marks small groups, with less than {SMALL:.0%} of the
-candidates.{{scoring}} The report does not judge these numbers by a threshold; New York's Local Law
-144, which requires them, sets none."""
+larger groups, with its interval from ratio low to ratio high. A rate may be the highest by chance,
+so the interval is corrected for the number of groups (Bonferroni). A * marks small groups, with
+less than {SMALL:.0%} of the candidates.{{scoring}} The report does not judge these numbers by a
+threshold; New York's Local Law 144, which requires them, sets none."""
 
 RATE = "selected ÷ received"
 
