@@ -208,6 +208,7 @@ def _unbiased(measure: str, values: Floats, n: int, ess: float, span: Span) -> U
     if np.isfinite(again).all():
         value, freedom = 2 * value - float(again.mean()), min(len(again), ess) - 1
     variance = float(again.var(ddof=1)) if freedom else 0.0
-    within = measure == "rank"
+    if within := measure == "rank":  # the correction may leave the range of ranks
+        value = min(max(value, span[0]), span[1])
     ends = partial(mean_ends, value, variance, freedom, ess, span, within=within)
     return Uncertain(value, ends, n, ess)
