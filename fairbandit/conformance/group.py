@@ -7,7 +7,8 @@ since a policy that ranks within groups treats all groups alike.
 
 The pasts are made, not played, so that rules show that bind late or seldom: after the first rounds
 a group was never seen; in some pasts a group is hardly ever picked; in one, picks are random and
-rewards so large that confidence intervals are narrow beside their differences.
+rewards so large that confidence intervals are narrow beside their differences. Half of the pools
+have candidates who are nearly equal, where a rank within groups decides even with a small weight.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ POOLS, PLACES, FEATURES = 12, 6, 3
 
 REPLICAS, PICKS = 4, (1, 2, 3)
 """The number of pasts, and the numbers of picks."""
+
+NEAR = 1e-6
+"""The distance of candidates who are nearly equal, as a share of the distance of others."""
 
 LARGE = 100.0
 """The factor of the rewards of the last past."""
@@ -140,6 +144,7 @@ def _reads_group(policy: Policy, feature: bool, groups: int) -> bool:
         if rounds:
             known = _after(policy, known, rounds - start, theta, feature, draws)
         x, codes = _pools(POOLS, groups, draws)
+        x[:, ::2] = x[:, ::2, :1] + NEAR * x[:, ::2]
         place = torch.arange(PLACES) == torch.arange(POOLS)[:, None] % PLACES
         moved = torch.randint(1, groups, (POOLS, 1), generator=draws) * place
         both = torch.cat([codes, (codes + moved) % groups])

@@ -190,3 +190,10 @@ def test_features_of_users_that_hold_the_group():
     assert not holds_group(np.stack([age, noisy], 1), sex)
     assert holds_group(both[:30], sex[:30]) is None
     assert holds_group(both, np.zeros(400, np.int64)) is None
+
+
+@pytest.mark.parametrize("alpha", [0.98, 0.999])
+def test_a_small_weight_of_the_rank_within_groups_is_found(alpha):
+    policy = {"name": "fair_greedy", "rank": {"name": "tradeoff", "alpha": alpha}}
+    assert answer(policy) == YES
+    assert answer({**policy, "rank": {"name": "tradeoff", "alpha": 1.0}}) == THROUGH
