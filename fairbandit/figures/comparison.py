@@ -112,7 +112,9 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
 
 def _cell(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
     """Returns the two lines of a cell: the mean, and its std or half its interval."""
-    half = (end["high"] - end["low"]) / 2 if interval and end["low"] is not None else end["std"]
+    half = end["std"]
+    if interval:
+        half = None if end["low"] is None else (end["high"] - end["low"]) / 2
     mean, sign, beside = spread({**end, "std": half}).partition(" ± ")
     return mean, sign.strip() + beside
 

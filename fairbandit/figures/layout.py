@@ -124,11 +124,13 @@ class Facet:
 
         The columns are at least 0, and so are the lower ends of the bars.
         """
-        moments = [[run.spreads[c][part] for part in ("n", "mean", "std")] for c in columns]
-        count, mean, std = np.array(moments, np.float64).T
-        low, high = self.ends(
-            count, mean, std, lambda: np.transpose([run.finals(column) for column in columns])
-        )
+        parts = ("n", "mean", "std", "low", "high")
+        moments = [[run.spreads[c][part] for part in parts] for c in columns]
+        count, mean, std, low, high = np.array(moments, np.float64).T
+        if self.options.interval != "mean":
+            low, high = self.ends(
+                count, mean, std, lambda: np.transpose([run.finals(column) for column in columns])
+            )
         low = np.clip(low, 0, mean)
         return mean, np.stack([mean - low, np.fmax(high, mean) - mean])
 

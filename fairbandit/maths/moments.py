@@ -60,8 +60,9 @@ def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats,
     """Returns Student's confidence interval of the mean, at `CONFIDENCE`.
 
     The interval is mean ± q·std/√n, where q is the (1 + CONFIDENCE)/2 quantile of Student's t
-    distribution with n − 1 degrees of freedom, and NaN for fewer than two values. It is exact for
-    independent normal values; means over many rounds of independent replicas are nearly normal.
+    distribution with n − 1 degrees of freedom. It is exact for independent normal values; means
+    over many rounds of independent replicas are nearly normal. It is NaN for fewer than two values,
+    and for values that are equal but for rounding, which do not show how far others would be off.
 
     >>> low, high = interval(3, 3.0, 7.0**0.5)
     >>> round(float(low), 2), round(float(high), 2)
@@ -69,7 +70,8 @@ def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats,
     """
     from scipy.special import stdtrit
 
-    counts = np.asarray(count, np.float64)
+    counts, centre, spread = (np.asarray(part, np.float64) for part in (count, mean, std))
     quantile = stdtrit(counts - 1, (1 + CONFIDENCE) / 2)  # NaN for fewer than two values
-    half = quantile * np.asarray(std) / np.sqrt(np.maximum(counts, 1))
-    return np.asarray(mean) - half, np.asarray(mean) + half
+    half = quantile * spread / np.sqrt(np.maximum(counts, 1))
+    half = np.where(spread > 1e-12 * np.abs(centre), half, np.nan)
+    return centre - half, centre + half

@@ -37,7 +37,8 @@ compared, and nothing is corrected for the number of comparisons."""
 
 _INTERVALS = """\
 Means and their 95 % intervals over the replicas (Student's t). They speak of further replicas of
-the same setting, not of other environments."""
+the same setting, not of other environments. A mean without an interval is of one replica, or of
+replicas that all have the same value."""
 
 _HASHES = """\
 Hashes are SHA-256. The checksum of a run covers its settings, versions, data, plugins and results.
@@ -91,8 +92,8 @@ def group_line(scene: Scene) -> str:
     """Returns the line that says which policies of a scene read the group at the decision."""
     runs = scene.runs
     configs = {run.label: run.runs[0].summary["config"]["policy"] for run in runs}
-    feature, groups = runs[0].group_feature, len(runs[0].groups)
-    return f"{READS.capitalize()}: {in_words(answers(configs, feature, groups))}."
+    groups = max(len(runs[0].groups), 2)  # with one group, no candidate could have another
+    return f"{READS.capitalize()}: {in_words(answers(configs, runs[0].group_feature, groups))}."
 
 
 def _made(runs: Sequence[PooledRuns]) -> Iterator[str | Sheet]:

@@ -53,8 +53,9 @@ class Runs(UserList[SavedRun]):
 
     `pooled`, `curves` and `compare` pool the replicas of runs that differ only in their seeds.
     Means, standard deviations (ddof 1) and intervals are over replicas; intervals are Student's,
-    at 95 %. A `metric` is a column of the round log, such as `fair_regret`. A metric or setting
-    that all runs lack, and a damaged file, raise `FairbanditError`.
+    at 95 %, and NaN where all replicas are equal. A `metric` is a column of the round log, such as
+    `fair_regret`. A metric or setting that all runs lack, and a damaged file, raise
+    `FairbanditError`.
     """
 
     def __repr__(self) -> str:

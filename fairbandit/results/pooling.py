@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from fairbandit.run.curves import RATE, Curve
 from fairbandit.run.reading import read_picks, read_trajectories
 from fairbandit.run.settings import COST
 from fairbandit.run.summary import finite
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -253,14 +250,13 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
 def rate_ends(spreads: Mapping[str, Any], group: str, confidence: float = CONFIDENCE) -> Span:
     """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
 
-    The rate varies between replicas, and an event is unseen by the candidates of all replicas; see
-    `share_ends`.
+    Replicas are independent, but not the candidates of a replica, who meet the same policy, so that
+    an event is unseen in n replicas; see `share_ends`.
     """
-    rate, received = spreads[f"selection_rate_{group}"], spreads[f"received_{group}"]
-    mean, std, n = rate["mean"], rate["std"], rate["n"]
+    mean, std, n = (spreads[f"selection_rate_{group}"][part] for part in ("mean", "std", "n"))
     if std is None:
         return math.nan, math.nan
-    return share_ends(mean, std**2 / n, n - 1, n * received["mean"], SHARE, confidence)
+    return share_ends(mean, std**2 / n, n - 1, n, SHARE, confidence)
 
 
 def _pooled(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -3,9 +3,11 @@
 import numpy as np
 import pyarrow.dataset
 import pytest
+from scipy.stats import binom
 
 from fairbandit.maths.moments import interval, merged_moments, moments
 from fairbandit.results import pool, read_runs
+from fairbandit.results.pooling import rate_ends
 from tests.figures.conftest import sweep
 
 
@@ -107,3 +109,25 @@ def test_merged_samples_of_any_sizes():
     assert std == pytest.approx(together.std(ddof=1), rel=1e-9)
     assert np.isnan(merged_moments([0, 0], [np.nan] * 2, [np.nan] * 2)[1:]).all()
     assert np.isnan(interval(1, 5.0, np.nan)).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 59 / 60, 1e9 / 3])
+def test_equal_replicas_have_no_interval(value):
+    """Nothing varied, so that they do not show how far other replicas would be off."""
+    once = moments([value] * 3)
+    for found in (once, merged_moments(*(np.stack([part] * 2) for part in once))):
+        assert np.isnan(interval(*found)).all()
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.3, 0.6])
+def test_rates_over_replicas_cover_if_each_replica_picks_a_group_always_or_never(chance):
+    """A learner can lock in: then the candidates of a replica are no further evidence."""
+    for n in (3, 8):
+        missed = 0.0
+        probabilities = binom.pmf(np.arange(n + 1), n, chance)
+        for hits, probability in enumerate(probabilities):
+            _, mean, std = moments([1.0] * hits + [0.0] * (n - hits))
+            rate = {"mean": float(mean), "std": float(std), "n": n}
+            low, high = rate_ends({"selection_rate_a": rate, "received_a": {"mean": 60.0}}, "a")
+            missed += probability * (not low <= chance <= high)
+        assert missed <= 0.05, n
