@@ -15,15 +15,19 @@ from scipy.stats import t as student
 
 from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent.replaying import replay
+from fairbandit.building import preset
 from fairbandit.errors import visible
 from fairbandit.evaluation import evaluate
 from fairbandit.reports import Report, of_evaluation, of_log, of_runs, read_report
+from fairbandit.reports.runs import group_line
 from fairbandit.results import read_scenes
+from fairbandit.results.scenes import scenes_of
 from fairbandit.results.table import overview
 from fairbandit.run.table import Sheet
 from tests.environments.data import arguments, people, write
 from tests.evaluation.logs import random_log, read_log
 from tests.figures.conftest import sweep
+from tests.figures.synthetic import saved
 from tests.reports.pages import Shown
 
 NAMES = (
@@ -327,3 +331,10 @@ def test_what_is_refused(command, words, message):
     assert code == 1
     assert message in err
     assert not [*Path().rglob("*.html*")]
+
+
+def test_runs_with_one_group_say_whether_their_policies_read_it():
+    config = {"greedy": preset("greedy"), "fair_greedy": preset("fair_greedy")}
+    runs = [saved(name, {"fair_regret": [1.0, 2.0]}, ["a"], own) for name, own in config.items()]
+    (scene,) = scenes_of(runs)
+    assert "yes (Fair-Greedy)" in group_line(scene)
