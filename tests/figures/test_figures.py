@@ -103,6 +103,14 @@ def test_the_papers_figures(scene, mixed_scene):
     assert share.get_ylabel() == "selected candidates [%]\n(mean, 10 to 90 %)"
     check_groups(share, mixed_scene, "selection_rate", 100)
     assert list(lines(share)["_1/K"].get_ydata()) == pytest.approx([20, 20])  # pools of five
+    (means, *_) = compose("selection", mixed_scene, Options(interval="mean")).axes
+    named = [one for one in means.containers if one.get_label() in NAMES]
+    for run, one in zip(mixed_scene.runs, named, strict=True):  # as in tables
+        (errors,) = getattr(one, "errorbar", one)[2]
+        ends = [segment[:, 1] for segment in errors.get_segments()]
+        known = [run.spreads[f"selection_rate_{group}"] for group in run.groups]
+        expected = [[100 * own["low"], 100 * own["high"]] for own in known]
+        np.testing.assert_allclose(ends, expected, atol=1e-9)
     _, count, *_ = compose("counts", mixed_scene).axes
     assert count.get_yscale() == "symlog"
     check_groups(count, mixed_scene, "selected", 1)
