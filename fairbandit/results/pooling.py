@@ -250,13 +250,16 @@ def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[st
 def rate_ends(spreads: Mapping[str, Any], group: str, confidence: float = CONFIDENCE) -> Span:
     """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
 
-    Replicas are independent, but not the candidates of a replica, who meet the same policy, so that
-    an event is unseen in n replicas; see `share_ends`.
+    See `share_ends`. An event is unseen by the candidates of all replicas. If all replicas have the
+    same rate, it is unseen by replicas: a learner may always pick a group in some, and never in
+    others.
     """
-    mean, std, n = (spreads[f"selection_rate_{group}"][part] for part in ("mean", "std", "n"))
+    rate, received = spreads[f"selection_rate_{group}"], spreads[f"received_{group}"]
+    mean, std, n = rate["mean"], rate["std"], rate["n"]
     if std is None:
         return math.nan, math.nan
-    return share_ends(mean, std**2 / n, n - 1, n, SHARE, confidence)
+    units = n * received["mean"] if std else n
+    return share_ends(mean, std**2 / n, n - 1, units, SHARE, confidence)
 
 
 def _pooled(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
