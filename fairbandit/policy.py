@@ -22,9 +22,6 @@ from fairbandit.selectors import Rolling, Selection, Selector
 from fairbandit.splits import Plan, Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 
-LATE = 1 << 30
-"""A round so late that every part that reads the past reads something."""
-
 
 class Policy:
     """Decides rounds from the past, by composition of its four parts.
@@ -86,8 +83,8 @@ class Policy:
                 f"{rank} compares a candidate with its whole pool, and {selector} decides before "
                 "the later candidates are seen; expected a rank that reads the past alone"
             )
-        self._pick_readers = [part for part in parts if part.last_pick_read(LATE)]
-        self._reward_readers = [part for part in parts if part.last_reward_read(LATE)]
+        self.reads_picks = "picks" in self.needs
+        self.reads_last_reward = "rewards" in rank.needs | selector.needs
         self.learns = estimator.learns
         self.sums_ahead = refresh is not None and self.learns and "rewards" not in self.needs
 
@@ -99,12 +96,12 @@ class Policy:
     @property
     def reads_rewards(self) -> bool:
         """Whether a pick may depend on earlier rewards."""
-        return self.learns or bool(self._reward_readers)
+        return self.learns or self.reads_last_reward
 
     @property
     def reads_past(self) -> bool:
         """Whether a pick may depend on earlier rounds."""
-        return self.reads_rewards or "contexts" in self.needs or bool(self._pick_readers)
+        return self.reads_rewards or self.reads_picks or "contexts" in self.needs
 
     def init(self, problem: Problem) -> Knowledge:
         """The knowledge before the first round of a problem, without a truth that no part needs.
@@ -120,7 +117,7 @@ class Policy:
         past = Past.empty(
             problem,
             contexts="contexts" in self.needs,
-            picks=bool(self._pick_readers),
+            picks=self.reads_picks,
             max_contexts=self.rank.max_contexts,
         )
         ahead = dict[int, State]() if self.sums_ahead else None
@@ -196,8 +193,8 @@ class Policy:
             if outcomes.n and "rewards" not in self.needs:
                 past = past.forget(outcomes=outcomes.n)
         if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
-            start, read = self.schedule.rank_start(rounds + 1), self.last_pick_read(rounds + 1)
-            past = past.forget(contexts=start, picks=read)
+            start = int(self.schedule.plan(rounds + 1, 1).windows[0, 0])
+            past = past.forget(contexts=start, picks=rounds)
         return Knowledge(problem, past, state, trained, ahead)
 
     def tell(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
@@ -227,37 +224,23 @@ class Policy:
             rewards: whether rewards come between these rounds. Without rewards, a round waits only
                 for picks.
 
-        Raises:
-            FairbanditError: a part whose decision at round t reads round t or later.
         """
-        end, step = played, 1  # most blocks are of one round, or of very many
-        while end < last and self._is_ready(min(end + step, last), played, rewards):
-            end = min(end + step, last)
-            step = 2 * (end - played)
-        low, high = end, min(end + step, last + 1)  # `end` is ready, `high` is not
-        while high - low > 1:
-            middle = (low + high) // 2
-            ready = self._is_ready(middle, played, rewards)
-            low, high = (middle, high) if ready else (low, middle)
-        if low == played:
-            raise FairbanditError(
-                f"round {played + 1} cannot be decided: policy {self.name!r} says that it reads "
-                f"the reward or the pick of round {self.last_read(played + 1)}"
-            )
-        return low - played
+        if self.reads_picks or (rewards and self.reads_last_reward):
+            return 1
+        n_train, ready = self.schedule.plan(played + 1, last - played).n_train, last - played
+        if self.learns and rewards:
+            ready = min(ready, int(n_train.searchsorted(played, side="right")))
+        if self.sums_ahead:  # rounds of sums ahead must share a model
+            ready = min(ready, int(n_train.searchsorted(n_train[0], side="right")))
+        return ready
 
     def last_read(self, t: int) -> int:
         """The last round whose reward or pick the decision at round t depends on."""
-        rewards = [part.last_reward_read(t) for part in self._reward_readers]
-        return max(self.n_train(t), self.last_pick_read(t), *rewards)
-
-    def last_pick_read(self, t: int) -> int:
-        """The last round whose pick a part reads at round t."""
-        return max((part.last_pick_read(t) for part in self._pick_readers), default=0)
+        return t - 1 if self.reads_picks or self.reads_last_reward else self.n_train(t)
 
     def n_train(self, t: int) -> int:
         """The number of first rounds that train the estimator at round t; 0 without learning."""
-        return self.schedule.n_train(t) if self.learns else 0
+        return int(self.schedule.plan(t, 1).n_train[0]) if self.learns else 0
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""
@@ -278,7 +261,7 @@ class Policy:
         states = [fitted(pair, pattern) for pair in state["states"]]
         past = known.past.restored(state["past"], known.problem.groups)
         t, picks = past.rounds, past.picks
-        read = picks is None or picks.start <= self.last_pick_read(t + 1) < picks.stop == t + 1
+        read = picks is None or (picks.start <= t and picks.stop == t + 1)
         numbers = [n for n, _ in states]
         apart = len(set(numbers)) == len(numbers) and numbers[:1] == sorted(numbers)[:1]
         if not states or not read or not apart or (known.ahead is None and len(states) > 1):
@@ -286,12 +269,6 @@ class Policy:
         (trained, first), *others = states
         ahead = None if known.ahead is None else dict(others)
         return Knowledge(known.problem, past, first, trained, ahead)
-
-    def _is_ready(self, t: int, played: int, rewards: bool) -> bool:
-        """Whether round t can be decided now; rounds of sums ahead must share a model."""
-        if self.sums_ahead and self.n_train(t) > self.n_train(played + 1):
-            return False
-        return (self.last_read(t) if rewards else self.last_pick_read(t)) <= played
 
     def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
         """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""
@@ -303,9 +280,8 @@ class Policy:
     def _pick_counts(self, past: Past, plan: Plan) -> Tensor:
         """The number of picks of each group before each round, (B, N, G); see `Ranked`."""
         assert past.picks is not None
-        counted = past.picks.stop - 1
-        last = [min(self.last_pick_read(t), counted) for t in plan.times.tolist()]
-        return past.pick_counts(torch.tensor(last, device=past.nothing.rewards.device))
+        last = (plan.times - 1).clip(max=past.picks.stop - 1)
+        return past.pick_counts(torch.from_numpy(last).to(past.nothing.rewards.device))
 
     def _summed_ahead(self, known: Knowledge, outcomes: Outcomes) -> Mapping[int, State]:
         """The states ahead of the next refreshes, with further outcomes.
