@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator
 from fairbandit.formats import fitted
 from fairbandit.part import NEEDS, UNDECLARED, Part, Problem
-from fairbandit.past import Knowledge, Outcomes, Past, State
+from fairbandit.past import Knowledge, Outcomes, Past
 from fairbandit.ranks import Rank
 from fairbandit.scored import Ranked, Scored
 from fairbandit.selectors import Rolling, Selection, Selector
@@ -38,8 +38,7 @@ class Policy:
         rank: turns scores into the index.
         selector: picks from the index.
         refresh: the reward model changes only when n_train has grown by this factor, above 1; see
-            `Schedule`. None changes it with each n_train. If the estimator keeps sums, the model
-            is fixed between two refreshes: a late reward counts from the next refresh on.
+            `Schedule`. None changes it with each n_train.
         name: the name of the policy in results.
 
     Raises:
@@ -49,8 +48,6 @@ class Policy:
     Attributes:
         needs: the needs of all parts, a subset of `part.NEEDS`.
         learns: whether the reward models depend on rewards.
-        sums_ahead: whether outcomes are summed as they come, so that none have to be kept until the
-            next refresh.
     """
 
     def __init__(
@@ -86,7 +83,6 @@ class Policy:
         self.reads_picks = "picks" in self.needs
         self.reads_last_reward = "rewards" in rank.needs | selector.needs
         self.learns = estimator.learns
-        self.sums_ahead = refresh is not None and self.learns and "rewards" not in self.needs
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -120,15 +116,12 @@ class Policy:
             picks=self.reads_picks,
             max_contexts=self.rank.max_contexts,
         )
-        ahead = dict[int, State]() if self.sums_ahead else None
-        return Knowledge(problem, past, self.estimator.init(problem), ahead=ahead)
+        return Knowledge(problem, past, self.estimator.init(problem))
 
     def grow(self, known: Knowledge, problem: Problem) -> Knowledge:
         """The same knowledge in a problem with more groups."""
-        grow = self.estimator.grow
-        ahead = known.ahead and {n: grow(state, problem) for n, state in known.ahead.items()}
-        past, state = known.past.grow(problem.groups), grow(known.state, problem)
-        return Knowledge(problem, past, state, known.trained, ahead)
+        past = known.past.grow(problem.groups)
+        return Knowledge(problem, past, self.estimator.grow(known.state, problem), known.trained)
 
     def propose(
         self,
@@ -178,13 +171,10 @@ class Policy:
             stepwise: whether outcomes are added round by round, with the rounding of N calls. To
                 add all at once is faster.
         """
-        problem, past, state, trained, ahead = known
+        problem, past, state, trained = known
         past, rounds = past.with_picks(groups), past.rounds
         n = self.n_train(rounds + 1)
-        if ahead is not None:  # from now on, the model of the decided rounds is fixed
-            trained, state = known.state_at(self.n_train(rounds))
-            ahead = {m: later for m, later in ahead.items() if m > trained}
-        elif n > trained:
+        if n > trained:
             outcomes = past.outcomes_of(trained, n)
             count = groups.shape[1]
             for some in self._by_round(outcomes, rounds, count) if stepwise else (outcomes,):
@@ -195,7 +185,7 @@ class Policy:
         if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
             start = int(self.schedule.plan(rounds + 1, 1).windows[0, 0])
             past = past.forget(contexts=start, picks=rounds)
-        return Knowledge(problem, past, state, trained, ahead)
+        return Knowledge(problem, past, state, trained)
 
     def tell(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
         """Takes in rewards of decided rounds, now or late.
@@ -204,16 +194,14 @@ class Policy:
             known: the knowledge before.
             outcomes: of any decided rounds, in order of round.
         """
-        problem, past, state, trained, ahead = known
+        problem, past, state, trained = known
         summed = outcomes.n  # the number of outcomes that no later round reads separately
-        if ahead is not None:
-            ahead = self._summed_ahead(known, outcomes)
-        elif self.learns:
+        if self.learns:
             (summed,) = outcomes.counts([trained])
             state = self.estimator.advance(state, outcomes.rows(0, summed))
         skipped = 0 if "rewards" in self.needs else summed
         past = past.with_outcomes(outcomes, skipped)
-        return Knowledge(problem, past, state, trained, ahead)
+        return Knowledge(problem, past, state, trained)
 
     def n_ready(self, played: int, last: int, rewards: bool = True) -> int:
         """The number of next rounds, up to round `last`, that can be decided without a guess.
@@ -230,8 +218,6 @@ class Policy:
         n_train, ready = self.schedule.plan(played + 1, last - played).n_train, last - played
         if self.learns and rewards:
             ready = min(ready, int(n_train.searchsorted(played, side="right")))
-        if self.sums_ahead:  # rounds of sums ahead must share a model
-            ready = min(ready, int(n_train.searchsorted(n_train[0], side="right")))
         return ready
 
     def last_read(self, t: int) -> int:
@@ -249,26 +235,21 @@ class Policy:
 
     def state(self, known: Knowledge) -> dict[str, Any]:
         """Knowledge as plain tensors and numbers."""
-        states = {known.trained: known.state, **(known.ahead or {})}
         return {
-            "states": [(n, _plain(state)) for n, state in states.items()],
+            "states": [(known.trained, _plain(known.state))],
             "past": known.past.state(),
         }
 
     def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
         """The knowledge whose `state` this is; `known` is any of the same problem."""
         pattern = known.trained, known.state
-        states = [fitted(pair, pattern) for pair in state["states"]]
+        (saved,) = state["states"]  # earlier versions saved several under `refresh`
+        trained, own = fitted(saved, pattern)
         past = known.past.restored(state["past"], known.problem.groups)
         t, picks = past.rounds, past.picks
-        read = picks is None or (picks.start <= t and picks.stop == t + 1)
-        numbers = [n for n, _ in states]
-        apart = len(set(numbers)) == len(numbers) and numbers[:1] == sorted(numbers)[:1]
-        if not states or not read or not apart or (known.ahead is None and len(states) > 1):
-            raise ValueError("it lacks sums or picks of some rounds, or has sums twice")
-        (trained, first), *others = states
-        ahead = None if known.ahead is None else dict(others)
-        return Knowledge(known.problem, past, first, trained, ahead)
+        if picks is not None and not (picks.start <= t and picks.stop == t + 1):
+            raise ValueError("it lacks picks of some rounds")
+        return Knowledge(known.problem, past, own, trained)
 
     def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
         """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""
@@ -282,25 +263,6 @@ class Policy:
         assert past.picks is not None
         last = (plan.times - 1).clip(max=past.picks.stop - 1)
         return past.pick_counts(torch.from_numpy(last).to(past.nothing.rewards.device))
-
-    def _summed_ahead(self, known: Knowledge, outcomes: Outcomes) -> Mapping[int, State]:
-        """The states ahead of the next refreshes, with further outcomes.
-
-        An outcome of round t belongs to all states that include round t. The state in use does not
-        change until it is replaced.
-        """
-        ahead, start = dict(known.ahead or {}), 0
-        following = self.schedule.refreshed(known.trained + 1)
-        including = [max(following, self.schedule.refreshed(t)) for t in outcomes.rounds.tolist()]
-        for n, same in groupby(including):
-            stop = start + len(list(same))
-            new, start = outcomes.rows(start, stop), stop
-            before = max((m for m in ahead if m <= n), default=None)
-            ahead[n] = known.state if before is None else ahead[before]
-            for m in ahead:
-                if m >= n:
-                    ahead[m] = self.estimator.advance(ahead[m], new)
-        return ahead
 
 
 def _plain(state: Any) -> Any:

@@ -43,7 +43,7 @@ class Weighed(Score):
 
 
 def peeking(self: Any, scored: Scored) -> Tensor:
-    """Reads all rewards known."""
+    """Reads all rewards known, and does not declare it."""
     rewards = scored.outcomes.rewards.sum(1)[:, None, None]
     return scored.scores.value + rewards * scored.contexts[..., 0]
 
@@ -310,7 +310,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.reads_no_later: [
         (
-            but(Score, _index=peeking, needs=frozenset({"rewards"})),
+            but(Score, _index=peeking),
             "two plays whose rewards differ after round 5, the last that the policy declares",
         ),
     ],
