@@ -61,7 +61,7 @@ def fixed_point(
     of the picks until no pick changes, N times at most.
 
     Args:
-        policy: the policy, which must not sum outcomes ahead if n_ready < N.
+        policy: the policy.
         known: the knowledge before the block, and the pools of the block.
         first: the first round of the block, from 1.
         pools: the N rounds, with the rewards of all candidates.
@@ -121,9 +121,8 @@ class BlockSize:
         self._size, self._wait, self._left = 8, 1, 0
         candidates, d = problem.replicas * places, problem.features
         most = min(CHUNK_ROUNDS, math.isqrt(WORK // candidates), WORK // (candidates * d))
-        # models fitted to a guess would be discarded
-        discarded = policy.sums_ahead or "refresh" in policy.estimator.needs
-        self._most = 0 if discarded else most
+        # under `refresh`, rounds that share a model need no guess, and a guess is seldom right
+        self._most = 0 if policy.refresh is not None else most
 
     def next(self, n_ready: int) -> int:
         """The number of rounds to decide, the first `n_ready` without a guess."""

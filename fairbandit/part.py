@@ -16,7 +16,7 @@ from fairbandit.streams import Streams
 
 PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
 
-NEEDS = frozenset({"contexts", "rewards", "truth", "refresh", "bounds", "pool"})
+NEEDS = frozenset({"contexts", "rewards", "picks", "truth", "refresh", "bounds", "pool"})
 """The needs that a part may declare.
 
 contexts: the past contexts in the rank window, as `scored.past`. rewards: all past picks with their
@@ -97,19 +97,3 @@ class Part(Registered, ABC):
     """The needs of the part: a subset of `NEEDS`."""
     reference: ClassVar[str] = ""
     """The source of the part in the literature."""
-
-    def last_reward_read(self, t: int) -> int:
-        """The last round whose reward the part reads at round t, besides training rewards."""
-        return self._last_reward_read(t)
-
-    def last_pick_read(self, t: int) -> int:
-        """The last round whose pick the part reads at round t."""
-        return self._last_pick_read(t)
-
-    def _last_reward_read(self, t: int) -> int:
-        """See `last_reward_read`; it is below t and never decreases as t grows."""
-        return 0
-
-    def _last_pick_read(self, t: int) -> int:
-        """See `last_pick_read`; it is below t and never decreases as t grows."""
-        return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -15,15 +15,12 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator
 from fairbandit.formats import fitted
 from fairbandit.part import NEEDS, UNDECLARED, Part, Problem
-from fairbandit.past import Knowledge, Outcomes, Past, State
+from fairbandit.past import Knowledge, Outcomes, Past
 from fairbandit.ranks import Rank
 from fairbandit.scored import Ranked, Scored
 from fairbandit.selectors import Rolling, Selection, Selector
 from fairbandit.splits import Plan, Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
-
-LATE = 1 << 30
-"""A round so late that every part that reads the past reads something."""
 
 
 class Policy:
@@ -41,8 +38,7 @@ class Policy:
         rank: turns scores into the index.
         selector: picks from the index.
         refresh: the reward model changes only when n_train has grown by this factor, above 1; see
-            `Schedule`. None changes it with each n_train. If the estimator keeps sums, the model
-            is fixed between two refreshes: a late reward counts from the next refresh on.
+            `Schedule`. None changes it with each n_train.
         name: the name of the policy in results.
 
     Raises:
@@ -52,8 +48,6 @@ class Policy:
     Attributes:
         needs: the needs of all parts, a subset of `part.NEEDS`.
         learns: whether the reward models depend on rewards.
-        sums_ahead: whether outcomes are summed as they come, so that none have to be kept until the
-            next refresh.
     """
 
     def __init__(
@@ -86,10 +80,9 @@ class Policy:
                 f"{rank} compares a candidate with its whole pool, and {selector} decides before "
                 "the later candidates are seen; expected a rank that reads the past alone"
             )
-        self._pick_readers = [part for part in parts if part.last_pick_read(LATE)]
-        self._reward_readers = [part for part in parts if part.last_reward_read(LATE)]
+        self.reads_picks = "picks" in self.needs
+        self.reads_last_reward = "rewards" in rank.needs | selector.needs
         self.learns = estimator.learns
-        self.sums_ahead = refresh is not None and self.learns and "rewards" not in self.needs
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -99,12 +92,12 @@ class Policy:
     @property
     def reads_rewards(self) -> bool:
         """Whether a pick may depend on earlier rewards."""
-        return self.learns or bool(self._reward_readers)
+        return self.learns or self.reads_last_reward
 
     @property
     def reads_past(self) -> bool:
         """Whether a pick may depend on earlier rounds."""
-        return self.reads_rewards or "contexts" in self.needs or bool(self._pick_readers)
+        return self.reads_rewards or self.reads_picks or "contexts" in self.needs
 
     def init(self, problem: Problem) -> Knowledge:
         """The knowledge before the first round of a problem, without a truth that no part needs.
@@ -120,18 +113,15 @@ class Policy:
         past = Past.empty(
             problem,
             contexts="contexts" in self.needs,
-            picks=bool(self._pick_readers),
+            picks=self.reads_picks,
             max_contexts=self.rank.max_contexts,
         )
-        ahead = dict[int, State]() if self.sums_ahead else None
-        return Knowledge(problem, past, self.estimator.init(problem), ahead=ahead)
+        return Knowledge(problem, past, self.estimator.init(problem))
 
     def grow(self, known: Knowledge, problem: Problem) -> Knowledge:
         """The same knowledge in a problem with more groups."""
-        grow = self.estimator.grow
-        ahead = known.ahead and {n: grow(state, problem) for n, state in known.ahead.items()}
-        past, state = known.past.grow(problem.groups), grow(known.state, problem)
-        return Knowledge(problem, past, state, known.trained, ahead)
+        past = known.past.grow(problem.groups)
+        return Knowledge(problem, past, self.estimator.grow(known.state, problem), known.trained)
 
     def propose(
         self,
@@ -181,13 +171,10 @@ class Policy:
             stepwise: whether outcomes are added round by round, with the rounding of N calls. To
                 add all at once is faster.
         """
-        problem, past, state, trained, ahead = known
+        problem, past, state, trained = known
         past, rounds = past.with_picks(groups), past.rounds
         n = self.n_train(rounds + 1)
-        if ahead is not None:  # from now on, the model of the decided rounds is fixed
-            trained, state = known.state_at(self.n_train(rounds))
-            ahead = {m: later for m, later in ahead.items() if m > trained}
-        elif n > trained:
+        if n > trained:
             outcomes = past.outcomes_of(trained, n)
             count = groups.shape[1]
             for some in self._by_round(outcomes, rounds, count) if stepwise else (outcomes,):
@@ -196,9 +183,9 @@ class Policy:
             if outcomes.n and "rewards" not in self.needs:
                 past = past.forget(outcomes=outcomes.n)
         if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
-            start, read = self.schedule.rank_start(rounds + 1), self.last_pick_read(rounds + 1)
-            past = past.forget(contexts=start, picks=read)
-        return Knowledge(problem, past, state, trained, ahead)
+            start = int(self.schedule.plan(rounds + 1, 1).windows[0, 0])
+            past = past.forget(contexts=start, picks=rounds)
+        return Knowledge(problem, past, state, trained)
 
     def tell(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
         """Takes in rewards of decided rounds, now or late.
@@ -207,16 +194,14 @@ class Policy:
             known: the knowledge before.
             outcomes: of any decided rounds, in order of round.
         """
-        problem, past, state, trained, ahead = known
+        problem, past, state, trained = known
         summed = outcomes.n  # the number of outcomes that no later round reads separately
-        if ahead is not None:
-            ahead = self._summed_ahead(known, outcomes)
-        elif self.learns:
+        if self.learns:
             (summed,) = outcomes.counts([trained])
             state = self.estimator.advance(state, outcomes.rows(0, summed))
         skipped = 0 if "rewards" in self.needs else summed
         past = past.with_outcomes(outcomes, skipped)
-        return Knowledge(problem, past, state, trained, ahead)
+        return Knowledge(problem, past, state, trained)
 
     def n_ready(self, played: int, last: int, rewards: bool = True) -> int:
         """The number of next rounds, up to round `last`, that can be decided without a guess.
@@ -227,37 +212,21 @@ class Policy:
             rewards: whether rewards come between these rounds. Without rewards, a round waits only
                 for picks.
 
-        Raises:
-            FairbanditError: a part whose decision at round t reads round t or later.
         """
-        end, step = played, 1  # most blocks are of one round, or of very many
-        while end < last and self._is_ready(min(end + step, last), played, rewards):
-            end = min(end + step, last)
-            step = 2 * (end - played)
-        low, high = end, min(end + step, last + 1)  # `end` is ready, `high` is not
-        while high - low > 1:
-            middle = (low + high) // 2
-            ready = self._is_ready(middle, played, rewards)
-            low, high = (middle, high) if ready else (low, middle)
-        if low == played:
-            raise FairbanditError(
-                f"round {played + 1} cannot be decided: policy {self.name!r} says that it reads "
-                f"the reward or the pick of round {self.last_read(played + 1)}"
-            )
-        return low - played
+        if self.reads_picks or (rewards and self.reads_last_reward):
+            return 1
+        n_train, ready = self.schedule.plan(played + 1, last - played).n_train, last - played
+        if self.learns and rewards:
+            ready = min(ready, int(n_train.searchsorted(played, side="right")))
+        return ready
 
     def last_read(self, t: int) -> int:
         """The last round whose reward or pick the decision at round t depends on."""
-        rewards = [part.last_reward_read(t) for part in self._reward_readers]
-        return max(self.n_train(t), self.last_pick_read(t), *rewards)
-
-    def last_pick_read(self, t: int) -> int:
-        """The last round whose pick a part reads at round t."""
-        return max((part.last_pick_read(t) for part in self._pick_readers), default=0)
+        return t - 1 if self.reads_picks or self.reads_last_reward else self.n_train(t)
 
     def n_train(self, t: int) -> int:
         """The number of first rounds that train the estimator at round t; 0 without learning."""
-        return self.schedule.n_train(t) if self.learns else 0
+        return int(self.schedule.plan(t, 1).n_train[0]) if self.learns else 0
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""
@@ -266,32 +235,21 @@ class Policy:
 
     def state(self, known: Knowledge) -> dict[str, Any]:
         """Knowledge as plain tensors and numbers."""
-        states = {known.trained: known.state, **(known.ahead or {})}
         return {
-            "states": [(n, _plain(state)) for n, state in states.items()],
+            "states": [(known.trained, _plain(known.state))],
             "past": known.past.state(),
         }
 
     def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
         """The knowledge whose `state` this is; `known` is any of the same problem."""
         pattern = known.trained, known.state
-        states = [fitted(pair, pattern) for pair in state["states"]]
+        (saved,) = state["states"]  # earlier versions saved several under `refresh`
+        trained, own = fitted(saved, pattern)
         past = known.past.restored(state["past"], known.problem.groups)
         t, picks = past.rounds, past.picks
-        read = picks is None or picks.start <= self.last_pick_read(t + 1) < picks.stop == t + 1
-        numbers = [n for n, _ in states]
-        apart = len(set(numbers)) == len(numbers) and numbers[:1] == sorted(numbers)[:1]
-        if not states or not read or not apart or (known.ahead is None and len(states) > 1):
-            raise ValueError("it lacks sums or picks of some rounds, or has sums twice")
-        (trained, first), *others = states
-        ahead = None if known.ahead is None else dict(others)
-        return Knowledge(known.problem, past, first, trained, ahead)
-
-    def _is_ready(self, t: int, played: int, rewards: bool) -> bool:
-        """Whether round t can be decided now; rounds of sums ahead must share a model."""
-        if self.sums_ahead and self.n_train(t) > self.n_train(played + 1):
-            return False
-        return (self.last_read(t) if rewards else self.last_pick_read(t)) <= played
+        if picks is not None and not (picks.start <= t and picks.stop == t + 1):
+            raise ValueError("it lacks picks of some rounds")
+        return Knowledge(known.problem, past, own, trained)
 
     def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
         """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""
@@ -303,28 +261,8 @@ class Policy:
     def _pick_counts(self, past: Past, plan: Plan) -> Tensor:
         """The number of picks of each group before each round, (B, N, G); see `Ranked`."""
         assert past.picks is not None
-        counted = past.picks.stop - 1
-        last = [min(self.last_pick_read(t), counted) for t in plan.times.tolist()]
-        return past.pick_counts(torch.tensor(last, device=past.nothing.rewards.device))
-
-    def _summed_ahead(self, known: Knowledge, outcomes: Outcomes) -> Mapping[int, State]:
-        """The states ahead of the next refreshes, with further outcomes.
-
-        An outcome of round t belongs to all states that include round t. The state in use does not
-        change until it is replaced.
-        """
-        ahead, start = dict(known.ahead or {}), 0
-        following = self.schedule.refreshed(known.trained + 1)
-        including = [max(following, self.schedule.refreshed(t)) for t in outcomes.rounds.tolist()]
-        for n, same in groupby(including):
-            stop = start + len(list(same))
-            new, start = outcomes.rows(start, stop), stop
-            before = max((m for m in ahead if m <= n), default=None)
-            ahead[n] = known.state if before is None else ahead[before]
-            for m in ahead:
-                if m >= n:
-                    ahead[m] = self.estimator.advance(ahead[m], new)
-        return ahead
+        last = (plan.times - 1).clip(max=past.picks.stop - 1)
+        return past.pick_counts(torch.from_numpy(last).to(past.nothing.rewards.device))
 
 
 def _plain(state: Any) -> Any:

@@ -12,7 +12,7 @@ from fairbandit.locks import cached_property
 from fairbandit.past import Knowledge, Outcomes
 from fairbandit.splits import Plan
 from fairbandit.streams import Purpose
-from fairbandit.ties import Approximate, alike, twins
+from fairbandit.ties import Approximate
 
 
 class Scored:
@@ -41,9 +41,7 @@ class Scored:
         self._past = known.past
         self.present = groups >= 0
         self._model = models.of_rounds
-        scores = self._model.approximate(contexts, groups)
-        self._twins = twins(scores, contexts, groups)
-        self.scores = scores if self._twins is None else alike(scores, self._twins)
+        self.scores = self._model.approximate(contexts, groups)
 
     @cached_property
     def rounds(self) -> Tensor:
@@ -70,8 +68,7 @@ class Scored:
         Raises:
             NoBounds: the reward model has no confidence bounds.
         """
-        bounds = self._model.bounds(self.contexts, self.groups)
-        low, high = bounds if self._twins is None else (x.gather(2, self._twins) for x in bounds)
+        low, high = self._model.bounds(self.contexts, self.groups)
         return self.models.if_informed(low, -torch.inf), self.models.if_informed(high, torch.inf)
 
     @cached_property
@@ -168,16 +165,12 @@ class Ranked:
     def pick_counts(self) -> Tensor:
         """The number of earlier picks of each group, (B, N, G) int64.
 
-        Round t counts the picks of rounds 1 … l, whether or not their rewards are known, where l is
-        the largest `_last_pick_read(t)` of the policy's parts. In the first guess of a block, picks
-        of undecided rounds are missing.
+        Round t counts the picks of rounds 1 … t − 1, whether or not their rewards are known. In the
+        first guess of a block, picks of undecided rounds are missing.
 
         Raises:
             FairbanditError: no part of the policy declares that it reads picks.
         """
         if self._pick_counts is None:
-            raise FairbanditError(
-                "this part reads past picks: let its `_last_pick_read(t)` return the last round "
-                "whose pick it reads, such as t - 1"
-            )
+            raise FairbanditError('this part reads past picks: declare needs = {"picks"}')
         return self._pick_counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -15,6 +16,7 @@ from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
 from fairbandit.plugins import load_plugins
 from fairbandit.splits import Division, Split
+from fairbandit.splits.base import Ints
 from tests import support
 from tests.adversary import Flipping
 
@@ -103,9 +105,9 @@ class Late(Split):
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
 
-    def _divide(self, t: Tensor) -> Division:
-        past = (t - max(self.rounds, 1)).clamp(min=0)
-        return Division(n_train=past, rank_start=torch.zeros_like(t), rank_stop=past)
+    def _divide(self, t: Ints) -> Division:
+        past = (t - max(self.rounds, 1)).clip(min=0)
+        return Division(n_train=past, rank_start=np.zeros_like(t), rank_stop=past)
 
 
 def late_by(rounds: int, **parts: Any) -> Policy:

@@ -16,7 +16,6 @@ from fairbandit.past import Outcomes
 from fairbandit.ranks import Rank
 from fairbandit.scored import Scored
 from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.ties import Approximate
 from tests import support
 
 
@@ -35,26 +34,9 @@ def test_what_does_not_learn_takes_one_block_and_full_learners_go_round_by_round
     assert list(support.blocks(support.policy(name), 50)) == expected
 
 
-class Clairvoyant(Rank):
-    """Claims to read the reward of the round it decides."""
-
-    def _last_reward_read(self, t: int) -> int:
-        return t
-
-    def _index(self, scored: Scored) -> Approximate:
-        return scored.scores
-
-
 def greedy(**parts: Any) -> Policy:
     """The policy, with other parts."""
     return support.replaced(support.policy("greedy"), **parts)
-
-
-def test_a_part_that_reads_the_future() -> None:
-    with pytest.raises(
-        FairbanditError, match=r"round 1 cannot be decided.*the reward or the pick of round 1"
-    ):
-        support.actions(greedy(rank=Clairvoyant()), Scattered(), 5)
 
 
 class Odd(Rank):

@@ -13,15 +13,13 @@ from tests import support
 
 
 class Watching(Argmax):
-    """`Argmax` that keeps what it is shown of past picks, with some delay."""
+    """`Argmax` that keeps what it is shown of past picks."""
 
-    def __init__(self, lag: int = 1) -> None:
-        self.lag = lag
+    needs = frozenset({"picks"})
+
+    def __init__(self) -> None:
         self.picks: list[Tensor] = []
         self.last: dict[int, Tensor] = {}
-
-    def _last_pick_read(self, t: int) -> int:
-        return max(t - self.lag, 0)
 
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
         counts, rounds = ranked.pick_counts, ranked.scored.rounds.tolist()
@@ -38,11 +36,10 @@ def greedy(selector: Selector) -> Policy:
     return support.replaced(support.policy("greedy"), selector=selector)
 
 
-@pytest.mark.parametrize("lag", [1, 5, 300])
-def test_picks_in_simulation(lag: int) -> None:
-    """Round t sees the picks of rounds 1 … t − lag, also across pieces and from a saved state."""
+def test_picks_in_simulation() -> None:
+    """Round t sees the picks of rounds 1 … t − 1, also across pieces and from a saved state."""
     rounds = 300
-    watching = Watching(lag)
+    watching = Watching()
     policy = greedy(watching)
     engine = Engine(policy, Scattered(), rounds=rounds, seed=0, replicas=range(2))
     groups = list[Tensor]()
@@ -53,7 +50,7 @@ def test_picks_in_simulation(lag: int) -> None:
         engine.load_state(state)
     picked, seen = torch.cat(groups, 1), watching.seen()
     for t in range(1, rounds + 1):
-        past = picked[:, : max(t - lag, 0)]
+        past = picked[:, : t - 1]
         counts = torch.stack([(past == group).sum(1) for group in range(3)], 1)
         assert torch.equal(seen[:, t - 1], counts)
 
@@ -92,5 +89,5 @@ def test_picks_that_no_part_declares_to_read() -> None:
         def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
             return super()._inclusion(ranked, picks) + 0 * ranked.pick_counts[..., :1]
 
-    with pytest.raises(FairbanditError, match=r"reads past picks: let its `_last_pick_read\(t\)`"):
+    with pytest.raises(FairbanditError, match="reads past picks: declare needs"):
         support.actions(greedy(Silent()), Scattered(), 5)

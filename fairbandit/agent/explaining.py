@@ -56,8 +56,7 @@ class Explanation:
         theta: θ, (d,); None if the score is not a linear function of the context.
         picked: whether each candidate was picked, (K,) bool; None unless the decision is logged.
         note: a sentence that warns of the scores of a reward model with no reward, or with fewer
-            rewards than features; "" otherwise. It is the last line of the printed table. Rewards
-            that wait for a `refresh` count, too.
+            rewards than features; "" otherwise. It is the last line of the printed table.
     """
 
     groups: tuple[Hashable, ...]

@@ -52,8 +52,7 @@ def tell_checked(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowle
     trained = range(max(included, policy.n_train(t), int(outcomes.rounds[0])), t)
     ends = {trained[0], trained[-1]}
     later = sorted({policy.schedule.refreshed(n) for n in (trained if refits else ends)})
-    numbers = later if known.ahead is None else [included, *known.ahead]
-    for number in numbers:
+    for number in later:
         plan = policy.schedule.plan(max(t, number + 1), 1)
         policy.estimator.models(known, plan._replace(n_train=np.array([number])))
     return known

@@ -6,6 +6,7 @@ import math
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,8 +49,9 @@ and the tolerance of CDFs, some of which are estimates."""
 
 def splits_soundly(kind: str, spec: Spec) -> None:
     """Gives fields of shape (N,), none of which decreases as t grows."""
-    division = registry.create(kind, spec).divide(torch.arange(1, 200))
+    division = registry.create(kind, spec).divide(np.arange(1, 200))
     for name, field in division._asdict().items():
+        field = torch.from_numpy(field)
         shown = {"before": field[:-1], "after": field[1:]}
         refuse(field.diff() < 0, f"`{name}` decreases", shown, axes=["round"], start=2)
 

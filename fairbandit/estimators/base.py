@@ -82,11 +82,9 @@ class Estimator(Part):
         n = len(plan.n_train)
         decided = plan.first - 1 if past.supposed is None else NEVER
         numbers = np.minimum(plan.n_train, decided).tolist() if self.learns else [0] * n
-        trained, state = known.state_at(numbers[-1])
-        informed = None
-        first_reward = past.first_reward if known.ahead is None or trained else NEVER
-        if self.learns and numbers[0] < first_reward:
-            informed = torch.tensor(numbers, device=problem.device) >= first_reward
+        trained, state, informed = known.trained, known.state, None
+        if self.learns and numbers[0] < past.first_reward:
+            informed = torch.tensor(numbers, device=problem.device) >= past.first_reward
         rounds = list(range(plan.first, plan.first + n))
         of_round = torch.arange(n, device=problem.device)
         may_share = not self.draws_models and "truth" not in self.needs  # a truth may drift

@@ -29,9 +29,6 @@ class NoisyRewardsCdf(Rank):
     )
     needs = frozenset({"rewards"})
 
-    def _last_reward_read(self, t: int) -> int:
-        return t - 1
-
     def _index(self, scored: Scored) -> Tensor:
         rounds, _, groups, rewards = scored.outcomes
         start, stop = scored.rank_window

@@ -59,14 +59,13 @@ class MinimumPull(Selector):
         "Problem, AAAI 2020"
     )
 
+    needs = frozenset({"picks"})
+
     def __init__(self, *, shares: Any = None, tolerance: float = 0.0) -> None:
         group_shares(shares)
         if not (tolerance >= 0 and math.isfinite(tolerance)):
             raise FairbanditError(f"tolerance (α) must be at least 0 and finite, got {tolerance}")
         self.shares, self.tolerance = shares, tolerance
-
-    def _last_pick_read(self, t: int) -> int:
-        return t - 1
 
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
         deficit, rounding = self._deficit(ranked)

@@ -1,16 +1,18 @@
-"""The contract of a split."""
+"""The contract of a split, and the plan of a block of rounds."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.part import Part
 from fairbandit.registry import base
+
+Ints = NDArray[np.int64]
 
 
 class Division(NamedTuple):
@@ -22,31 +24,25 @@ class Division(NamedTuple):
         rank_stop: the rank window ends with round rank_stop.
     """
 
-    n_train: Tensor
-    rank_start: Tensor
-    rank_stop: Tensor
+    n_train: Ints
+    rank_start: Ints
+    rank_stop: Ints
 
 
 @base("split")
 class Split(Part):
     """Divides the past at every round; a subclass implements `_divide`."""
 
-    def divide(self, t: Tensor) -> Division:
-        """Returns the division of the past at rounds t.
-
-        Args:
-            t: rounds, (N,) int64, from 1.
-
-        Returns:
-            The division. It never reads round t or later, and its fields never decrease in t.
+    def divide(self, t: Ints) -> Division:
+        """The division of the past at rounds t, (N,) int64, from 1.
 
         Raises:
-            FairbanditError: the division reads the future.
+            FairbanditError: the division reads round t or later.
         """
-        division = Division(*(field.to(torch.int64) for field in self._divide(t.clone())))
+        division = Division(*(np.asarray(field, np.int64) for field in self._divide(t)))
         n_train, start, stop = division
         wrong = (n_train < 0) | (n_train >= t) | (stop >= t) | (start < 0) | (start > stop)
-        if bool(wrong.any()):
+        if wrong.any():
             at = int(t[wrong][0])
             raise FairbanditError(
                 f"{self} at round {at}: expected 0 ≤ n_train < {at} and "
@@ -56,5 +52,5 @@ class Split(Part):
         return division
 
     @abstractmethod
-    def _divide(self, t: Tensor) -> Division:
-        """Returns the division at rounds t, (N,) int64; its fields must never decrease in t."""
+    def _divide(self, t: Ints) -> Division:
+        """The division at rounds t, (N,) int64; its fields must never decrease in t."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from fairbandit.part import PAPER
 from fairbandit.registry import register
-from fairbandit.splits.base import Division, Split
+from fairbandit.splits.base import Division, Ints, Split
 
 
 @register("split", "halves")
@@ -20,7 +19,7 @@ class Halves(Split):
 
     reference = PAPER
 
-    def _divide(self, t: Tensor) -> Division:
+    def _divide(self, t: Ints) -> Division:
         n_train = (t - 1) // 2
         return Division(n_train=n_train, rank_start=n_train, rank_stop=t - 1)
 
@@ -31,5 +30,5 @@ class Full(Split):
 
     reference = PAPER
 
-    def _divide(self, t: Tensor) -> Division:
-        return Division(n_train=t - 1, rank_start=torch.zeros_like(t), rank_stop=t - 1)
+    def _divide(self, t: Ints) -> Division:
+        return Division(n_train=t - 1, rank_start=np.zeros_like(t), rank_stop=t - 1)

@@ -23,14 +23,14 @@ def test_sizes_labels_newcomers_and_delays_as_written(seed, refresh):
 def test_memory_does_not_grow(tmp_path):
     """Sums in place of rounds, the last contexts of each group, and no reward waited for long."""
     config = {
-        "split": "halves",
+        "split": "full",
         "estimator": "ridge",
         "rank": {"name": "recent_cdf", "size": 20},
     }
     draws = np.random.default_rng(0)
 
     def size(rounds: int) -> int:
-        agent = Agent.from_config(config, features=5, groups=3, refresh=1.5, patience=10)
+        agent = Agent.from_config(config, features=5, groups=3, patience=10)
         n = rounds - 60
         x, labels = draws.normal(size=(n, 4, 5)), draws.integers(0, 3, (n, 4))
         agent.observe(x, labels, draws.integers(0, 4, n), draws.normal(size=n))

@@ -20,11 +20,11 @@ LAW = {"name": "rolling", "count": "uniform", "candidates": 9, "epsilon": 0.2}
 
 POLICIES: dict[str, Any] = {
     **{name: name for name in presets()},
-    "sums ahead": {"name": "fair_greedy", "rank": {"name": "recent_cdf", "size": 20}},
+    "refresh": {"name": "fair_greedy", "rank": {"name": "recent_cdf", "size": 20}},
     "rounding": {"split": "halves", "estimator": "ridge", "rank": "identity"},
     "open places": {"name": "fair_rolling", "selector": LAW},
 }
-POLICIES["sums ahead"]["refresh"] = 1.05
+POLICIES["refresh"]["refresh"] = 1.05
 POLICIES["rounding"]["selector"] = "proportional"
 
 Pool = tuple[np.ndarray[Any, Any], list[str]]
@@ -77,7 +77,11 @@ def test_as_single_calls(name: str, picks: int, tmp_path: Path) -> None:
             rewards = dict(zip(places, draws.normal(size=len(places)).tolist(), strict=True))
             for agent in (one, many):
                 agent.update(rewards, ticket)
-        assert {**worlds.held(many), "log": None} == {**worlds.held(one), "log": None}
+        held = [{**worlds.held(agent), "log": None} for agent in (one, many)]
+        if name == "refresh":  # contexts that no round reads any more are forgotten lazily
+            for state in held:
+                del state["known"]["past"]["contexts"]
+        assert held[0] == held[1]
     for a, b in zip(*map(lines, logs), strict=True):
         chances, others = (line.pop("probabilities", []) for line in (a, b))
         assert a == b

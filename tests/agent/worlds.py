@@ -183,15 +183,12 @@ def fair_greedy(given: Stories, seed: int, refresh: float | None = None) -> list
     places = sum(map(len, given.contexts))
     unseen = streams[Purpose.RANK].uniform(1, places, 1)[0, :, 0].numpy()
     picked: list[int] = []
-    place, used = 0, (-1, list[int]())  # of the model in use, its node and the rewards it knows
+    place = 0
     for t in range(1, rounds + 1):
         pool, labels = given.contexts[t - 1], given.labels[t - 1]
         half = (t - 1) // 2
         node = half if refresh is None else literal.refreshed(half, refresh)
         known = [s for s in range(node) if given.comes[s] < t]
-        if refresh is not None and node == used[0] and used[1]:
-            known = used[1]  # a reward that comes later counts from the next model on
-        used = node, known
         index = np.zeros(len(pool))
         if known:
             X = np.array([given.contexts[s][picked[s]] for s in known])

@@ -21,6 +21,7 @@ from fairbandit.ranks import EmpiricalCdf, OracleCdf
 from fairbandit.scored import Ranked, Scored
 from fairbandit.selectors import Argmax, Selection, best
 from fairbandit.splits import Full, Halves
+from fairbandit.splits.base import Ints
 from fairbandit.streams import Purpose
 from fairbandit.ties import Approximate
 from tests import support
@@ -42,7 +43,7 @@ class Weighed(Score):
 
 
 def peeking(self: Any, scored: Scored) -> Tensor:
-    """Reads all rewards known."""
+    """Reads all rewards known, and does not declare it."""
     rewards = scored.outcomes.rewards.sum(1)[:, None, None]
     return scored.scores.value + rewards * scored.contexts[..., 0]
 
@@ -97,15 +98,16 @@ def far(self: Any, judged: Judged) -> Tensor:
     return (judged.gather_picks(judged.pools.ranks) < 0.5).double()
 
 
-def falling_back(self: Any, t: Tensor) -> Any:
+def falling_back(self: Any, t: Ints) -> Any:
     """A split that moves back."""
     division = Halves._divide(self, t)
-    return division._replace(rank_start=torch.where(t == 50, 0, division.rank_start))
+    return division._replace(rank_start=np.where(t == 50, 0, division.rank_start))
 
 
-def moving(self: Any, t: Tensor) -> Any:
+def moving(self: Any, t: Ints) -> Any:
     """A split that changes the rounds it is asked about, and changes them back."""
-    return Full._divide(self, t.sub_(1).add(1))
+    t -= 1
+    return Full._divide(self, t + 1)
 
 
 def weighing(self: Any, ranked: Ranked, picks: int) -> Tensor:
@@ -308,7 +310,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     contract.reads_no_later: [
         (
-            but(Score, _index=peeking, needs=frozenset({"rewards"})),
+            but(Score, _index=peeking),
             "two plays whose rewards differ after round 5, the last that the policy declares",
         ),
     ],
@@ -424,7 +426,7 @@ def test_however_a_tensor_is_changed(what, change, faulty):
         return kept
 
     needs = frozenset({"contexts", "rewards"})
-    cls = but(Score, needs=needs, _index=index, _last_reward_read=lambda self, t: t - 1)
+    cls = but(Score, needs=needs, _index=index)
     with pytest.raises(ConformanceError, match=rf"`_index` changes `scored\.{re.escape(what)}"):
         purity.changes_nothing("rank", faulty("rank", cls))
 

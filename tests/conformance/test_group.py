@@ -69,8 +69,7 @@ def test_whole_runs_with_other_groups_tell_the_same(name):
 class LateQuota(Selector):
     """The best candidate of a group without picks, but only after 500 rounds."""
 
-    def _last_pick_read(self, t):
-        return t - 1
+    needs = frozenset({"picks"})
 
     def _inclusion(self, ranked, picks):
         unpicked = ranked.pick_counts.gather(2, ranked.groups.clamp(min=0)) == 0

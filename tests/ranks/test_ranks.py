@@ -31,6 +31,7 @@ from fairbandit.ranks import (
 from fairbandit.scored import Scored
 from fairbandit.selectors import best
 from fairbandit.splits import Division, Full, Halves, Schedule, Split
+from fairbandit.splits.base import Ints
 from fairbandit.streams import Streams
 from fairbandit.ties import Approximate
 from tests import support
@@ -324,8 +325,8 @@ def test_a_split_whose_windows_end_early() -> None:
     """Of the last m contexts before the round, those in the window, in blocks as in rounds."""
 
     class Early(Full):
-        def _divide(self, t: Tensor) -> Division:
-            return super()._divide(t)._replace(rank_stop=(t - 4).clamp(min=0))
+        def _divide(self, t: Ints) -> Division:
+            return super()._divide(t)._replace(rank_stop=(t - 4).clip(min=0))
 
     def play(at_once: int) -> Tensor:
         made = policy({"name": "recent_cdf", "size": 9}, estimator="oracle")

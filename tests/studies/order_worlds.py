@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Table
 from fairbandit.splits import Division, Split
+from fairbandit.splits.base import Ints
 from tests import support
 
 Array = NDArray[np.float64]
@@ -49,9 +50,9 @@ class FirstAfter(Split):
     def __init__(self, *, rounds: int) -> None:
         self.rounds = rounds
 
-    def _divide(self, t: torch.Tensor) -> Division:
-        n_train = (t - 1).where(t > self.rounds, 0)
-        return Division(n_train, torch.zeros_like(t), t - 1)
+    def _divide(self, t: Ints) -> Division:
+        n_train = np.where(t > self.rounds, t - 1, 0)
+        return Division(n_train, np.zeros_like(t), t - 1)
 
 
 def people(kind: str, number: int, shift: float) -> pd.DataFrame:
