@@ -13,7 +13,7 @@ from typing import Any
 from fairbandit import registry
 from fairbandit.building import named_policies, preset
 from fairbandit.conformance.group import READS, answers
-from fairbandit.constructors import parameters_of
+from fairbandit.registry.signatures import parameters_of
 from fairbandit.run.settings import Settings
 
 FOLDER = Path(__file__).parent

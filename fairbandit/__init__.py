@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from fairbandit.evaluation import evaluate
     from fairbandit.logs import Log, read_log
     from fairbandit.metrics import Metric, Played
-    from fairbandit.plugins import load_plugins
     from fairbandit.policy import Policy
-    from fairbandit.registry import register
+    from fairbandit.registry import load_plugins, register
     from fairbandit.results import load
 
 _MODULES = {
@@ -43,7 +42,7 @@ _MODULES = {
     "build": "building",
     "evaluate": "evaluation",
     "load": "results",
-    "load_plugins": "plugins",
+    "load_plugins": "registry",
     "read_log": "logs",
     "register": "registry",
 }

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit import Engine, FairbanditError, Policy, build, registry
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
-from fairbandit.plugins import load_plugins
+from fairbandit.registry.plugins import load_plugins
 from fairbandit.splits import Division, Split
 from tests import support
 from tests.adversary import Flipping

@@ -11,32 +11,11 @@ import fairbandit
 PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
-    *("errors", "files", "version", "locks", "modes", "streams", "plugins", "constructors"),
-    *("registry", "ties", "maths", "labels", "formats"),
-    *(
-        "models",
-        "environments",
-        "theory",
-        "part",
-        "counting",
-        "past",
-        "splits",
-        "estimators",
-        "scored",
-    ),
-    *(
-        "ranks",
-        "selectors",
-        "metrics",
-        "policy",
-        "building",
-        "fixed_point",
-        "delays",
-        "engine",
-        "run",
-    ),
-    *("logs", "agent", "conformance", "results", "figures", "evaluation", "audit", "reports"),
-    *("cli", "__main__", "__init__"),
+    *("errors", "version", "files", "locks", "modes", "streams", "registry", "ties", "maths"),
+    *("labels", "formats", "models", "environments", "theory", "part", "counting", "past"),
+    *("splits", "estimators", "scored", "ranks", "selectors", "metrics", "policy", "building"),
+    *("fixed_point", "delays", "engine", "run", "logs", "agent", "conformance", "results"),
+    *("figures", "evaluation", "audit", "reports", "cli", "__main__", "__init__"),
 )
 """The folders and the top-level modules; each imports only from itself and from those before it."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from fairbandit import registry
 from fairbandit.building import config_files, presets
 from fairbandit.conformance.group import answers
-from fairbandit.constructors import parameters_of
+from fairbandit.registry.signatures import parameters_of
 from fairbandit.run.settings import Settings
 
 _INTRO = """\

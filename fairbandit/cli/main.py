@@ -12,8 +12,8 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable, unknown
-from fairbandit.plugins import load_plugins
 from fairbandit.registry import line_of
+from fairbandit.registry.plugins import load_plugins
 from fairbandit.version import VERSION
 
 TOOLS = {

@@ -14,7 +14,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
 from fairbandit.building import named_policies
-from fairbandit.constructors import typed_node
+from fairbandit.registry.signatures import typed_node
 from fairbandit.run.settings import Settings
 
 LONGEST = 80

@@ -23,12 +23,12 @@ from fairbandit.conformance.world import (
     results,
     same,
 )
-from fairbandit.constructors import parameters_of
 from fairbandit.counting import forced
 from fairbandit.counting.choice import Way
 from fairbandit.environments.base import Pools
 from fairbandit.fixed_point import outcomes_of
 from fairbandit.past import Knowledge
+from fairbandit.registry.signatures import parameters_of
 from fairbandit.run import state
 from fairbandit.selectors import Selection
 

@@ -12,9 +12,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fairbandit import plugins, registry, version
+from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
 from fairbandit.files import hash_of, sha256
+from fairbandit.registry import plugins
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, SUMMARY, OccupiedError
 from fairbandit.run.settings import Job, dotted

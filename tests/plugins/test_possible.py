@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairbandit import Agent, Engine, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.plugins import load_plugins
+from fairbandit.registry.plugins import load_plugins
 from fairbandit.scored import Ranked
 from fairbandit.selectors import Selection
 from tests import literal, support

@@ -13,10 +13,11 @@ import pytest
 import torch
 from filelock import FileLock
 
-from fairbandit import Engine, Policy, build, registry
+from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import general
+from fairbandit.registry.register import _registry
 from fairbandit.results import SavedRun, read_scenes
 from fairbandit.results.table import tidy
 from fairbandit.run.execute import execute
@@ -120,7 +121,7 @@ def test_without_a_truth_all_that_needs_one_is_null(config, tmp_path, monkeypatc
             return self.known._pools(first, count)
 
     config["metrics"] = {"again": "fair_regret"}
-    monkeypatch.setitem(registry._registry["environment"], "simulation", Hidden)
+    monkeypatch.setitem(_registry["environment"], "simulation", Hidden)
     execute(config, tmp_path)
     summary = read_json(tmp_path / "summary.json")
     unknown = {"mean": None, "std": None, "reduce": "sum", "lower_is_better": True}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fairbandit import plugins as loading
 from fairbandit.environments import Simulation, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.files import data_hash
-from fairbandit.plugins import load_plugins
+from fairbandit.registry import plugins as loading
 from fairbandit.registry import register
+from fairbandit.registry.plugins import load_plugins
 from fairbandit.run import identity
 from fairbandit.run.execute import execute
 from fairbandit.version import VERSION

@@ -20,9 +20,15 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from fairbandit.constructors import check_signature, name_enums, parameters_of, place_of, typed_node
 from fairbandit.errors import FairbanditError, did_you_mean, type_of, unknown
-from fairbandit.plugins import VARIABLE, place_of_file
+from fairbandit.registry.plugins import VARIABLE, place_of_file
+from fairbandit.registry.signatures import (
+    check_signature,
+    name_enums,
+    parameters_of,
+    place_of,
+    typed_node,
+)
 
 PART_KINDS = ("split", "estimator", "rank", "selector")
 """The four kinds of part that make a policy, in the order in which a round uses them."""

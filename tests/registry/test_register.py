@@ -13,6 +13,7 @@ from torch import Tensor
 from fairbandit import FairbanditError, build, registry
 from fairbandit.environments import Simulation
 from fairbandit.ranks import Identity
+from fairbandit.registry.register import _registry
 from fairbandit.selectors import Argmax, Selector
 
 
@@ -40,7 +41,7 @@ def part() -> Any:
             self.sizes, self.extra = sizes, extra
 
     yield TestPart
-    del registry._registry["selector"]["test_part"]
+    del _registry["selector"]["test_part"]
 
 
 def test_defaults_and_values(part: Any) -> None:
@@ -191,7 +192,7 @@ def test_arguments_that_no_config_can_hold(cls: type, at_fault: str) -> None:
 def test_annotations_that_a_config_can_hold(
     annotation: Any, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry._registry, "selector", {})
+    monkeypatch.setitem(_registry, "selector", {})
     registry.register("selector", "annotated")(with_argument(annotation))
     made = registry.create("selector", {"name": "annotated", "x": value})
     assert made.x == value

@@ -61,7 +61,7 @@ def place_of_file(file: str) -> Path | None:
     Returns:
         None for a file of fairbandit itself or of another library.
     """
-    path, package = Path(file).resolve(), Path(__file__).resolve().parent
+    path, package = Path(file).resolve(), Path(__file__).resolve().parents[1]
     inside = (place for place in sorted(_places) if path.is_relative_to(place))
     place = next(inside, None)
     if place is None or path.is_relative_to(package):
@@ -77,7 +77,7 @@ def _folders() -> list[Path]:
         named.append(Path(part).resolve())
     if named:  # a job may run in another working directory
         os.environ[VARIABLE] = os.pathsep.join(map(str, named))
-    checkout = Path(__file__).resolve().parents[1]
+    checkout = Path(__file__).resolve().parents[2]
     present = (checkout / "conf").is_dir() and (checkout / "plugins").is_dir()
     return [checkout / "plugins", *named] if present else named
 
