@@ -19,8 +19,7 @@ import fairbandit.environments
 import fairbandit.metrics  # noqa: F401 - both register classes; `policy` imports the other folders
 from fairbandit import registry
 from fairbandit.environments.base import Environment
-from fairbandit.errors import FairbanditError, did_you_mean
-from fairbandit.maths.checks import shown
+from fairbandit.errors import FairbanditError, did_you_mean, shown
 from fairbandit.policy import Policy
 
 Dashes = tuple[Annotated[float, Meta(gt=0)], ...]

@@ -10,9 +10,8 @@ import torch
 
 from fairbandit.delays import Delays
 from fairbandit.environments.base import Environment, Pools
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
-from fairbandit.maths.checks import shown
 from fairbandit.metrics import Judge, Metric, Played
 from fairbandit.modes import inferring
 from fairbandit.part import Problem

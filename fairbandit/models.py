@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from copy import copy
 from typing import Self
@@ -136,6 +137,11 @@ def inner_products(theta: Tensor, contexts: Tensor) -> Tensor:
     if contexts.shape[1] == 1 and theta.shape[1] * contexts.shape[2] > 64:
         return torch.matmul(theta, contexts[:, 0].mT)
     return (contexts * theta.unsqueeze(2)).sum(-1)  # faster than many small matrix products
+
+
+def all_finite(values: Tensor) -> bool:
+    """Whether all values are finite; a finite sum, which is found faster, has finite terms."""
+    return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
 
 
 def check_size(contexts: Tensor, regularization: float) -> None:

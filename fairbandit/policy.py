@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator
-from fairbandit.formats import fitted
+from fairbandit.files.formats import fitted
 from fairbandit.part import NEEDS, UNDECLARED, Part, Problem
 from fairbandit.past import Knowledge, Outcomes, Past, State
 from fairbandit.ranks import Rank

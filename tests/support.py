@@ -18,10 +18,10 @@ from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
+from fairbandit.files import state
 from fairbandit.metrics import Played
 from fairbandit.part import Problem
 from fairbandit.past import Knowledge, Past
-from fairbandit.run import state
 from fairbandit.scored import Ranked, Scored
 from fairbandit.splits import Full, Schedule
 from fairbandit.streams import Purpose, Streams

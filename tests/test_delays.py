@@ -9,7 +9,7 @@ from fairbandit import Engine
 from fairbandit.building import build_policy, preset, presets
 from fairbandit.delays import Delays
 from fairbandit.errors import FairbanditError
-from fairbandit.run import state
+from fairbandit.files import state
 from tests import support
 from tests.agent import worlds
 

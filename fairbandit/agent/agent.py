@@ -17,14 +17,13 @@ from fairbandit.agent.tickets import Tickets
 from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
-from fairbandit.environments.notices import remark
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.labels import spellings
 from fairbandit.logs import Floats, Ints, Log, Position
 from fairbandit.logs.log import check_log
 from fairbandit.logs.schema import Learned, Schema, described
-from fairbandit.maths.checks import shown
 from fairbandit.modes import inferring
+from fairbandit.notices import remark
 from fairbandit.part import Problem
 from fairbandit.policy import Policy
 from fairbandit.streams import Streams

@@ -16,11 +16,11 @@ from fairbandit.agent.openings import Openings
 from fairbandit.agent.tickets import Waiting
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
-from fairbandit.environments.notices import listed, remark
 from fairbandit.errors import did_you_mean
 from fairbandit.labels import Codes
 from fairbandit.logs import Ints
 from fairbandit.logs.log import pieces
+from fairbandit.notices import listed, remark
 from fairbandit.policy import Policy
 from fairbandit.streams import CHUNK_ROUNDS
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairbandit.agent.blocks import Block
 from fairbandit.agent.tickets import Waiting
-from fairbandit.formats import Count, Natural, Number, fitted, mapping, within
+from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
 from fairbandit.labels import Codes
 from fairbandit.maths.stopping import hazards, thresholds
 from fairbandit.part import Problem

@@ -11,10 +11,10 @@ import numpy as np
 from torch import Tensor
 
 from fairbandit.environments import Encoder
-from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED
 from fairbandit.logs import Floats
+from fairbandit.notices import listed
 from fairbandit.scored import Ranked
 from fairbandit.ties import PLAIN
 

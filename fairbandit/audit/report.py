@@ -20,7 +20,7 @@ from fairbandit.evaluation.estimates import Ends
 from fairbandit.evaluation.groups import SMALL
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
-from fairbandit.files import sha256, written_aside
+from fairbandit.files.files import sha256, written_aside
 from fairbandit.logs import Log
 from fairbandit.maths.moments import CONFIDENCE
 from fairbandit.results import PooledRuns, read_scenes

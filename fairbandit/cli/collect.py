@@ -9,7 +9,7 @@ from typing import Any
 
 from fairbandit.cli.parsers import split_names, tool_parser
 from fairbandit.errors import FairbanditError
-from fairbandit.files import written_aside
+from fairbandit.files.files import written_aside
 from fairbandit.results import PooledRuns, pool, read_runs
 from fairbandit.results.differences import differences
 from fairbandit.results.naming import chosen

@@ -21,7 +21,7 @@ from fairbandit.building import policy_label
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
-from fairbandit.files import fresh
+from fairbandit.files.files import fresh
 from fairbandit.results import PooledRuns, SavedRun, read_runs
 from fairbandit.results.naming import union
 from fairbandit.results.scenes import scenes_of

@@ -23,7 +23,7 @@ from fairbandit.cli.parsers import as_setting, quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, finish_sweep
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
-from fairbandit.files import fresh, within, written_aside
+from fairbandit.files.files import fresh, within, written_aside
 from fairbandit.registry.plugins import load_plugins
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import ERROR, REFUSED, OccupiedError, writing

@@ -27,7 +27,7 @@ from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
-from fairbandit.files import fresh, within
+from fairbandit.files.files import fresh, within
 from fairbandit.results import pool, read_runs
 from fairbandit.results.table import overview, tidy
 from fairbandit.run.folder import ERROR, REFUSED, SUMMARY, claim, finished_below

@@ -21,14 +21,14 @@ from fairbandit.environments.columns import (
     resolve_columns,
     with_group,
 )
-from fairbandit.environments.notices import listed
 from fairbandit.environments.population import Missing, find_gaps, note_leaks
 from fairbandit.environments.products import pairs_of
 from fairbandit.environments.reading import Source, read_header, read_table
 from fairbandit.environments.table import PoolKind, suited_pool
+from fairbandit.errors import brief
 from fairbandit.labels import JOINED
 from fairbandit.logs import Log, is_table
-from fairbandit.maths.checks import brief
+from fairbandit.notices import listed
 from fairbandit.registry import completed
 from fairbandit.run.table import console, make_table
 

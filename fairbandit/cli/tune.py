@@ -28,10 +28,9 @@ from fairbandit.building import config_folders
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import folder_name, plain_config, publish
-from fairbandit.errors import FairbanditError, did_you_mean, unknown
-from fairbandit.files import fresh, within
-from fairbandit.formats import Plain
-from fairbandit.maths.checks import brief
+from fairbandit.errors import FairbanditError, brief, did_you_mean, unknown
+from fairbandit.files.files import fresh, within
+from fairbandit.files.formats import Plain
 from fairbandit.reports.study import DATABASE, SavedTrial
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim

@@ -26,10 +26,10 @@ from fairbandit.conformance.world import (
 from fairbandit.counting import forced
 from fairbandit.counting.choice import Way
 from fairbandit.environments.base import Pools
+from fairbandit.files import state
 from fairbandit.fixed_point import outcomes_of
 from fairbandit.past import Knowledge
 from fairbandit.registry.signatures import parameters_of
-from fairbandit.run import state
 from fairbandit.selectors import Selection
 
 LATE = (2, 7, ROUNDS - 3)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.counting.sorted_segment import SortedSegment
-from fairbandit.formats import fitted, within
+from fairbandit.files.formats import fitted, within
 
 BITS = 36
 """The number of low bits of a key, which hold the round; the higher bits hold the cell number."""

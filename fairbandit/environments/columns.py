@@ -17,11 +17,10 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.reading import MISSING, Source
-from fairbandit.errors import FairbanditError, did_you_mean, type_of
+from fairbandit.errors import FairbanditError, did_you_mean, shown, type_of
 from fairbandit.labels import JOINED
-from fairbandit.maths.checks import shown
+from fairbandit.notices import listed, remark
 
 CATEGORY = "category"
 """The specification of a category whose codes are the values in the table."""

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from fairbandit.environments.columns import codes_and_reference
 from fairbandit.environments.encoded import Column, Product
-from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.products import multiplied, pairs_of
 from fairbandit.environments.reading import Source, keep, source_of, table_of
 from fairbandit.environments.scaling import GAP, is_gap, rounded, scales
-from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.errors import FairbanditError, brief, did_you_mean
 from fairbandit.labels import JOINED, check_labels
-from fairbandit.maths.checks import brief
+from fairbandit.notices import listed, remark
 from fairbandit.registry import create
 
 

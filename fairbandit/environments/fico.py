@@ -13,7 +13,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.packages import package_file, read
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
+from fairbandit.files.files import data_hash
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams

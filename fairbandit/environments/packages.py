@@ -14,7 +14,7 @@ from fairbandit.environments.population import Missing
 from fairbandit.environments.reading import keep
 from fairbandit.environments.table import PoolKind, Table
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
+from fairbandit.files.files import data_hash
 from fairbandit.registry import register
 
 

@@ -21,13 +21,13 @@ from torch import Tensor
 
 from fairbandit.environments.columns import check_groups, resolve_columns, with_group
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.reading import MEMORY, Source, read_table
 from fairbandit.environments.scaling import scales
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import NUMBER
 from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.maths.least_squares import ridge_fit
+from fairbandit.notices import listed, remark
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,10 +27,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError, did_you_mean
-from fairbandit.files import open_regular
+from fairbandit.files.files import open_regular
 from fairbandit.labels import JOINED, NUMBER, normal
+from fairbandit.notices import listed
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second

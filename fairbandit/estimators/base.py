@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import all_finite
-from fairbandit.models import RewardModel
+from fairbandit.models import RewardModel, all_finite
 from fairbandit.modes import inferring
 from fairbandit.part import Part, Problem
 from fairbandit.past import NEVER, Knowledge, Outcomes, State

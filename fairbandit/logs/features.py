@@ -10,10 +10,10 @@ import numpy as np
 
 from fairbandit.environments.columns import CATEGORY, FEW, chosen_columns, resolve_columns
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import listed, remark
 from fairbandit.environments.reading import Source, texts_of
 from fairbandit.errors import FairbanditError
 from fairbandit.labels import JOINED, NUMBER
+from fairbandit.notices import listed, remark
 
 
 def encoder_of(

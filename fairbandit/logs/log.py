@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError, type_of
-from fairbandit.files import of_file, written_aside
+from fairbandit.files.files import of_file, written_aside
 from fairbandit.labels import normal
 from fairbandit.logs.schema import Schema, pick_hashes, pool_key, unnamed
+from fairbandit.notices import remark
 from fairbandit.streams import CHUNK_ROUNDS
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from msgspec import Meta
 
-from fairbandit.formats import Count, Natural, Plain, Sha256, mapping
+from fairbandit.files.formats import Count, Natural, Plain, Sha256, mapping
 
 SCHEMA = 1
 """The version of the lines; logs of other versions are refused."""

@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 
 from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
-from fairbandit.formats import fitted
+from fairbandit.files.formats import fitted
 from fairbandit.labels import normal
+from fairbandit.notices import listed
 
 NONE = np.zeros((0, 3), np.int64)
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import typed
+from fairbandit.errors import FairbanditError, typed
 
 
 def group_shares(given: Any, groups: int | None = None) -> list[float]:

@@ -25,8 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import shown
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.ties import SUMS
 
 COUNTS = ("fixed", "geometric", "uniform")

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import typed
+from fairbandit.errors import FairbanditError, typed
 from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
 from fairbandit.part import Problem

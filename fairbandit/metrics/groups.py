@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.formats import fitted
+from fairbandit.files.formats import fitted
 from fairbandit.maths.shares import group_shares
 from fairbandit.metrics.base import Judged, Metric, members
 from fairbandit.metrics.reduction import Reduce

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fairbandit.formats import fitted, within
+from fairbandit.files.formats import fitted, within
 
 
 class Outcomes(NamedTuple):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairbandit.counting import Contexts
 from fairbandit.counting.contexts import Ints
-from fairbandit.formats import fitted
+from fairbandit.files.formats import fitted
 from fairbandit.part import Problem
 from fairbandit.past.outcomes import Outcomes
 from fairbandit.past.rows import Rows

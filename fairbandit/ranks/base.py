@@ -7,9 +7,8 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import all_finite, typed
-from fairbandit.models import NoBounds
+from fairbandit.errors import FairbanditError, typed
+from fairbandit.models import NoBounds, all_finite
 from fairbandit.part import Part
 from fairbandit.registry import base
 from fairbandit.scored import Scored

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbandit.audit.report import Page, hashes
-from fairbandit.environments.notices import listed
 from fairbandit.evaluation.choosing import LESS, best_of, of_groups, preferred
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.evaluation.sums import LOGGED
+from fairbandit.notices import listed
 from fairbandit.reports.decisions import facts_of
 from fairbandit.reports.page import Report
 from fairbandit.run.table import Sheet, bracketed, metric_header

@@ -20,8 +20,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fairbandit.errors import FairbanditError, visible
 from fairbandit.figures.style import WIDTH, applied
-from fairbandit.files import open_regular, written_aside
-from fairbandit.formats import Sha256
+from fairbandit.files.files import open_regular, written_aside
+from fairbandit.files.formats import Sha256
 from fairbandit.run.table import Sheet
 from fairbandit.version import VERSION
 

@@ -10,10 +10,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Meta
 
-from fairbandit.environments.notices import listed
-from fairbandit.errors import FairbanditError
-from fairbandit.formats import Plain, mapping
-from fairbandit.maths.checks import brief
+from fairbandit.errors import FairbanditError, brief
+from fairbandit.files.formats import Plain, mapping
+from fairbandit.notices import listed
 from fairbandit.reports.page import Report
 from fairbandit.results.naming import short_names, shown
 from fairbandit.run.table import Sheet, metric_header

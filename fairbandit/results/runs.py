@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.notices import listed, remark
 from fairbandit.errors import FairbanditError
-from fairbandit.files import natural_order
+from fairbandit.files.files import natural_order
 from fairbandit.maths.moments import Floats
+from fairbandit.notices import listed, remark
 from fairbandit.results import by_group
 from fairbandit.run import summary as summaries
 from fairbandit.run.curves import Curve

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from fairbandit.building import policy_label
 from fairbandit.errors import unknown
-from fairbandit.files import natural_order
+from fairbandit.files.files import natural_order
 from fairbandit.maths.moments import Floats
 from fairbandit.results.by_group import MEASURES, RAW_REWARD
 from fairbandit.results.differences import Difference

@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Meta
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import sha256
-from fairbandit.formats import Amount, Count, Natural, Plain, Sha256, mapping
-from fairbandit.run import state
+from fairbandit.files import state
+from fairbandit.files.files import sha256
+from fairbandit.files.formats import Amount, Count, Natural, Plain, Sha256, mapping
 from fairbandit.run.folder import CHECKPOINT, PART, ROUNDS
 from fairbandit.run.identity import differences
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.engine import Engine
 from fairbandit.environments import Environment, Table
-from fairbandit.files import within
+from fairbandit.files.files import within
 from fairbandit.maths.separation import holds_group
 from fairbandit.metrics import Played
 from fairbandit.run import curves

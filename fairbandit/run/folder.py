@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import UNFINISHED, fresh
+from fairbandit.files.files import UNFINISHED, fresh
 
 SUMMARY = "summary.json"
 """The summary. It is written last, so a folder with this file holds a finished run."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
-from fairbandit.files import hash_of, sha256
+from fairbandit.files.files import hash_of, sha256
 from fairbandit.registry import plugins
 from fairbandit.run import summary as summaries
 from fairbandit.run.folder import CHECKPOINT, SUMMARY, OccupiedError

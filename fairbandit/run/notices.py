@@ -7,7 +7,7 @@ from typing import Any
 
 from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
-from fairbandit.environments.notices import listed, remark
+from fairbandit.notices import listed, remark
 from fairbandit.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.registry import PART_KINDS, lookup

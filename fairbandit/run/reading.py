@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import open_regular
+from fairbandit.files.files import open_regular
 from fairbandit.maths.moments import Floats
 from fairbandit.metrics.reduction import RunningReduction
 from fairbandit.run import curves

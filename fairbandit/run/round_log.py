@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments import Environment
-from fairbandit.files import sha256, written_aside
-from fairbandit.formats import fitted
+from fairbandit.files.files import sha256, written_aside
+from fairbandit.files.formats import fitted
 from fairbandit.metrics import REGRETS, Played
 from fairbandit.run.folder import REWARDS
 from fairbandit.streams import CHUNK_ROUNDS

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from fairbandit.formats import fitted
+from fairbandit.files.formats import fitted
 from fairbandit.maths.moments import merged_moments, moments
 from fairbandit.metrics import Metric, Played, RunningReduction
 from fairbandit.run.curves import RATE, Curve, sampled

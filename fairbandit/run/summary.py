@@ -17,8 +17,8 @@ from torch import Tensor
 
 from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
-from fairbandit.files import open_regular, written_aside
-from fairbandit.formats import Amount, Count, Number, Plain, Sha256, Share, mapping
+from fairbandit.files.files import open_regular, written_aside
+from fairbandit.files.formats import Amount, Count, Number, Plain, Sha256, Share, mapping
 from fairbandit.maths.moments import moments
 from fairbandit.metrics.reduction import Reduce
 from fairbandit.run.folder import FILES, SUMMARY

@@ -20,9 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fairbandit.errors import printable
-from fairbandit.files import written_aside
+from fairbandit.files.files import written_aside
 from fairbandit.labels import NUMBER
-from fairbandit.maths.checks import numeral
 from fairbandit.run.settings import COST
 from fairbandit.run.summary import cost_per_pick
 
@@ -32,6 +31,7 @@ _WIDEST = 28  # width of a column that names the rows
 _BETWEEN = 2  # space between two columns of a sheet
 
 _ROUNDING = 1e-9
+_DECIMALS = 4
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&@]|:(?=//)|(?<=(?i:www))\.)")
 """The special characters of Markdown, and the characters that turn bare addresses into links."""
@@ -255,6 +255,26 @@ def run_table(summary: Mapping[str, Any]) -> Sheet:
     }
     rows = list(lines.items())
     return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))
+
+
+def numeral(value: float, std: float | None = None) -> str:
+    """Formats a number to two digits of its standard deviation, or without it to four digits.
+
+    >>> numeral(1234.56, 7.891), numeral(7.891, 7.891), numeral(512.3, 1600.0), numeral(0.25)
+    ('1,234.6', '7.9', '512', '0.25')
+    >>> numeral(-0.0, 0.0), numeral(1e-7), numeral(2.5e9), numeral(math.inf)
+    ('0', '1.00e-07', '2.50e+09', 'inf')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    size = std or abs(value)
+    exact = not std
+    power = math.floor(math.log10(size)) if size else 0
+    if value and not 10.0**-_DECIMALS <= max(abs(value), std or 0.0) < 10.0**7:
+        return f"{value:.2e}"
+    decimals = min(max((3 if exact else 1) - power, 0), _DECIMALS)
+    text = f"{round(value, decimals) + 0.0:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if exact and decimals else text
 
 
 def spread(value: Mapping[str, float | None]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from fairbandit.files import written_aside
+from fairbandit.files.files import written_aside
 from fairbandit.run.execute import THREADS
 from tests import support
 from tests.benchmarks.rows import Row

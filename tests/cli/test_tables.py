@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairbandit.environments.notices import _remark
 from fairbandit.errors import FairbanditError
+from fairbandit.notices import _remark
 from fairbandit.run import table as results
 from fairbandit.run.table import Sheet, console, make_table
 from tests.environments.data import write

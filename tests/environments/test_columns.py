@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from fairbandit.environments import Encoder, Table, columns
 from fairbandit.environments.columns import CONSTANT, OTHER, chosen_columns
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
+from fairbandit.files.files import data_hash
 from fairbandit.registry import create, describe
 from tests.environments.data import COLUMNS, arguments, people, write
 

@@ -10,9 +10,9 @@ import torch
 
 from fairbandit import Engine
 from fairbandit.environments import Table, population
-from fairbandit.environments.notices import noted as noting
 from fairbandit.environments.table import CANDIDATES
 from fairbandit.errors import FairbanditError
+from fairbandit.notices import noted as noting
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support

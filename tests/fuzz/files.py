@@ -26,7 +26,7 @@ from fairbandit.cli.dashboard import write_pooled
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import FIGURES
 from fairbandit.figures.draw import draw as draw_figures
-from fairbandit.files import sha256
+from fairbandit.files.files import sha256
 from fairbandit.logs import chain, erase
 from fairbandit.results import pool, read_runs
 from fairbandit.results.table import overview

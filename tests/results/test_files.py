@@ -12,7 +12,7 @@ import pytest
 
 from fairbandit.audit.report import report
 from fairbandit.errors import FairbanditError
-from fairbandit.files import sha256
+from fairbandit.files.files import sha256
 from fairbandit.results import read_scenes
 from fairbandit.run import summary as summaries
 from fairbandit.run.execute import execute

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairbandit.environments.notices import noted
 from fairbandit.errors import FairbanditError
+from fairbandit.notices import noted
 from fairbandit.results.naming import chosen, joined, varied
 
 

@@ -14,7 +14,8 @@ import torch
 
 from fairbandit.environments import Simulation
 from fairbandit.errors import FairbanditError
-from fairbandit.run import round_log, state
+from fairbandit.files import state
+from fairbandit.run import round_log
 from fairbandit.run.checkpoint import VARIABLE
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import CHECKPOINT, StorageError

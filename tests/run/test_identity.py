@@ -10,7 +10,7 @@ import pytest
 
 from fairbandit.environments import Simulation, Table
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
+from fairbandit.files.files import data_hash
 from fairbandit.registry import plugins as loading
 from fairbandit.registry import register
 from fairbandit.registry.plugins import load_plugins

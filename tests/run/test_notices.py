@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairbandit.environments.notices import noted
+from fairbandit.notices import noted
 from fairbandit.run.execute import execute
 from fairbandit.run.notices import STEPS
 from tests import support

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from fairbandit.files import fresh, written_aside
+from fairbandit.files.files import fresh, written_aside
 from fairbandit.metrics import Played
 from fairbandit.run import progress, round_log
 from fairbandit.run.execute import BUDGET, execute, replica_batches

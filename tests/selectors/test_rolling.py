@@ -13,11 +13,11 @@ import torch
 from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
+from fairbandit.files import state
 from fairbandit.maths.stopping import hazards, thresholds
 from fairbandit.metrics import RollingRegret
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.registry import create
-from fairbandit.run import state
 from fairbandit.scored import Scored
 from fairbandit.selectors import Rolling, Secretary
 from fairbandit.streams import Purpose

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import open_regular, written_aside
+from fairbandit.files.files import open_regular, written_aside
 
 _PLAIN = {bool, int, float, str, type(None)}
 _DIGEST = 64  # hexadecimal digits

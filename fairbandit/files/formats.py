@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 from torch import Tensor
 
-from fairbandit.maths.checks import typed
+from fairbandit.errors import typed
 
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Amount = Annotated[float, Meta(ge=0, le=1e100)]
