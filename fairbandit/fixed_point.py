@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 
 from fairbandit.environments.base import Pools
-from fairbandit.maths.picks import gather_picks
+from fairbandit.environments.picks import gather_picks
 from fairbandit.part import Problem
 from fairbandit.past import Knowledge, Outcomes
 from fairbandit.policy import Policy

@@ -11,8 +11,8 @@ import fairbandit
 PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
-    *("errors", "version", "notices", "files", "locks", "modes", "streams", "registry", "ties"),
-    *("maths", "labels", "models", "environments", "theory", "part", "counting", "past"),
+    *("errors", "version", "notices", "files", "locks", "modes", "streams", "registry"),
+    *("tables", "ties", "maths", "models", "environments", "theory", "part", "counting", "past"),
     *("splits", "estimators", "scored", "ranks", "selectors", "metrics", "policy", "building"),
     *("fixed_point", "delays", "engine", "run", "logs", "agent", "conformance", "results"),
     *("figures", "evaluation", "audit", "reports", "cli", "__main__", "__init__"),

@@ -18,7 +18,6 @@ from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.labels import spellings
 from fairbandit.logs import Floats, Ints, Log, Position
 from fairbandit.logs.log import check_log
 from fairbandit.logs.schema import Learned, Schema, described
@@ -27,6 +26,7 @@ from fairbandit.notices import remark
 from fairbandit.part import Problem
 from fairbandit.policy import Policy
 from fairbandit.streams import Streams
+from fairbandit.tables.labels import spellings
 
 
 class Agent(Deciding):

@@ -13,12 +13,12 @@ from torch import Tensor
 from fairbandit.agent.blocks import Block
 from fairbandit.agent.tickets import Waiting
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
-from fairbandit.labels import Codes
 from fairbandit.maths.stopping import hazards, thresholds
 from fairbandit.part import Problem
 from fairbandit.scored import Ranked
 from fairbandit.selectors import Course, Rolling, seen
 from fairbandit.streams import Purpose
+from fairbandit.tables.labels import Codes
 from fairbandit.ties import Approximate
 
 _STATE = mapping(

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import JOINED
 from fairbandit.logs import Floats
 from fairbandit.notices import listed
 from fairbandit.scored import Ranked
+from fairbandit.tables.labels import JOINED
 from fairbandit.ties import PLAIN
 
 if TYPE_CHECKING:

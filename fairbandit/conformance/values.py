@@ -26,8 +26,8 @@ from fairbandit.conformance.world import (
     same_past,
 )
 from fairbandit.environments.base import Environment, Pools
+from fairbandit.environments.picks import gather_picks
 from fairbandit.estimators import NoBounds
-from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics import Judge, Judged
 from fairbandit.part import Problem
 from fairbandit.ranks import Rank

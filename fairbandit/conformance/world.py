@@ -15,7 +15,6 @@ from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
-from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.models import NoBounds
 from fairbandit.part import Problem
 from fairbandit.past import Knowledge, Past
@@ -25,6 +24,7 @@ from fairbandit.scored import Ranked, Scored
 from fairbandit.selectors import Selection
 from fairbandit.splits import Full, Schedule
 from fairbandit.streams import CHUNK_ROUNDS, Purpose, Streams
+from fairbandit.tables.grouped_cdf import GroupedCdf
 
 ROUNDS, REPLICAS, SEED = 40, 3, 1
 """The default numbers of rounds and replicas of a check, and the seed."""

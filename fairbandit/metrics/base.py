@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
+from fairbandit.environments.picks import gather_picks
 from fairbandit.errors import FairbanditError, typed
-from fairbandit.maths.picks import gather_picks
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
 from fairbandit.part import Problem
 from fairbandit.registry import Registered, base

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from fairbandit.building import build_policy, policy_label, preset, presets
-from fairbandit.environments.reading import MEMORY
 from fairbandit.errors import FairbanditError, did_you_mean, unknown
-from fairbandit.labels import normal
 from fairbandit.notices import remark
 from fairbandit.policy import Policy
 from fairbandit.registry import PART_KINDS, create, describe
+from fairbandit.tables.labels import normal
+from fairbandit.tables.reading import MEMORY
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,9 +21,9 @@ from rich.text import Text
 
 from fairbandit.errors import printable
 from fairbandit.files.files import written_aside
-from fairbandit.labels import NUMBER
 from fairbandit.run.settings import COST
 from fairbandit.run.summary import cost_per_pick
+from fairbandit.tables.labels import NUMBER
 
 _WIDE = 160  # width in characters without a terminal
 _NARROW = 80  # width of a sheet without a terminal

@@ -17,8 +17,8 @@ from fairbandit import Agent, Engine, Policy
 from fairbandit.building import build_policy
 from fairbandit.delays import Delays
 from fairbandit.environments import Environment, Pools, Truth
-from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables.grouped_cdf import GroupedCdf
 
 KINDS = ("normal", "whole", "categories", "collinear", "uneven", "offset", "tiny", "huge")
 """How contexts are distributed."""

@@ -3,7 +3,7 @@
 - A cell is *missing* if it is null or NaN or, in a CSV file, empty or one of `MISSING`.
   `missing_values` replaces these texts, for every source.
 - A *number* is at most 1e100 in magnitude; `true` is 1 and `false` is 0.
-- A *label* names a group; `fairbandit.labels` says which spellings are one label.
+- A *label* names a group; `fairbandit.tables.labels` says which spellings are one label.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.files.files import open_regular
-from fairbandit.labels import JOINED, NUMBER, normal
 from fairbandit.notices import listed
+from fairbandit.tables.labels import JOINED, NUMBER, normal
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second

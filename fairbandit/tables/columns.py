@@ -17,10 +17,10 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from fairbandit.environments.reading import MISSING, Source
 from fairbandit.errors import FairbanditError, did_you_mean, shown, type_of
-from fairbandit.labels import JOINED
 from fairbandit.notices import listed, remark
+from fairbandit.tables.labels import JOINED
+from fairbandit.tables.reading import MISSING, Source
 
 CATEGORY = "category"
 """The specification of a category whose codes are the values in the table."""

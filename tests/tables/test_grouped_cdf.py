@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import torch
 
-from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.tables.grouped_cdf import GroupedCdf
 
 
 def test_shares_are_the_nearest_numbers_to_their_fractions() -> None:

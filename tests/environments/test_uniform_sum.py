@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairbandit.environments.uniform_sum import MAX_TERMS, UniformSums, uniform_sum_pdf
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.uniform_sum import MAX_TERMS, UniformSums, uniform_sum_pdf
 from tests.support import weighted_uniforms_cdf
 
 

@@ -13,15 +13,15 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.columns import codes_and_reference
-from fairbandit.environments.encoded import Column, Product
-from fairbandit.environments.products import multiplied, pairs_of
-from fairbandit.environments.reading import Source, keep, source_of, table_of
-from fairbandit.environments.scaling import GAP, is_gap, rounded, scales
 from fairbandit.errors import FairbanditError, brief, did_you_mean
-from fairbandit.labels import JOINED, check_labels
 from fairbandit.notices import listed, remark
 from fairbandit.registry import create
+from fairbandit.tables.columns import codes_and_reference
+from fairbandit.tables.encoded import Column, Product
+from fairbandit.tables.labels import JOINED, check_labels
+from fairbandit.tables.products import multiplied, pairs_of
+from fairbandit.tables.reading import Source, keep, source_of, table_of
+from fairbandit.tables.scaling import GAP, is_gap, rounded, scales
 
 
 class Encoder:

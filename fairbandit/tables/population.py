@@ -19,15 +19,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.environments.columns import check_groups, resolve_columns, with_group
-from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.reading import MEMORY, Source, read_table
-from fairbandit.environments.scaling import scales
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import NUMBER
-from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.least_squares import ridge_fit
 from fairbandit.notices import listed, remark
+from fairbandit.tables.columns import check_groups, resolve_columns, with_group
+from fairbandit.tables.encoder import Encoder
+from fairbandit.tables.grouped_cdf import GroupedCdf
+from fairbandit.tables.labels import NUMBER
+from fairbandit.tables.least_squares import ridge_fit
+from fairbandit.tables.reading import MEMORY, Source, read_table
+from fairbandit.tables.scaling import scales
 
 if TYPE_CHECKING:
     import pandas as pd

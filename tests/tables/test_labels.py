@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.labels import coded, normal, spellings
+from fairbandit.tables.labels import coded, normal, spellings
 
 
 class Sex(StrEnum):

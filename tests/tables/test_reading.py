@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.environments import Table, reading
-from fairbandit.environments.reading import MISSING, Source, read_table
+from fairbandit.environments import Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
+from fairbandit.tables import reading
+from fairbandit.tables.reading import MISSING, Source, read_table
 from tests.environments.data import people, write
 
 both = pytest.mark.parametrize("ending", ["csv", "parquet"])

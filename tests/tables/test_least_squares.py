@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairbandit.maths.least_squares import ridge_fit
+from fairbandit.tables.least_squares import ridge_fit
 
 
 def problem(rows: int, columns: int, seed: int = 0) -> Any:

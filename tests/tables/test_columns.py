@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from fairbandit.environments import Encoder, Table, columns
-from fairbandit.environments.columns import CONSTANT, OTHER, chosen_columns
+from fairbandit.environments import Encoder, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
 from fairbandit.registry import create, describe
+from fairbandit.tables import columns
+from fairbandit.tables.columns import CONSTANT, OTHER, chosen_columns
 from tests.environments.data import COLUMNS, arguments, people, write
 
 COUNT = 60

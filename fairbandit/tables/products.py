@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import JOINED
+from fairbandit.tables.labels import JOINED
 
 ALL = "all"
 """All products of two columns, squares of numbers included."""
