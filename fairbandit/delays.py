@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairbandit.errors import FairbanditError
-from fairbandit.past import Knowledge, Outcomes
+from fairbandit.history import Knowledge, Outcomes
 from fairbandit.streams import Purpose, Streams
 
 LAWS = ("fixed", "geometric")

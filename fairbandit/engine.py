@@ -12,9 +12,9 @@ from fairbandit.delays import Delays
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
+from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judge, Metric, Played
 from fairbandit.modes import inferring
-from fairbandit.part import Problem
 from fairbandit.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS, Streams

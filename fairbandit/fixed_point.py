@@ -18,8 +18,8 @@ import torch
 
 from fairbandit.environments.base import Pools
 from fairbandit.environments.picks import gather_picks
-from fairbandit.part import Problem
-from fairbandit.past import Knowledge, Outcomes
+from fairbandit.history import Knowledge, Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS

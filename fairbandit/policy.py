@@ -14,11 +14,13 @@ from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator
 from fairbandit.files.formats import fitted
-from fairbandit.part import NEEDS, UNDECLARED, Part, Problem
-from fairbandit.past import Knowledge, Outcomes, Past, State
+from fairbandit.history import Knowledge, Outcomes, Past, State
+from fairbandit.history.problem import UNDECLARED, Problem
 from fairbandit.ranks import Rank
-from fairbandit.scored import Ranked, Scored
+from fairbandit.ranks.scored import Scored
+from fairbandit.registry.part import NEEDS, Part
 from fairbandit.selectors import Rolling, Selection, Selector
+from fairbandit.selectors.ranked import Ranked
 from fairbandit.splits import Plan, Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 

@@ -24,7 +24,7 @@ from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
 from tests import support
 from tests.agent import worlds
-from tests.test_ties import LASTING, Categories, table
+from tests.estimators.test_ties import LASTING, Categories, table
 
 REPLICAS, SEED = 4, 4
 

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.counting.contexts import BITS
 from fairbandit.estimators import Estimator, LinearModel
-from fairbandit.past import Outcomes
+from fairbandit.estimators.ties import Approximate
+from fairbandit.history import Outcomes
+from fairbandit.history.contexts import BITS
 from fairbandit.ranks import Rank
-from fairbandit.scored import Scored
+from fairbandit.ranks.scored import Scored
 from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.ties import Approximate
 from tests import support
 
 

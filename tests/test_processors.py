@@ -23,7 +23,7 @@ from fairbandit.building import build_policy
 from fairbandit.environments import Environment
 from tests import support
 from tests.agent.worlds import Coarse
-from tests.test_ties import LASTING, Categories, table
+from tests.estimators.test_ties import LASTING, Categories, table
 
 ROUNDS, REPLICAS = 150, 2
 

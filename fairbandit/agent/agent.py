@@ -18,12 +18,12 @@ from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown
+from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints, Log, Position
 from fairbandit.logs.log import check_log
 from fairbandit.logs.schema import Learned, Schema, described
 from fairbandit.modes import inferring
 from fairbandit.notices import remark
-from fairbandit.part import Problem
 from fairbandit.policy import Policy
 from fairbandit.streams import Streams
 from fairbandit.tables.labels import spellings

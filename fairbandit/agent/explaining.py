@@ -18,13 +18,14 @@ from fairbandit.agent.offers import Offers
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
 from fairbandit.errors import FairbanditError, brief, shown
 from fairbandit.estimators import NoBounds
+from fairbandit.history import Knowledge
 from fairbandit.logs import Floats
 from fairbandit.logs.schema import unnamed
 from fairbandit.modes import inferring
 from fairbandit.notices import remark
-from fairbandit.past import Knowledge
-from fairbandit.scored import Ranked, Scored
+from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import Rolling
+from fairbandit.selectors.ranked import Ranked
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from fairbandit.agent import blocks, inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
+from fairbandit.history import Knowledge, Outcomes
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.logs.schema import pick_hashes, pool_key
 from fairbandit.notices import remark
-from fairbandit.past import Knowledge, Outcomes
 from fairbandit.policy import Policy
 from fairbandit.tables.labels import Codes, coded, normal
 

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from fairbandit.agent.blocks import Block
 from fairbandit.agent.tickets import Waiting
+from fairbandit.estimators.ties import Approximate
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
-from fairbandit.maths.stopping import hazards, thresholds
-from fairbandit.part import Problem
-from fairbandit.scored import Ranked
+from fairbandit.history.problem import Problem
 from fairbandit.selectors import Course, Rolling, seen
+from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.streams import Purpose
 from fairbandit.tables.labels import Codes
-from fairbandit.ties import Approximate
 
 _STATE = mapping(
     name=str,

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.ties import PLAIN
 from fairbandit.logs import Floats
 from fairbandit.notices import listed
-from fairbandit.scored import Ranked
+from fairbandit.selectors.ranked import Ranked
 from fairbandit.tables.labels import JOINED
-from fairbandit.ties import PLAIN
 
 if TYPE_CHECKING:
     import pandas as pd

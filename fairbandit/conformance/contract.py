@@ -28,7 +28,7 @@ from fairbandit.counting.choice import Way
 from fairbandit.environments.base import Pools
 from fairbandit.files import state
 from fairbandit.fixed_point import outcomes_of
-from fairbandit.past import Knowledge
+from fairbandit.history import Knowledge
 from fairbandit.registry.signatures import parameters_of
 from fairbandit.selectors import Selection
 

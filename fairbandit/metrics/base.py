@@ -13,8 +13,8 @@ from torch import Tensor
 from fairbandit.environments.base import Pools
 from fairbandit.environments.picks import gather_picks
 from fairbandit.errors import FairbanditError, typed
+from fairbandit.history.problem import Problem
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
-from fairbandit.part import Problem
 from fairbandit.registry import Registered, base
 from fairbandit.selectors import Selection
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.part import Part
 from fairbandit.registry import base
+from fairbandit.registry.part import Part
 
 
 class Division(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairbandit.part import PAPER
 from fairbandit.registry import register
+from fairbandit.registry.part import PAPER
 from fairbandit.splits.base import Division, Split
 
 

@@ -1,7 +1,7 @@
 """Random policies and problems: decisions are the same in blocks, single rounds, company, an agent.
 
 Contexts are tied, collinear, of very different scales, or far from 0: what rounding could part, and
-what the rule of ties must hold together. See `fairbandit.ties`.
+what the rule of ties must hold together. See `fairbandit.estimators.ties`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from torch import Tensor
 from fairbandit import Agent, Engine, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.registry.plugins import load_plugins
-from fairbandit.scored import Ranked
 from fairbandit.selectors import Selection
+from fairbandit.selectors.ranked import Ranked
 from tests import literal, support
 from tests.docs.pages import GUIDES
 

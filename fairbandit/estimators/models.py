@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.ties import PLAIN, Approximate
+from fairbandit.estimators.ties import PLAIN, Approximate
 
 
 class NoBounds(FairbanditError):  # noqa: N818
@@ -66,7 +66,7 @@ class RewardModel(ABC):
         return self._score(contexts, groups)
 
     def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
-        """Scores contexts, and bounds the rounding error of each score; see `fairbandit.ties`.
+        """Scores contexts, and bounds the rounding error of each score; see `estimators.ties`.
 
         Args:
             contexts, groups: as for `score`.

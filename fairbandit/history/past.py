@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.counting import Contexts
-from fairbandit.counting.contexts import Ints
 from fairbandit.files.formats import fitted
-from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
-from fairbandit.past.rows import Rows
+from fairbandit.history.contexts import Contexts, Ints
+from fairbandit.history.outcomes import Outcomes
+from fairbandit.history.problem import Problem
+from fairbandit.history.rows import Rows
 
 NEVER = 2**53
 """A number larger than every round."""

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.counting.segments import count_segments
+from fairbandit.history.segments import count_segments
 
 SLACK = 1e-11
 """The allowance for rounding in each score, relative to the largest possible ‖x‖·‖θ‖."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fairbandit.part import Problem
-from fairbandit.past.past import Past
+from fairbandit.history.past import Past
+from fairbandit.history.problem import Problem
 
 State = Any
 """What an estimator has learned: plain tuples of tensors and numbers, never changed in place."""

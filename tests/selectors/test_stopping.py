@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.maths.stopping import hazards, thresholds
+from fairbandit.selectors.stopping import hazards, thresholds
 
 LAWS: list[tuple[Any, int | None, list[float]]] = [
     ("fixed", 60, [0.0] * 59 + [1.0]),

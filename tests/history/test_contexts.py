@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from fairbandit import FairbanditError
-from fairbandit.counting import Contexts, PastScores, contexts
+from fairbandit.counting import Contexts, PastScores
 from fairbandit.counting.scan import scratch
+from fairbandit.history import contexts
 from tests.counting.test_against_dense import Weights, ways
 
 

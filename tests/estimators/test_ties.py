@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit import Agent, Policy
 from fairbandit.building import build_policy
 from fairbandit.environments import Environment, Pools
-from fairbandit.maths import regressions
+from fairbandit.estimators import regressions
 from fairbandit.selectors import Rolling
 from fairbandit.streams import Purpose, Streams
 from tests import support

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.ties import SUMS
+from fairbandit.estimators.ties import SUMS
 
 COUNTS = ("fixed", "geometric", "uniform")
 """The laws of the number of candidates that have a name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairbandit.ties import SUMS
+from fairbandit.estimators.ties import SUMS
 
 
 def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor | None) -> Tensor:

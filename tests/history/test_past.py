@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes, Past, Rows
-from fairbandit.past.past import NEVER
+from fairbandit.history import Outcomes, Past, Rows
+from fairbandit.history.past import NEVER
+from fairbandit.history.problem import Problem
 from fairbandit.streams import Streams
 
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.sampled_from("aaafx"), st.integers(0, 5)))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.shares import group_shares
+from fairbandit.selectors.shares import group_shares
 
 
 def test_one_number_or_a_list() -> None:

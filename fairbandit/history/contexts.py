@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.files.formats import fitted, within
+from fairbandit.history.sorted_segment import SortedSegment
 
 BITS = 36
 """The number of low bits of a key, which hold the round; the higher bits hold the cell number."""

@@ -8,9 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.counting import Contexts, PastScores, forced, segments
+from fairbandit.counting import Contexts, PastScores, forced
 from fairbandit.counting.choice import Direct
-from fairbandit.counting.sorted_segment import SortedSegment
+from fairbandit.history import segments
+from fairbandit.history.sorted_segment import SortedSegment
 from tests.counting.test_against_dense import Weights, ways
 
 

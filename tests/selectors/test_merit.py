@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.maths.merit import MeritForm, MeritFunction
+from fairbandit.selectors.merit import MeritForm, MeritFunction
 
 
 def plain(f: MeritFunction, x: float) -> float:

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from fairbandit import Agent, Engine, FairbanditError, Policy
 from fairbandit.conformance import Scattered
-from fairbandit.scored import Ranked
 from fairbandit.selectors import Argmax, Selector
+from fairbandit.selectors.ranked import Ranked
 from tests import support
 
 
