@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit import registry
-from fairbandit.building import named_policies, preset
 from fairbandit.conformance.group import READS, answers
+from fairbandit.policy.build import named_policies, preset
 from fairbandit.registry.signatures import parameters_of
 from fairbandit.run.settings import Settings
 

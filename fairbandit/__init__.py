@@ -13,15 +13,14 @@ from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
     from fairbandit.agent import Agent, Decision, Explanation, Offer, Opening
-    from fairbandit.building import build
-    from fairbandit.engine import Engine
     from fairbandit.environments import Encoder
     from fairbandit.environments.base import Truth
     from fairbandit.errors import FairbanditError
     from fairbandit.evaluation import evaluate
     from fairbandit.logs import Log, read_log
     from fairbandit.metrics import Metric, Played
-    from fairbandit.policy import Policy
+    from fairbandit.policy import Engine, Policy
+    from fairbandit.policy.build import build
     from fairbandit.registry import load_plugins, register
     from fairbandit.results import load
 
@@ -29,7 +28,7 @@ _MODULES = {
     "Agent": "agent",
     "Decision": "agent",
     "Encoder": "environments",
-    "Engine": "engine",
+    "Engine": "policy",
     "Explanation": "agent",
     "FairbanditError": "errors",
     "Log": "logs",
@@ -39,7 +38,7 @@ _MODULES = {
     "Played": "metrics",
     "Policy": "policy",
     "Truth": "environments.base",
-    "build": "building",
+    "build": "policy.build",
     "evaluate": "evaluation",
     "load": "results",
     "load_plugins": "registry",

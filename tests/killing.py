@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 from unittest.mock import patch
 
-from fairbandit.engine import Engine
 from fairbandit.metrics import Played
+from fairbandit.policy.engine import Engine
 from fairbandit.run.execute import execute
 
 COMMAND = [sys.executable, "-m", "fairbandit.cli.main"]

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build, registry
-from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
@@ -23,6 +22,7 @@ from fairbandit.files import state
 from fairbandit.history import Knowledge, Past
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Played
+from fairbandit.policy.build import preset, presets
 from fairbandit.ranks.scored import Scored
 from fairbandit.selectors.ranked import Ranked
 from fairbandit.splits import Full, Schedule

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairbandit.building import build_policy
 from fairbandit.counting import PastScores, forced, scores
 from fairbandit.counting.choice import Choice, choose_way
 from fairbandit.environments import Environment
 from fairbandit.estimators.ties import Approximate
+from fairbandit.policy.build import build_policy
 from fairbandit.ranks import Rank
 from fairbandit.ranks.scored import Scored
 from tests import support

@@ -13,9 +13,8 @@ PACKAGE = Path(fairbandit.__file__).parent
 ORDER = (
     *("errors", "version", "notices", "files", "locks", "modes", "streams", "registry", "tables"),
     *("environments", "theory", "history", "splits", "estimators", "maths", "counting", "ranks"),
-    *("selectors", "metrics", "policy", "building", "fixed_point", "delays", "engine", "run"),
-    *("logs", "agent", "conformance", "results", "figures", "evaluation", "audit", "reports"),
-    *("cli", "__main__", "__init__"),
+    *("selectors", "metrics", "policy", "run", "logs", "agent", "conformance", "results"),
+    *("figures", "evaluation", "audit", "reports", "cli", "__main__", "__init__"),
 )
 """The folders and the top-level modules; each imports only from itself and from those before it."""
 

@@ -14,7 +14,6 @@ from fairbandit.agent.calls import Now, call
 from fairbandit.agent.deciding import Deciding
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.tickets import Tickets
-from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown
@@ -24,7 +23,8 @@ from fairbandit.logs.log import check_log
 from fairbandit.logs.schema import Learned, Schema, described
 from fairbandit.modes import inferring
 from fairbandit.notices import remark
-from fairbandit.policy import Policy
+from fairbandit.policy.build import build_policy
+from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
 from fairbandit.tables.labels import spellings
 

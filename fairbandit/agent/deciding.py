@@ -20,7 +20,7 @@ from fairbandit.errors import did_you_mean
 from fairbandit.logs import Ints
 from fairbandit.logs.log import pieces
 from fairbandit.notices import listed, remark
-from fairbandit.policy import Policy
+from fairbandit.policy.policy import Policy
 from fairbandit.streams import CHUNK_ROUNDS
 from fairbandit.tables.labels import Codes
 

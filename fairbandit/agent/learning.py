@@ -19,7 +19,7 @@ from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.logs.schema import pick_hashes, pool_key
 from fairbandit.notices import remark
-from fairbandit.policy import Policy
+from fairbandit.policy.policy import Policy
 from fairbandit.tables.labels import Codes, coded, normal
 
 UNUSUAL, LARGE = 1e3, 1e6

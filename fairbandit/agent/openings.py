@@ -12,7 +12,7 @@ from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.offers import Offer, Offers
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.policy import Policy
+from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Rolling
 from fairbandit.selectors.stopping import hazards
 

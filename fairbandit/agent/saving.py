@@ -18,7 +18,7 @@ from fairbandit.files.files import of_file, open_regular
 from fairbandit.files.formats import Count, Natural, Plain, Sha256, mapping
 from fairbandit.logs.own import label
 from fairbandit.logs.records import Options
-from fairbandit.policy import Policy
+from fairbandit.policy.policy import Policy
 from fairbandit.tables.labels import spellings
 
 FORMAT = "fairbandit.Agent"

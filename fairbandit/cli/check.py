@@ -14,10 +14,10 @@ from omegaconf import OmegaConf
 from rich.text import Text
 
 from fairbandit import conformance, registry
-from fairbandit.building import preset, presets
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.conformance.group import READS, part_answer
 from fairbandit.errors import FairbanditError, unknown
+from fairbandit.policy.build import preset, presets
 from fairbandit.run.table import console
 
 _HELP = """\

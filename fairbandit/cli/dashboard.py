@@ -17,11 +17,11 @@ from urllib.parse import quote
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams import summary_v2 as hparams
 
-from fairbandit.building import policy_label
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import fresh
+from fairbandit.policy.build import policy_label
 from fairbandit.results import PooledRuns, SavedRun, read_runs
 from fairbandit.results.naming import union
 from fairbandit.results.scenes import scenes_of

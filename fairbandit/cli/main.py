@@ -87,7 +87,7 @@ def _run(given: Sequence[str]) -> None:
     if "--version" in given:
         print(f"fairbandit {VERSION}")
         return
-    from fairbandit.building import search_configs
+    from fairbandit.policy.build import search_configs
 
     load_plugins()
     options = ArgumentParser(add_help=False, allow_abbrev=False)

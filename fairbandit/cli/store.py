@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
-from fairbandit.building import named_policies
+from fairbandit.policy.build import named_policies
 from fairbandit.registry.signatures import typed_node
 from fairbandit.run.settings import Settings
 

@@ -21,13 +21,13 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
-from fairbandit.building import search_configs
 from fairbandit.cli.figures import figures_asked, print_files
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
 from fairbandit.files.files import fresh, within
+from fairbandit.policy.build import search_configs
 from fairbandit.results import pool, read_runs
 from fairbandit.results.table import overview, tidy
 from fairbandit.run.folder import ERROR, REFUSED, SUMMARY, claim, finished_below

@@ -24,13 +24,13 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
-from fairbandit.building import config_folders
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import folder_name, plain_config, publish
 from fairbandit.errors import FairbanditError, brief, did_you_mean, unknown
 from fairbandit.files.files import fresh, within
 from fairbandit.files.formats import Plain
+from fairbandit.policy.build import config_folders
 from fairbandit.reports.study import DATABASE, SavedTrial
 from fairbandit.run.execute import execute
 from fairbandit.run.folder import StorageError, claim

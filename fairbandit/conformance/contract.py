@@ -27,8 +27,8 @@ from fairbandit.counting import forced
 from fairbandit.counting.choice import Way
 from fairbandit.environments.base import Pools
 from fairbandit.files import state
-from fairbandit.fixed_point import outcomes_of
 from fairbandit.history import Knowledge
+from fairbandit.policy.fixed_point import outcomes_of
 from fairbandit.registry.signatures import parameters_of
 from fairbandit.selectors import Selection
 

@@ -27,7 +27,7 @@ from fairbandit.environments.base import Truth
 from fairbandit.history import Knowledge, Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.modes import inferring
-from fairbandit.policy import Policy
+from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
 
 READS = "reads the group at the decision"

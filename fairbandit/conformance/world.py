@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.building import build_policy
-from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.models import NoBounds
 from fairbandit.history import Knowledge, Past
 from fairbandit.history.problem import Problem
-from fairbandit.policy import Policy
+from fairbandit.policy.build import build_policy
+from fairbandit.policy.engine import Engine
+from fairbandit.policy.policy import Policy
 from fairbandit.ranks import Rank
 from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import Selection

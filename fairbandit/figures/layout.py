@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.building import policy_label
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import (
     Look,
@@ -25,6 +24,7 @@ from fairbandit.figures.style import (
     write_numbers,
 )
 from fairbandit.maths.moments import Floats, interval
+from fairbandit.policy.build import policy_label
 from fairbandit.results import PooledRuns, Scene
 from fairbandit.results.naming import full_key, joined, union
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import asdict
 
-from fairbandit import building
 from fairbandit.errors import visible
+from fairbandit.policy import build as building
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,6 +1,6 @@
 """The registry of parts by name; a class is added with `@register(kind, name)`.
 
-Importing the package's folders, as `fairbandit.building` does, registers its own parts.
+Importing the package's folders, as `fairbandit.policy.build` does, registers its own parts.
 
 Building from plain data and composing on the command line both use the typed node (an OmegaConf
 structured config) of the constructor's signature, the only definition of keys, types and defaults.

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairbandit.building import policy_label
 from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.figures.draw import compose, general
 from fairbandit.figures.layout import MOST_RUNS, Options, lay_out
 from fairbandit.figures.panels import selected_share
 from fairbandit.notices import listed
+from fairbandit.policy.build import policy_label
 from fairbandit.reports.page import Report
 from fairbandit.results import PooledRuns, Scene, read_scenes
 from fairbandit.results.naming import differing, shown

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from fairbandit.building import build_policy, policy_label, preset, presets
 from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.notices import remark
-from fairbandit.policy import Policy
+from fairbandit.policy.build import build_policy, policy_label, preset, presets
+from fairbandit.policy.policy import Policy
 from fairbandit.registry import PART_KINDS, create, describe
 from fairbandit.tables.labels import normal
 from fairbandit.tables.reading import MEMORY

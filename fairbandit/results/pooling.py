@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.building import policy_label
 from fairbandit.maths.intervals import SHARE, Span, share_ends
 from fairbandit.maths.moments import CONFIDENCE, Floats, interval, merged_moments, moments
+from fairbandit.policy.build import policy_label
 from fairbandit.results import by_group, naming
 from fairbandit.results.naming import OWN, Setting, differing, joined
 from fairbandit.results.runs import FOLDER, SavedRun

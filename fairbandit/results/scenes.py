@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.building import named_policies
 from fairbandit.files.files import natural_order
+from fairbandit.policy.build import named_policies
 from fairbandit.results.naming import chosen, union
 from fairbandit.results.pooling import PooledRuns, pool
 from fairbandit.results.runs import SavedRun, read_runs

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairbandit.building import policy_label
 from fairbandit.errors import unknown
 from fairbandit.files.files import natural_order
 from fairbandit.maths.moments import Floats
+from fairbandit.policy.build import policy_label
 from fairbandit.results.by_group import MEASURES, RAW_REWARD
 from fairbandit.results.differences import Difference
 from fairbandit.results.naming import differing, ends_with, full_key, shown, union

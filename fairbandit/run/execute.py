@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.engine import Engine
 from fairbandit.environments import Environment, Table
 from fairbandit.files.files import within
 from fairbandit.maths.separation import holds_group
 from fairbandit.metrics import Played
+from fairbandit.policy.engine import Engine
 from fairbandit.run import curves
 from fairbandit.run import summary as summaries
 from fairbandit.run.checkpoint import Checkpoints

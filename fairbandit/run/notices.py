@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.notices import listed, remark
-from fairbandit.policy import Policy
+from fairbandit.policy.build import preset, presets
+from fairbandit.policy.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.registry import PART_KINDS, lookup
 from fairbandit.run.statistics import RunStatistics

@@ -11,11 +11,11 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
-from fairbandit.building import build_policy
-from fairbandit.delays import Delays
 from fairbandit.errors import FairbanditError
 from fairbandit.metrics import REGRETS, Metric
-from fairbandit.policy import Policy
+from fairbandit.policy.build import build_policy
+from fairbandit.policy.delays import Delays
+from fairbandit.policy.policy import Policy
 from fairbandit.registry import Checked
 
 COST = "cost_per_pick"

@@ -22,8 +22,8 @@ from torch.overrides import TorchFunctionMode
 
 import fairbandit
 from fairbandit import Agent, FairbanditError, Truth
-from fairbandit.building import build_policy
 from fairbandit.estimators.ties import Approximate
+from fairbandit.policy.build import build_policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.ranks.scored import Scored
 from tests import support

@@ -11,7 +11,7 @@ import pytest
 from fairbandit import registry
 from fairbandit.audit import mean_band
 from fairbandit.audit.report import examine_run, report
-from fairbandit.building import build_policy
+from fairbandit.policy.build import build_policy
 from fairbandit.registry.register import _registry
 from fairbandit.results import read_scenes
 from fairbandit.run.execute import execute

@@ -6,8 +6,8 @@ import pytest
 from matplotlib.colors import to_hex
 
 from docs import keys
-from fairbandit.building import search_configs
 from fairbandit.errors import FairbanditError
+from fairbandit.policy.build import search_configs
 from fairbandit.results import read_scenes
 from tests.figures.synthetic import compose
 

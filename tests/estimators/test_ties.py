@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from fairbandit import Agent, Policy
-from fairbandit.building import build_policy
 from fairbandit.environments import Environment, Pools
 from fairbandit.estimators import regressions
+from fairbandit.policy.build import build_policy
 from fairbandit.selectors import Rolling
 from fairbandit.streams import Purpose, Streams
 from tests import support

@@ -7,9 +7,9 @@ import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
-from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Options
+from fairbandit.policy.build import preset, presets
 from fairbandit.results import PooledRuns
 from fairbandit.results.table import rank
 from fairbandit.run.summary import _knows_truth

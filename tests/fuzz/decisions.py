@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from fairbandit import Agent, Engine, Policy
-from fairbandit.building import build_policy
-from fairbandit.delays import Delays
 from fairbandit.environments import Environment, Pools, Truth
+from fairbandit.policy.build import build_policy
+from fairbandit.policy.delays import Delays
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.grouped_cdf import GroupedCdf
 

@@ -10,7 +10,7 @@ import torch
 
 from fairbandit import load
 from fairbandit.audit.report import report
-from fairbandit.building import build_policy
+from fairbandit.policy.build import build_policy
 from fairbandit.results import read_scenes
 from fairbandit.run.checkpoint import VARIABLE
 from fairbandit.run.execute import execute

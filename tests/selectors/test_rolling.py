@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from fairbandit import Engine, FairbanditError, Policy, build
-from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.estimators.ties import Approximate
 from fairbandit.files import state
 from fairbandit.metrics import RollingRegret
+from fairbandit.policy.build import build_policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.ranks.scored import Scored
 from fairbandit.registry import create

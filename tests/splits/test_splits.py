@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit import FairbanditError
-from fairbandit.building import build_policy
+from fairbandit.policy.build import build_policy
 from fairbandit.splits import Division, Full, Halves, Schedule, Split
 from fairbandit.splits.schedule import MOST, PIECE
 from tests import literal, support

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from fairbandit.delays import Delays
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.fixed_point import BlockSize, fixed_point, outcomes_of
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judge, Metric, Played
 from fairbandit.modes import inferring
-from fairbandit.policy import Policy
+from fairbandit.policy.delays import Delays
+from fairbandit.policy.fixed_point import BlockSize, fixed_point, outcomes_of
+from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS, Streams
 

@@ -20,7 +20,7 @@ import fairbandit.metrics  # noqa: F401 - both register classes; `policy` import
 from fairbandit import registry
 from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError, did_you_mean, shown
-from fairbandit.policy import Policy
+from fairbandit.policy.policy import Policy
 
 Dashes = tuple[Annotated[float, Meta(gt=0)], ...]
 """The lengths of the dashes and gaps of a line."""
@@ -154,7 +154,7 @@ _EXPECTED = {
 
 def conf_folder() -> Path:
     """Returns the config folder: in the package (a wheel), or beside it (a checkout)."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
 

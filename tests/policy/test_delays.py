@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from fairbandit import Engine
-from fairbandit.building import build_policy, preset, presets
-from fairbandit.delays import Delays
 from fairbandit.errors import FairbanditError
 from fairbandit.files import state
+from fairbandit.policy.build import build_policy, preset, presets
+from fairbandit.policy.delays import Delays
 from tests import support
 from tests.agent import worlds
 

@@ -20,7 +20,7 @@ from fairbandit.environments.base import Pools
 from fairbandit.environments.picks import gather_picks
 from fairbandit.history import Knowledge, Outcomes
 from fairbandit.history.problem import Problem
-from fairbandit.policy import Policy
+from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS
 
