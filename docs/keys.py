@@ -14,7 +14,7 @@ from fairbandit import registry
 from fairbandit.conformance.group import READS, answers
 from fairbandit.policy.build import named_policies, preset
 from fairbandit.registry.signatures import parameters_of
-from fairbandit.run.settings import Settings
+from fairbandit.runs.settings import Settings
 
 FOLDER = Path(__file__).parent
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairbandit.policy import Engine, Policy
     from fairbandit.policy.build import build
     from fairbandit.registry import load_plugins, register
-    from fairbandit.results import load
+    from fairbandit.runs import load
 
 _MODULES = {
     "Agent": "agent",
@@ -40,7 +40,7 @@ _MODULES = {
     "Truth": "environments.base",
     "build": "policy.build",
     "evaluate": "evaluation",
-    "load": "results",
+    "load": "runs",
     "load_plugins": "registry",
     "read_log": "logs",
     "register": "registry",

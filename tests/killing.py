@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from fairbandit.metrics import Played
 from fairbandit.policy.engine import Engine
-from fairbandit.run.execute import execute
+from fairbandit.runs.execute import execute
 
 COMMAND = [sys.executable, "-m", "fairbandit.cli.main"]
 

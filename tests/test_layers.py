@@ -12,9 +12,9 @@ PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
     *("errors", "version", "notices", "files", "locks", "modes", "streams", "registry", "tables"),
-    *("environments", "theory", "history", "splits", "estimators", "maths", "counting", "ranks"),
-    *("selectors", "metrics", "policy", "run", "logs", "agent", "conformance", "results"),
-    *("figures", "evaluation", "audit", "reports", "cli", "__main__", "__init__"),
+    *("environments", "theory", "history", "splits", "estimators", "counting", "ranks"),
+    *("selectors", "metrics", "policy", "runs", "figures", "logs", "agent", "conformance"),
+    *("evaluation", "audit", "reports", "cli", "__main__", "__init__"),
 )
 """The folders and the top-level modules; each imports only from itself and from those before it."""
 
@@ -81,8 +81,8 @@ def test_every_folder_and_module_has_a_place():
 
 
 def test_imports_by_name_are_seen():
-    text = "import_module('fairbandit.run'), importlib.import_module(f'fairbandit.cli.{name}')"
-    assert [*imported(ast.walk(ast.parse(text)))] == ["fairbandit.run", "fairbandit.cli"]
+    text = "import_module('fairbandit.runs'), importlib.import_module(f'fairbandit.cli.{name}')"
+    assert [*imported(ast.walk(ast.parse(text)))] == ["fairbandit.runs", "fairbandit.cli"]
 
 
 def test_imports_point_down():

@@ -21,11 +21,11 @@ from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
 from fairbandit.files.files import sha256, written_aside
 from fairbandit.logs import Log
-from fairbandit.maths.moments import CONFIDENCE
 from fairbandit.policy.build import build_policy, policy_label
-from fairbandit.results import PooledRuns, read_scenes
-from fairbandit.results.pooling import rate_ends
-from fairbandit.run.table import Sheet, write
+from fairbandit.runs import PooledRuns, read_scenes
+from fairbandit.runs.moments import CONFIDENCE
+from fairbandit.runs.pooling import rate_ends
+from fairbandit.runs.sheets import Sheet, write
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:

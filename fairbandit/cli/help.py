@@ -15,7 +15,7 @@ from fairbandit import registry
 from fairbandit.conformance.group import answers
 from fairbandit.policy.build import config_files, presets
 from fairbandit.registry.signatures import parameters_of
-from fairbandit.run.settings import Settings
+from fairbandit.runs.settings import Settings
 
 _INTRO = """\
 fairbandit: fair linear contextual bandits.

@@ -25,9 +25,9 @@ from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.files.files import fresh, within, written_aside
 from fairbandit.policy.build import conf_folder
 from fairbandit.registry.plugins import load_plugins
-from fairbandit.run.execute import execute
-from fairbandit.run.folder import ERROR, REFUSED, OccupiedError, writing
-from fairbandit.run.table import console, named, run_table, spread
+from fairbandit.runs.execute import execute
+from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError, writing
+from fairbandit.runs.sheets import console, named, run_table, spread
 
 _errors = dict[str, str]()  # the first job of a sweep with each message, in this process
 

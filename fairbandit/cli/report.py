@@ -16,8 +16,8 @@ from fairbandit.reports import Report, of_log, of_runs, of_study, read_report
 from fairbandit.reports.decisions import AUDIT
 from fairbandit.reports.estimates import EVALUATION
 from fairbandit.reports.study import DATABASE
-from fairbandit.run.folder import SUMMARY, finished_below
-from fairbandit.run.table import console, named
+from fairbandit.runs.folder import SUMMARY, finished_below
+from fairbandit.runs.sheets import console, named
 
 _FILES = {DATABASE: of_study, EVALUATION: read_report, AUDIT: read_report}
 """The functions that report a file, by its name."""

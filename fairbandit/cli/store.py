@@ -15,7 +15,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from fairbandit import registry
 from fairbandit.policy.build import named_policies
 from fairbandit.registry.signatures import typed_node
-from fairbandit.run.settings import Settings
+from fairbandit.runs.settings import Settings
 
 LONGEST = 80
 """The largest number of characters in the name of a folder."""

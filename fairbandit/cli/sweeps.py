@@ -28,11 +28,11 @@ from fairbandit.errors import PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
 from fairbandit.files.files import fresh, within
 from fairbandit.policy.build import search_configs
-from fairbandit.results import pool, read_runs
-from fairbandit.results.table import overview, tidy
-from fairbandit.run.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
-from fairbandit.run.progress import progress_bar
-from fairbandit.run.table import console, named, write
+from fairbandit.runs import pool, read_runs
+from fairbandit.runs.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
+from fairbandit.runs.overview import overview, tidy
+from fairbandit.runs.progress import progress_bar
+from fairbandit.runs.sheets import console, named, write
 
 RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job."""

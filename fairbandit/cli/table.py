@@ -18,7 +18,7 @@ from fairbandit.errors import brief
 from fairbandit.logs import Log, is_table
 from fairbandit.notices import listed
 from fairbandit.registry import completed
-from fairbandit.run.table import console, make_table
+from fairbandit.runs.sheets import console, make_table
 from fairbandit.tables.columns import (
     check_groups,
     chosen_columns,

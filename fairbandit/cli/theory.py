@@ -17,7 +17,7 @@ from fairbandit import theory as paper
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.environments import Environment
 from fairbandit.errors import FairbanditError, brief, unknown
-from fairbandit.run.table import console, make_table
+from fairbandit.runs.sheets import console, make_table
 from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
 from fairbandit.theory.constants import KAPPAS
 

@@ -32,11 +32,11 @@ from fairbandit.files.files import fresh, within
 from fairbandit.files.formats import Plain
 from fairbandit.policy.build import config_folders
 from fairbandit.reports.study import DATABASE, SavedTrial
-from fairbandit.run.execute import execute
-from fairbandit.run.folder import StorageError, claim
-from fairbandit.run.identity import differences, identity
-from fairbandit.run.settings import checked
-from fairbandit.run.table import console, make_table, named
+from fairbandit.runs.execute import execute
+from fairbandit.runs.folder import StorageError, claim
+from fairbandit.runs.identity import differences, identity
+from fairbandit.runs.settings import checked
+from fairbandit.runs.sheets import console, make_table, named
 from fairbandit.streams import CHUNK_ROUNDS
 
 try:

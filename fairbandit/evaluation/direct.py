@@ -27,8 +27,8 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
 from fairbandit.logs import Floats, Ints, Log
-from fairbandit.maths.intervals import SHARE, Span, mean_ends
 from fairbandit.notices import listed
+from fairbandit.runs.intervals import SHARE, Span, mean_ends
 from fairbandit.tables.labels import normal
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.policy.build import build_policy, presets
 from fairbandit.policy.policy import Policy
-from fairbandit.results.naming import with_replaced
+from fairbandit.runs.naming import with_replaced
 
 
 def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:

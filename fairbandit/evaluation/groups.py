@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fairbandit.evaluation.betting import reward_ends
 from fairbandit.evaluation.estimates import Moments, Uncertain
 from fairbandit.logs import Floats, Ints, Log
-from fairbandit.maths.intervals import SHARE, Span
 from fairbandit.notices import listed
+from fairbandit.runs.intervals import SHARE, Span
 from fairbandit.tables.labels import normal
 
 MOST_ROUNDED = 0.05

@@ -14,7 +14,7 @@ from fairbandit.evaluation.direct import weight_below
 from fairbandit.evaluation.estimates import Uncertain
 from fairbandit.evaluation.sums import weighted_picks
 from fairbandit.logs import Floats, Log
-from fairbandit.maths.intervals import SHARE, share_ends
+from fairbandit.runs.intervals import SHARE, share_ends
 from fairbandit.tables.labels import normal
 
 

@@ -18,12 +18,12 @@ from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.own import is_own
-from fairbandit.maths.intervals import UNBOUNDED
-from fairbandit.maths.separation import holds_group
 from fairbandit.reports.page import Report
-from fairbandit.results.naming import shown
-from fairbandit.run.settings import dotted
-from fairbandit.run.table import Sheet, bracketed
+from fairbandit.runs.intervals import UNBOUNDED
+from fairbandit.runs.naming import shown
+from fairbandit.runs.separation import holds_group
+from fairbandit.runs.settings import dotted
+from fairbandit.runs.sheets import Sheet, bracketed
 
 AUDIT = "audit.json"
 """The report of an audit in its folder."""

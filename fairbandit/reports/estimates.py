@@ -14,7 +14,7 @@ from fairbandit.evaluation.sums import LOGGED
 from fairbandit.notices import listed
 from fairbandit.reports.decisions import facts_of
 from fairbandit.reports.page import Report
-from fairbandit.run.table import Sheet, bracketed, metric_header
+from fairbandit.runs.sheets import Sheet, bracketed, metric_header
 
 if TYPE_CHECKING:
     import pandas as pd

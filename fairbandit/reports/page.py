@@ -22,7 +22,7 @@ from fairbandit.errors import FairbanditError, visible
 from fairbandit.figures.style import WIDTH, applied
 from fairbandit.files.files import open_regular, written_aside
 from fairbandit.files.formats import Sha256
-from fairbandit.run.table import Sheet
+from fairbandit.runs.sheets import Sheet
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from fairbandit.figures.panels import selected_share
 from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
 from fairbandit.reports.page import Report
-from fairbandit.results import PooledRuns, Scene, read_scenes
-from fairbandit.results.naming import differing, shown
-from fairbandit.results.table import overview
-from fairbandit.run import summary as summaries
-from fairbandit.run.table import Sheet, estimate, metric_header
+from fairbandit.runs import PooledRuns, Scene, read_scenes
+from fairbandit.runs import summary as summaries
+from fairbandit.runs.naming import differing, shown
+from fairbandit.runs.overview import overview
+from fairbandit.runs.sheets import Sheet, estimate, metric_header
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

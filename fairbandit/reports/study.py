@@ -14,8 +14,8 @@ from fairbandit.errors import FairbanditError, brief
 from fairbandit.files.formats import Plain, mapping
 from fairbandit.notices import listed
 from fairbandit.reports.page import Report
-from fairbandit.results.naming import short_names, shown
-from fairbandit.run.table import Sheet, metric_header
+from fairbandit.runs.naming import short_names, shown
+from fairbandit.runs.sheets import Sheet, metric_header
 
 DATABASE = "study.db"
 """The file of a study in its folder."""

@@ -13,9 +13,9 @@ from fairbandit.audit import mean_band
 from fairbandit.audit.report import examine_run, report
 from fairbandit.policy.build import build_policy
 from fairbandit.registry.register import _registry
-from fairbandit.results import read_scenes
-from fairbandit.run.execute import execute
-from fairbandit.run.table import Sheet
+from fairbandit.runs import read_scenes
+from fairbandit.runs.execute import execute
+from fairbandit.runs.sheets import Sheet
 from fairbandit.selectors import Rolling
 from tests import support
 

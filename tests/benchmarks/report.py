@@ -17,7 +17,7 @@ from rich import box
 from rich.table import Table
 
 from fairbandit.files.files import written_aside
-from fairbandit.run.execute import THREADS
+from fairbandit.runs.execute import THREADS
 from tests import support
 from tests.benchmarks.rows import Row
 

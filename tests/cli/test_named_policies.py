@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from docs import keys
 from fairbandit.errors import FairbanditError
 from fairbandit.policy.build import search_configs
-from fairbandit.results import read_scenes
+from fairbandit.runs import read_scenes
 from tests.figures.synthetic import compose
 
 MINE = """\

@@ -13,8 +13,8 @@ import pytest
 
 from fairbandit.errors import FairbanditError
 from fairbandit.notices import _remark
-from fairbandit.run import table as results
-from fairbandit.run.table import Sheet, console, make_table
+from fairbandit.runs import sheets as results
+from fairbandit.runs.sheets import Sheet, console, make_table
 from tests.environments.data import write
 
 TABLE: dict[str, list[Any]] = {

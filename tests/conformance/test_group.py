@@ -11,8 +11,8 @@ from fairbandit.conformance import Scattered, reads_group
 from fairbandit.conformance.group import NO, THROUGH, YES, answer, part_answer
 from fairbandit.environments import Table
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.separation import holds_group
 from fairbandit.policy.build import build_policy, named_policies, preset
+from fairbandit.runs.separation import holds_group
 from fairbandit.selectors import Selector
 from fairbandit.selectors.base import best
 from fairbandit.streams import Streams

@@ -22,8 +22,8 @@ from tensorboard.plugins.hparams.metadata import (
 
 from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
 from fairbandit.policy.build import policy_label
-from fairbandit.results import SavedRun, read_runs
-from fairbandit.run.execute import execute
+from fairbandit.runs import SavedRun, read_runs
+from fairbandit.runs.execute import execute
 from tests.dashboard.conftest import POLICIES, wait_for
 
 GREEDY = {"name": "greedy", "split": "halves", "estimator": "ridge", "rank": "identity"}

@@ -27,7 +27,7 @@ from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
 from fairbandit.policy.build import build_policy
-from fairbandit.results.naming import with_replaced
+from fairbandit.runs.naming import with_replaced
 from tests.evaluation.logs import THETA, random_log
 from tests.evaluation.worlds import fresh, logged, truth
 from tests.figures.placing import check_texts

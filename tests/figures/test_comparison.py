@@ -10,9 +10,9 @@ from matplotlib.colors import to_rgb
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Options
 from fairbandit.policy.build import preset, presets
-from fairbandit.results import PooledRuns
-from fairbandit.results.table import rank
-from fairbandit.run.summary import _knows_truth
+from fairbandit.runs import PooledRuns
+from fairbandit.runs.overview import rank
+from fairbandit.runs.summary import _knows_truth
 from tests.figures.synthetic import around, compose, saved, scene_of
 
 NAN = float("nan")

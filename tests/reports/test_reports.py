@@ -15,15 +15,15 @@ from scipy.stats import t as student
 
 from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent.replaying import replay
-from fairbandit.building import preset
 from fairbandit.errors import visible
 from fairbandit.evaluation import evaluate
+from fairbandit.policy.build import preset
 from fairbandit.reports import Report, of_evaluation, of_log, of_runs, read_report
 from fairbandit.reports.runs import group_line
-from fairbandit.results import read_scenes
-from fairbandit.results.scenes import scenes_of
-from fairbandit.results.table import overview
-from fairbandit.run.table import Sheet
+from fairbandit.runs import read_scenes
+from fairbandit.runs.overview import overview
+from fairbandit.runs.scenes import scenes_of
+from fairbandit.runs.sheets import Sheet
 from tests.environments.data import arguments, people, write
 from tests.evaluation.logs import random_log, read_log
 from tests.figures.conftest import sweep
