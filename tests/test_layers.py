@@ -14,7 +14,7 @@ ORDER = (
     *("errors", "version", "notices", "files", "locks", "modes", "streams", "registry", "tables"),
     *("environments", "theory", "history", "splits", "estimators", "counting", "ranks"),
     *("selectors", "metrics", "policy", "runs", "figures", "logs", "agent", "conformance"),
-    *("evaluation", "audit", "reports", "cli", "__main__", "__init__"),
+    *("evaluation", "audit", "report", "cli", "__main__", "__init__"),
 )
 """The folders and the top-level modules; each imports only from itself and from those before it."""
 

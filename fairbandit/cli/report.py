@@ -12,10 +12,10 @@ from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.own import is_own
 from fairbandit.logs.reading import ENDINGS
-from fairbandit.reports import Report, of_log, of_runs, of_study, read_report
-from fairbandit.reports.decisions import AUDIT
-from fairbandit.reports.estimates import EVALUATION
-from fairbandit.reports.study import DATABASE
+from fairbandit.report import Report, of_log, of_runs, of_study, read_report
+from fairbandit.report.decisions import AUDIT
+from fairbandit.report.estimates import EVALUATION
+from fairbandit.report.study import DATABASE
 from fairbandit.runs.folder import SUMMARY, finished_below
 from fairbandit.runs.sheets import console, named
 

@@ -31,7 +31,7 @@ from fairbandit.errors import FairbanditError, brief, did_you_mean, unknown
 from fairbandit.files.files import fresh, within
 from fairbandit.files.formats import Plain
 from fairbandit.policy.build import config_folders
-from fairbandit.reports.study import DATABASE, SavedTrial
+from fairbandit.report.study import DATABASE, SavedTrial
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import StorageError, claim
 from fairbandit.runs.identity import differences, identity

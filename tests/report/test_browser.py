@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from fairbandit.evaluation import evaluate
-from fairbandit.reports import of_evaluation, of_log, of_runs
+from fairbandit.report import of_evaluation, of_log, of_runs
 from tests.browsing import NEEDS_BROWSER
 from tests.evaluation.logs import random_log
-from tests.reports.test_reports import NAMES
+from tests.report.test_reports import NAMES
 
 pytestmark = [*NEEDS_BROWSER, pytest.mark.filterwarnings("ignore:Glyph")]
 

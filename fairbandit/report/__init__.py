@@ -5,10 +5,10 @@ source has a function that makes it of the tables and figures of other packages,
 shows it.
 """
 
-from fairbandit.reports.decisions import of_log
-from fairbandit.reports.estimates import of_evaluation
-from fairbandit.reports.page import Picture, Report, read_report
-from fairbandit.reports.runs import of_runs
-from fairbandit.reports.study import of_study
+from fairbandit.report.decisions import of_log
+from fairbandit.report.estimates import of_evaluation
+from fairbandit.report.page import Picture, Report, read_report
+from fairbandit.report.runs import of_runs
+from fairbandit.report.study import of_study
 
 __all__ = ["Picture", "Report", "of_evaluation", "of_log", "of_runs", "of_study", "read_report"]

@@ -12,8 +12,8 @@ from fairbandit.evaluation.choosing import LESS, best_of, of_groups, preferred
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.evaluation.sums import LOGGED
 from fairbandit.notices import listed
-from fairbandit.reports.decisions import facts_of
-from fairbandit.reports.page import Report
+from fairbandit.report.decisions import facts_of
+from fairbandit.report.page import Report
 from fairbandit.runs.sheets import Sheet, bracketed, metric_header
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from fairbandit.agent.replaying import replay
 from fairbandit.errors import visible
 from fairbandit.evaluation import evaluate
 from fairbandit.policy.build import preset
-from fairbandit.reports import Report, of_evaluation, of_log, of_runs, read_report
-from fairbandit.reports.runs import group_line
+from fairbandit.report import Report, of_evaluation, of_log, of_runs, read_report
+from fairbandit.report.runs import group_line
 from fairbandit.runs import read_scenes
 from fairbandit.runs.overview import overview
 from fairbandit.runs.scenes import scenes_of
@@ -28,7 +28,7 @@ from tests.environments.data import arguments, people, write
 from tests.evaluation.logs import random_log, read_log
 from tests.figures.conftest import sweep
 from tests.figures.synthetic import saved
-from tests.reports.pages import Shown
+from tests.report.pages import Shown
 
 NAMES = (
     *("<script>document.title = 'hacked'</script>", "</style><img src=x onerror=alert(1)>"),

@@ -18,7 +18,7 @@ from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.own import is_own
-from fairbandit.reports.page import Report
+from fairbandit.report.page import Report
 from fairbandit.runs.intervals import UNBOUNDED
 from fairbandit.runs.naming import shown
 from fairbandit.runs.separation import holds_group

@@ -13,7 +13,7 @@ from fairbandit.figures.layout import MOST_RUNS, Options, lay_out
 from fairbandit.figures.panels import selected_share
 from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
-from fairbandit.reports.page import Report
+from fairbandit.report.page import Report
 from fairbandit.runs import PooledRuns, Scene, read_scenes
 from fairbandit.runs import summary as summaries
 from fairbandit.runs.naming import differing, shown

@@ -13,7 +13,7 @@ from msgspec import Meta
 from fairbandit.errors import FairbanditError, brief
 from fairbandit.files.formats import Plain, mapping
 from fairbandit.notices import listed
-from fairbandit.reports.page import Report
+from fairbandit.report.page import Report
 from fairbandit.runs.naming import short_names, shown
 from fairbandit.runs.sheets import Sheet, metric_header
 
