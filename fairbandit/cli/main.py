@@ -94,6 +94,10 @@ def _run(given: Sequence[str]) -> None:
     options.add_argument("--config-dir", type=Path, action="append", default=[])
     searched, others = options.parse_known_args(given)  # Hydra, and only Hydra, reads it again
     search_configs(searched.config_dir)
+    if searched.config_dir:
+        from fairbandit.figures.style import own_looks
+
+        own_looks()  # a wrong look is an error before a run, not at its figures
     if others and names_tool(others[0]):
         name, *words = others
         if name not in TOOLS:
