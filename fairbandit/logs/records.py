@@ -12,7 +12,7 @@ SCHEMA = 1
 """The version of the lines; logs of other versions are refused."""
 
 _Texts = NotRequired[list[str]]
-_Columns = list[list[str | bool | list[str | float]]]  # see `environments.encoder.Column`
+_Columns = list[list[str | bool | list[str | float]]]  # see `tables.encoded.Column`
 _Encoder: Any = mapping(
     columns=_Columns,
     bias=bool,
