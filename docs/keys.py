@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit import registry
-from fairbandit.building import named_policies, preset
 from fairbandit.conformance.group import READS, answers
-from fairbandit.constructors import parameters_of
-from fairbandit.run.settings import Settings
+from fairbandit.policy.build import named_policies, preset
+from fairbandit.registry.signatures import parameters_of
+from fairbandit.runs.settings import Settings
 
 FOLDER = Path(__file__).parent
 

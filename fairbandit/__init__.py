@@ -13,24 +13,22 @@ from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
     from fairbandit.agent import Agent, Decision, Explanation, Offer, Opening
-    from fairbandit.building import build
-    from fairbandit.engine import Engine
     from fairbandit.environments import Encoder
     from fairbandit.environments.base import Truth
     from fairbandit.errors import FairbanditError
     from fairbandit.evaluation import evaluate
     from fairbandit.logs import Log, read_log
     from fairbandit.metrics import Metric, Played
-    from fairbandit.plugins import load_plugins
-    from fairbandit.policy import Policy
-    from fairbandit.registry import register
-    from fairbandit.results import load
+    from fairbandit.policy import Engine, Policy
+    from fairbandit.policy.build import build
+    from fairbandit.registry import load_plugins, register
+    from fairbandit.runs import load
 
 _MODULES = {
     "Agent": "agent",
     "Decision": "agent",
     "Encoder": "environments",
-    "Engine": "engine",
+    "Engine": "policy",
     "Explanation": "agent",
     "FairbanditError": "errors",
     "Log": "logs",
@@ -40,10 +38,10 @@ _MODULES = {
     "Played": "metrics",
     "Policy": "policy",
     "Truth": "environments.base",
-    "build": "building",
+    "build": "policy.build",
     "evaluate": "evaluation",
-    "load": "results",
-    "load_plugins": "plugins",
+    "load": "runs",
+    "load_plugins": "registry",
     "read_log": "logs",
     "register": "registry",
 }

@@ -82,6 +82,33 @@ def type_of(value: object) -> str:
     return f"a {type(value).__name__}" + (f" named {name!r}" if isinstance(name, str) else "")
 
 
+def typed(value: Any) -> str:
+    """The type of a value and the value itself, for a message."""
+    from torch import Tensor  # here, so that the command answers before torch is imported
+
+    if isinstance(value, Tensor) and not value.is_nested:
+        return f"a tensor of shape {tuple(value.shape)} and {value.dtype} on {value.device}"
+    return f"{type(value).__name__} {shown(value)}"
+
+
+def shown(value: Any) -> str:
+    """A value as short text for a message; errors of its own `repr` are caught."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # such as for an int with too many digits
+        return f"<cannot be shown, at {id(value):#x}>"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def brief(value: float) -> str:
+    """Formats a number to four digits, or all digits before the point.
+
+    >>> brief(1234567.8), brief(0.00012345), brief(3.2e21), brief(5000.0)
+    ('1,234,568', '0.0001234', '3.2e+21', '5,000')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
 def _end(name: str) -> str:
     return re.split("[./](?!(?:csv|parquet)$)", name.lower())[-1]
 

@@ -3,9 +3,7 @@
 import torch
 
 from fairbandit import register
-from fairbandit.ranks import Rank
-from fairbandit.scored import Scored
-from fairbandit.ties import ROUNDING, Approximate
+from fairbandit.ranks import ROUNDING, Approximate, Rank, Scored
 
 
 @register("rank", "gaussian_cdf")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 from unittest.mock import patch
 
-from fairbandit.engine import Engine
 from fairbandit.metrics import Played
-from fairbandit.run.execute import execute
+from fairbandit.policy.engine import Engine
+from fairbandit.runs.execute import execute
 
 COMMAND = [sys.executable, "-m", "fairbandit.cli.main"]
 

@@ -14,18 +14,19 @@ import torch
 from torch import Tensor
 
 from fairbandit import Engine, Policy, build, registry
-from fairbandit.building import preset, presets
 from fairbandit.environments import Environment, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
+from fairbandit.estimators.ties import Approximate
+from fairbandit.files import state
+from fairbandit.history import Knowledge, Past
+from fairbandit.history.problem import Problem
 from fairbandit.metrics import Played
-from fairbandit.part import Problem
-from fairbandit.past import Knowledge, Past
-from fairbandit.run import state
-from fairbandit.scored import Ranked, Scored
+from fairbandit.policy.build import preset, presets
+from fairbandit.ranks.scored import Scored
+from fairbandit.selectors.ranked import Ranked
 from fairbandit.splits import Full, Schedule
 from fairbandit.streams import Purpose, Streams
-from fairbandit.ties import Approximate
 from tests.literal import Draws
 
 REPOSITORY = Path(__file__).resolve().parents[1]

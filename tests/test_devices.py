@@ -24,8 +24,8 @@ import fairbandit
 from fairbandit import Engine, Policy, build
 from fairbandit.counting import forced
 from fairbandit.counting.choice import Way
-from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.environments import Environment
+from fairbandit.history.sorted_segment import SortedSegment
 from fairbandit.metrics import Played
 from tests import support
 from tests.agent import worlds

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairbandit.building import build_policy
 from fairbandit.counting import PastScores, forced, scores
 from fairbandit.counting.choice import Choice, choose_way
 from fairbandit.environments import Environment
+from fairbandit.estimators.ties import Approximate
+from fairbandit.policy.build import build_policy
 from fairbandit.ranks import Rank
-from fairbandit.scored import Scored
-from fairbandit.ties import Approximate
+from fairbandit.ranks.scored import Scored
 from tests import support
 from tests.counting.dense import DenseContexts
 from tests.counting.test_against_dense import ways
@@ -69,7 +69,7 @@ def decisions(
         stack.enter_context(patch.object(scores, "choose_way", choose))
         stack.enter_context(ways(searched=way == "forced"))
         if way == "dense":
-            stack.enter_context(patch("fairbandit.past.past.Contexts", DenseContexts))
+            stack.enter_context(patch("fairbandit.history.past.Contexts", DenseContexts))
             stack.enter_context(forced("dense"))
         if way == "scanned":
             stack.enter_context(forced("scanned"))

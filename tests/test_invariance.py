@@ -19,12 +19,12 @@ import pytest
 import torch
 
 from fairbandit import Engine, FairbanditError
-from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
+from fairbandit.policy.build import build_policy
 from tests import support
 from tests.agent import worlds
-from tests.test_ties import LASTING, Categories, table
+from tests.estimators.test_ties import LASTING, Categories, table
 
 REPLICAS, SEED = 4, 4
 

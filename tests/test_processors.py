@@ -19,11 +19,11 @@ import numpy as np
 import torch
 
 from fairbandit import Policy
-from fairbandit.building import build_policy
 from fairbandit.environments import Environment
+from fairbandit.policy.build import build_policy
 from tests import support
 from tests.agent.worlds import Coarse
-from tests.test_ties import LASTING, Categories, table
+from tests.estimators.test_ties import LASTING, Categories, table
 
 ROUNDS, REPLICAS = 150, 2
 

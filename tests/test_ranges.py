@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairbandit import FairbanditError, estimators, ranks, selectors
-from fairbandit.maths.merit import MeritFunction
+from fairbandit.selectors.merit import MeritFunction
 from fairbandit.splits import Full, Schedule
 
 NAN, INF = float("nan"), float("inf")

@@ -23,11 +23,11 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from fairbandit import Engine, build
-from fairbandit.building import build_policy
 from fairbandit.figures.draw import compose
 from fairbandit.figures.layout import Options
 from fairbandit.figures.style import applied, setting
-from fairbandit.results import read_scenes
+from fairbandit.policy.build import build_policy
+from fairbandit.runs import read_scenes
 from tests.adversary import Flipping
 from tests.docs.pages import DOCS, Page
 from tests.studies.rolling_rules import Row, draw

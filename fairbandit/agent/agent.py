@@ -14,20 +14,19 @@ from fairbandit.agent.calls import Now, call
 from fairbandit.agent.deciding import Deciding
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.tickets import Tickets
-from fairbandit.building import build_policy
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
-from fairbandit.environments.notices import remark
-from fairbandit.errors import FairbanditError
-from fairbandit.labels import spellings
+from fairbandit.errors import FairbanditError, shown
+from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints, Log, Position
 from fairbandit.logs.log import check_log
 from fairbandit.logs.schema import Learned, Schema, described
-from fairbandit.maths.checks import shown
 from fairbandit.modes import inferring
-from fairbandit.part import Problem
-from fairbandit.policy import Policy
+from fairbandit.notices import remark
+from fairbandit.policy.build import build_policy
+from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
+from fairbandit.tables.labels import spellings
 
 
 class Agent(Deciding):

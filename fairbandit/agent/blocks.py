@@ -15,14 +15,13 @@ from torch import Tensor
 from fairbandit.agent.inputs import labels as labels_of
 from fairbandit.agent.inputs import listed, numbers
 from fairbandit.environments import Encoder
-from fairbandit.environments.reading import table_of
-from fairbandit.errors import FairbanditError
-from fairbandit.labels import JOINED, Codes, check_labels, coded, spellings
+from fairbandit.errors import FairbanditError, shown
+from fairbandit.history import Outcomes
 from fairbandit.logs.log import padded, pieces
 from fairbandit.logs.schema import pool_key
-from fairbandit.maths.checks import shown
-from fairbandit.past import Outcomes
 from fairbandit.streams import CHUNK_ROUNDS
+from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, spellings
+from fairbandit.tables.reading import table_of
 
 PIECE = 16 * CHUNK_ROUNDS
 """The number of logged rounds that are processed at once."""

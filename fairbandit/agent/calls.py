@@ -16,11 +16,11 @@ from fairbandit.agent.journal import Checker, Entry
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.tickets import Tickets
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import Codes
+from fairbandit.history import Knowledge
 from fairbandit.logs import LogFile, Position
 from fairbandit.logs.schema import Learned
 from fairbandit.modes import inferring
-from fairbandit.past import Knowledge
+from fairbandit.tables.labels import Codes
 
 P = ParamSpec("P")
 S = TypeVar("S", bound="Committing")

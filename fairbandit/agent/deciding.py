@@ -16,13 +16,13 @@ from fairbandit.agent.openings import Openings
 from fairbandit.agent.tickets import Waiting
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
-from fairbandit.environments.notices import listed, remark
 from fairbandit.errors import did_you_mean
-from fairbandit.labels import Codes
 from fairbandit.logs import Ints
 from fairbandit.logs.log import pieces
-from fairbandit.policy import Policy
+from fairbandit.notices import listed, remark
+from fairbandit.policy.policy import Policy
 from fairbandit.streams import CHUNK_ROUNDS
+from fairbandit.tables.labels import Codes
 
 BLOCK = CHUNK_ROUNDS // 2
 """The most pools that are decided together. Larger blocks share more work, but the rank windows of

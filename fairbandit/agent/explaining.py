@@ -16,16 +16,16 @@ from fairbandit.agent.calls import call
 from fairbandit.agent.inputs import whole
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
-from fairbandit.environments.notices import remark
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, brief, shown
 from fairbandit.estimators import NoBounds
+from fairbandit.history import Knowledge
 from fairbandit.logs import Floats
 from fairbandit.logs.schema import unnamed
-from fairbandit.maths import checks
 from fairbandit.modes import inferring
-from fairbandit.past import Knowledge
-from fairbandit.scored import Ranked, Scored
+from fairbandit.notices import remark
+from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import Rolling
+from fairbandit.selectors.ranked import Ranked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ class Explanation:
     def _columns(self) -> dict[str, Sequence[Any]]:
         columns: dict[str, Sequence[Any] | Tensor | None] = {
             "candidate": range(len(self.groups)),
-            "group": [checks.shown(label) for label in self.groups],
+            "group": [shown(label) for label in self.groups],
             "score": self.scores,
             "lower": self.lower,
             "upper": self.upper,
@@ -238,4 +238,4 @@ def _play(
 
 
 def _text(value: Any) -> str:
-    return checks.brief(value) if isinstance(value, float) else str(value)
+    return brief(value) if isinstance(value, float) else str(value)

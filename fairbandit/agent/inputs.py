@@ -12,9 +12,8 @@ from torch import Tensor
 
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
-from fairbandit.errors import FairbanditError
-from fairbandit.labels import Codes, coded
-from fairbandit.maths.checks import shown, typed
+from fairbandit.errors import FairbanditError, shown, typed
+from fairbandit.tables.labels import Codes, coded
 
 LARGEST, SMALLEST = 1e100, 1e-100
 """The bounds of the size of numbers other than 0. The squares of larger or smaller numbers could

@@ -10,13 +10,13 @@ from typing import Any
 from fairbandit.agent.blocks import Block
 from fairbandit.agent.decisions import Decision
 from fairbandit.agent.tickets import Waiting
-from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.ties import SUMS
 from fairbandit.logs.chain import Line, LogFile, Position, of_line, own_lines, text
 from fairbandit.logs.own import label, picks_of
 from fairbandit.logs.records import SCHEMA
+from fairbandit.notices import remark
 from fairbandit.selectors import Selection
-from fairbandit.ties import SUMS
 from fairbandit.version import VERSION
 
 Entry = Mapping[str, Any]

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from fairbandit.agent import blocks, inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
-from fairbandit.environments.notices import remark
-from fairbandit.labels import Codes, coded, normal
+from fairbandit.history import Knowledge, Outcomes
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.logs.schema import pick_hashes, pool_key
-from fairbandit.past import Knowledge, Outcomes
-from fairbandit.policy import Policy
+from fairbandit.notices import remark
+from fairbandit.policy.policy import Policy
+from fairbandit.tables.labels import Codes, coded, normal
 
 UNUSUAL, LARGE = 1e3, 1e6
 """Outcomes with a context above UNUSUAL are tried before they are added; above LARGE, together with

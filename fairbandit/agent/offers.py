@@ -12,14 +12,14 @@ from torch import Tensor
 
 from fairbandit.agent.blocks import Block
 from fairbandit.agent.tickets import Waiting
-from fairbandit.formats import Count, Natural, Number, fitted, mapping, within
-from fairbandit.labels import Codes
-from fairbandit.maths.stopping import hazards, thresholds
-from fairbandit.part import Problem
-from fairbandit.scored import Ranked
+from fairbandit.estimators.ties import Approximate
+from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
+from fairbandit.history.problem import Problem
 from fairbandit.selectors import Course, Rolling, seen
+from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.streams import Purpose
-from fairbandit.ties import Approximate
+from fairbandit.tables.labels import Codes
 
 _STATE = mapping(
     name=str,

@@ -11,11 +11,10 @@ from fairbandit.agent.blocks import Block
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.offers import Offer, Offers
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import shown
-from fairbandit.maths.stopping import hazards
-from fairbandit.policy import Policy
+from fairbandit.errors import FairbanditError, shown
+from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Rolling
+from fairbandit.selectors.stopping import hazards
 
 _log = logging.getLogger("fairbandit")
 

@@ -11,12 +11,12 @@ import numpy as np
 from torch import Tensor
 
 from fairbandit.environments import Encoder
-from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import JOINED
+from fairbandit.estimators.ties import PLAIN
 from fairbandit.logs import Floats
-from fairbandit.scored import Ranked
-from fairbandit.ties import PLAIN
+from fairbandit.notices import listed
+from fairbandit.selectors.ranked import Ranked
+from fairbandit.tables.labels import JOINED
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,11 +14,11 @@ from fairbandit.agent.agent import Agent
 from fairbandit.agent.explaining import Explanation
 from fairbandit.agent.journal import replay_line
 from fairbandit.agent.saving import options
-from fairbandit.building import build_policy
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import Line, of_line, own_lines
 from fairbandit.logs.own import label, picks_of
+from fairbandit.policy.build import build_policy
 from fairbandit.version import VERSION
 
 

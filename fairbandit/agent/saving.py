@@ -12,15 +12,14 @@ import msgspec
 
 from fairbandit.agent.calls import Now
 from fairbandit.environments import Encoder
-from fairbandit.errors import FairbanditError
-from fairbandit.files import of_file, open_regular
-from fairbandit.formats import Count, Natural, Plain, Sha256, mapping
-from fairbandit.labels import spellings
+from fairbandit.errors import FairbanditError, shown
+from fairbandit.files import state
+from fairbandit.files.files import of_file, open_regular
+from fairbandit.files.formats import Count, Natural, Plain, Sha256, mapping
 from fairbandit.logs.own import label
 from fairbandit.logs.records import Options
-from fairbandit.maths.checks import shown
-from fairbandit.policy import Policy
-from fairbandit.run import state
+from fairbandit.policy.policy import Policy
+from fairbandit.tables.labels import spellings
 
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""

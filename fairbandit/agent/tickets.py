@@ -14,12 +14,11 @@ from torch import Tensor
 from fairbandit.agent import inputs
 from fairbandit.agent.blocks import Block
 from fairbandit.agent.decisions import Decision
-from fairbandit.errors import FairbanditError
-from fairbandit.formats import Count, Natural, fitted, mapping, within
+from fairbandit.errors import FairbanditError, shown
+from fairbandit.files.formats import Count, Natural, fitted, mapping, within
+from fairbandit.history import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.logs.schema import pick_hashes
-from fairbandit.maths.checks import shown
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes
 
 _apart: Any = torch.unbind_copy  # rows that do not keep each other in memory
 

@@ -16,7 +16,7 @@ from fairbandit.errors import renamed
 from fairbandit.evaluation.estimates import Ends, Moments, Uncertain, checked_confidence
 from fairbandit.evaluation.groups import SMALL
 from fairbandit.logs import Floats, Ints
-from fairbandit.maths.intervals import SHARE, mean_band
+from fairbandit.runs.intervals import SHARE, mean_band
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,18 +14,18 @@ import pyarrow as pa
 from fairbandit.audit.logged import Audit, audit
 from fairbandit.audit.processes import FIRST
 from fairbandit.audit.rates import CONFIDENCE_OF_RUNS, compared, examine_counts, in_words
-from fairbandit.building import build_policy, policy_label
 from fairbandit.errors import FairbanditError, renamed
 from fairbandit.evaluation.estimates import Ends
 from fairbandit.evaluation.groups import SMALL
 from fairbandit.figures.draw import save
 from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
-from fairbandit.files import sha256, written_aside
+from fairbandit.files.files import sha256, written_aside
 from fairbandit.logs import Log
-from fairbandit.maths.moments import CONFIDENCE
-from fairbandit.results import PooledRuns, read_scenes
-from fairbandit.results.pooling import rate_ends
-from fairbandit.run.table import Sheet, write
+from fairbandit.policy.build import build_policy, policy_label
+from fairbandit.runs import PooledRuns, read_scenes
+from fairbandit.runs.moments import CONFIDENCE
+from fairbandit.runs.pooling import rate_ends
+from fairbandit.runs.sheets import Sheet, write
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:

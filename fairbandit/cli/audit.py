@@ -15,12 +15,12 @@ from fairbandit.cli.logs import given_log, keywords
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, unknown
-from fairbandit.reports.decisions import AUDIT, of_log_audit
-from fairbandit.reports.page import Report
-from fairbandit.reports.runs import group_line
-from fairbandit.results import read_scenes
-from fairbandit.run.folder import finished_below
-from fairbandit.run.table import Sheet, console, make_table, named
+from fairbandit.report.decisions import AUDIT, of_log_audit
+from fairbandit.report.page import Report
+from fairbandit.report.runs import group_line
+from fairbandit.runs import read_scenes
+from fairbandit.runs.folder import finished_below
+from fairbandit.runs.sheets import Sheet, console, make_table, named
 
 _HELP = """\
 Reports and tests the selection rates of groups. The tests are valid at any sample size, and

@@ -14,11 +14,11 @@ from omegaconf import OmegaConf
 from rich.text import Text
 
 from fairbandit import conformance, registry
-from fairbandit.building import preset, presets
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.conformance.group import READS, part_answer
 from fairbandit.errors import FairbanditError, unknown
-from fairbandit.run.table import console
+from fairbandit.policy.build import preset, presets
+from fairbandit.runs.sheets import console
 
 _HELP = """\
 Runs the conformance suite on registered parts, plugins included, or on a named policy, and prints

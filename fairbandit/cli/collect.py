@@ -9,15 +9,15 @@ from typing import Any
 
 from fairbandit.cli.parsers import split_names, tool_parser
 from fairbandit.errors import FairbanditError
-from fairbandit.files import written_aside
-from fairbandit.results import PooledRuns, pool, read_runs
-from fairbandit.results.differences import differences
-from fairbandit.results.naming import chosen
-from fairbandit.results.runs import KEYS
-from fairbandit.results.scenes import scenes_of
-from fairbandit.results.table import overview, tidy
-from fairbandit.run.folder import SUMMARY
-from fairbandit.run.table import console, write
+from fairbandit.files.files import written_aside
+from fairbandit.runs import PooledRuns, pool, read_runs
+from fairbandit.runs.differences import differences
+from fairbandit.runs.folder import SUMMARY
+from fairbandit.runs.naming import chosen
+from fairbandit.runs.overview import overview, tidy
+from fairbandit.runs.saved import KEYS
+from fairbandit.runs.scenes import scenes_of
+from fairbandit.runs.sheets import console, write
 
 _FORMATS = {".parquet": None, ".csv": None, ".tex": "latex", ".md": "markdown"}
 """The format of the table that is printed, by the ending of a file; None for the whole table."""

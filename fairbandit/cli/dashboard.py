@@ -17,16 +17,16 @@ from urllib.parse import quote
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams import summary_v2 as hparams
 
-from fairbandit.building import policy_label
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
-from fairbandit.files import fresh
-from fairbandit.results import PooledRuns, SavedRun, read_runs
-from fairbandit.results.naming import union
-from fairbandit.results.scenes import scenes_of
-from fairbandit.run.folder import EVENTS, LOCK, finished_below, walk
-from fairbandit.run.tensorboard import EventWriter, config_text, scalars, titled
+from fairbandit.files.files import fresh
+from fairbandit.policy.build import policy_label
+from fairbandit.runs import PooledRuns, SavedRun, read_runs
+from fairbandit.runs.folder import EVENTS, LOCK, finished_below, walk
+from fairbandit.runs.naming import union
+from fairbandit.runs.scenes import scenes_of
+from fairbandit.runs.tensorboard import EventWriter, config_text, scalars, titled
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""

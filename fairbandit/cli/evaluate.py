@@ -16,8 +16,8 @@ from fairbandit.evaluation import evaluate as evaluated
 from fairbandit.evaluation.frozen import named as by_name
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.figures.draw import save
-from fairbandit.reports.estimates import EVALUATION, diagnostics_of, groups_of, of_evaluation
-from fairbandit.run.table import console, make_table, named, write
+from fairbandit.report.estimates import EVALUATION, diagnostics_of, groups_of, of_evaluation
+from fairbandit.runs.sheets import console, make_table, named, write
 
 _HELP = """\
 Estimates mean reward, relative rank, fair regret and selection rates of policies from logged

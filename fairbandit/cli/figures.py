@@ -12,7 +12,7 @@ from fairbandit.errors import check_known
 from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, Drawn, draw
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import STYLES
-from fairbandit.files import within
+from fairbandit.files.files import within
 
 _HELP = """\
 Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in

@@ -12,10 +12,10 @@ from textwrap import wrap
 from typing import Any
 
 from fairbandit import registry
-from fairbandit.building import config_files, presets
 from fairbandit.conformance.group import answers
-from fairbandit.constructors import parameters_of
-from fairbandit.run.settings import Settings
+from fairbandit.policy.build import config_files, presets
+from fairbandit.registry.signatures import parameters_of
+from fairbandit.runs.settings import Settings
 
 _INTRO = """\
 fairbandit: fair linear contextual bandits.

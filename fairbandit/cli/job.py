@@ -17,17 +17,17 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.building import conf_folder
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import as_setting, quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, finish_sweep
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
-from fairbandit.files import fresh, within, written_aside
-from fairbandit.plugins import load_plugins
-from fairbandit.run.execute import execute
-from fairbandit.run.folder import ERROR, REFUSED, OccupiedError, writing
-from fairbandit.run.table import console, named, run_table, spread
+from fairbandit.files.files import fresh, within, written_aside
+from fairbandit.policy.build import conf_folder
+from fairbandit.registry.plugins import load_plugins
+from fairbandit.runs.execute import execute
+from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError, writing
+from fairbandit.runs.sheets import console, named, run_table, spread
 
 _errors = dict[str, str]()  # the first job of a sweep with each message, in this process
 

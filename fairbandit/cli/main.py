@@ -12,8 +12,8 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable, unknown
-from fairbandit.plugins import load_plugins
 from fairbandit.registry import line_of
+from fairbandit.registry.plugins import load_plugins
 from fairbandit.version import VERSION
 
 TOOLS = {
@@ -87,13 +87,17 @@ def _run(given: Sequence[str]) -> None:
     if "--version" in given:
         print(f"fairbandit {VERSION}")
         return
-    from fairbandit.building import search_configs
+    from fairbandit.policy.build import search_configs
 
     load_plugins()
     options = ArgumentParser(add_help=False, allow_abbrev=False)
     options.add_argument("--config-dir", type=Path, action="append", default=[])
     searched, others = options.parse_known_args(given)  # Hydra, and only Hydra, reads it again
     search_configs(searched.config_dir)
+    if searched.config_dir:
+        from fairbandit.figures.style import own_looks
+
+        own_looks()  # a wrong look is an error before a run, not at its figures
     if others and names_tool(others[0]):
         name, *words = others
         if name not in TOOLS:

@@ -15,11 +15,11 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
-from fairbandit.constructors import parameters_of
 from fairbandit.environments import Table
 from fairbandit.errors import did_you_mean
 from fairbandit.registry import PART_KINDS, line_of
-from fairbandit.run.settings import dotted
+from fairbandit.registry.signatures import parameters_of
+from fairbandit.runs.settings import dotted
 
 
 def one_message(error: BaseException) -> str:

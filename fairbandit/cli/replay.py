@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairbandit.agent.replaying import replay as replayed
 from fairbandit.cli.parsers import tool_parser
-from fairbandit.run.table import console, named
+from fairbandit.runs.sheets import console, named
 
 _HELP = """\
 Replays the log of an agent from its first line, and compares every decision, probability and hash

@@ -12,12 +12,12 @@ from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.own import is_own
 from fairbandit.logs.reading import ENDINGS
-from fairbandit.reports import Report, of_log, of_runs, of_study, read_report
-from fairbandit.reports.decisions import AUDIT
-from fairbandit.reports.estimates import EVALUATION
-from fairbandit.reports.study import DATABASE
-from fairbandit.run.folder import SUMMARY, finished_below
-from fairbandit.run.table import console, named
+from fairbandit.report import Report, of_log, of_runs, of_study, read_report
+from fairbandit.report.decisions import AUDIT
+from fairbandit.report.estimates import EVALUATION
+from fairbandit.report.study import DATABASE
+from fairbandit.runs.folder import SUMMARY, finished_below
+from fairbandit.runs.sheets import console, named
 
 _FILES = {DATABASE: of_study, EVALUATION: read_report, AUDIT: read_report}
 """The functions that report a file, by its name."""

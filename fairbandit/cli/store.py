@@ -13,9 +13,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
-from fairbandit.building import named_policies
-from fairbandit.constructors import typed_node
-from fairbandit.run.settings import Settings
+from fairbandit.policy.build import named_policies
+from fairbandit.registry.signatures import typed_node
+from fairbandit.runs.settings import Settings
 
 LONGEST = 80
 """The largest number of characters in the name of a folder."""

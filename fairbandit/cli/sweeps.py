@@ -21,18 +21,19 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
-from fairbandit.building import search_configs
 from fairbandit.cli.figures import figures_asked, print_files
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
-from fairbandit.files import fresh, within
-from fairbandit.results import pool, read_runs
-from fairbandit.results.table import overview, tidy
-from fairbandit.run.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
-from fairbandit.run.progress import progress_bar
-from fairbandit.run.table import console, named, write
+from fairbandit.figures.style import own_looks
+from fairbandit.files.files import fresh, within
+from fairbandit.policy.build import search_configs
+from fairbandit.runs import pool, read_runs
+from fairbandit.runs.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
+from fairbandit.runs.overview import overview, tidy
+from fairbandit.runs.progress import progress_bar
+from fairbandit.runs.sheets import console, named, write
 
 RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job."""
@@ -85,6 +86,7 @@ class Sweeps(Callback):
 def _begin(config: DictConfig) -> None:
     paths = [source.path for source in config.hydra.runtime.config_sources]
     search_configs(Path(path) for path in paths if Path(path).is_dir())
+    own_looks()
     figures = figures_asked(plain_config(config.figures))
     words = _words(config)
     swept = [word for word in words if word.is_discrete_sweep()]

@@ -13,7 +13,13 @@ from rich.table import Table
 
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import read_parameters, tool_parser
-from fairbandit.environments.columns import (
+from fairbandit.environments.table import PoolKind, suited_pool
+from fairbandit.errors import brief
+from fairbandit.logs import Log, is_table
+from fairbandit.notices import listed
+from fairbandit.registry import completed
+from fairbandit.runs.sheets import console, make_table
+from fairbandit.tables.columns import (
     check_groups,
     chosen_columns,
     codes_and_reference,
@@ -21,16 +27,10 @@ from fairbandit.environments.columns import (
     resolve_columns,
     with_group,
 )
-from fairbandit.environments.notices import listed
-from fairbandit.environments.population import Missing, find_gaps, note_leaks
-from fairbandit.environments.products import pairs_of
-from fairbandit.environments.reading import Source, read_header, read_table
-from fairbandit.environments.table import PoolKind, suited_pool
-from fairbandit.labels import JOINED
-from fairbandit.logs import Log, is_table
-from fairbandit.maths.checks import brief
-from fairbandit.registry import completed
-from fairbandit.run.table import console, make_table
+from fairbandit.tables.labels import JOINED
+from fairbandit.tables.population import Missing, find_gaps, note_leaks
+from fairbandit.tables.products import pairs_of
+from fairbandit.tables.reading import Source, read_header, read_table
 
 _HELP = """\
 Reads a CSV or Parquet table as environment=table does, and shows which columns become features and

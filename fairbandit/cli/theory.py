@@ -16,9 +16,8 @@ from fairbandit import registry
 from fairbandit import theory as paper
 from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.environments import Environment
-from fairbandit.errors import FairbanditError, unknown
-from fairbandit.maths.checks import brief
-from fairbandit.run.table import console, make_table
+from fairbandit.errors import FairbanditError, brief, unknown
+from fairbandit.runs.sheets import console, make_table
 from fairbandit.theory.bounds import ALPHA, DELTA, REGULARIZATION
 from fairbandit.theory.constants import KAPPAS
 

@@ -24,20 +24,19 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit import registry
-from fairbandit.building import config_folders
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
 from fairbandit.cli.store import folder_name, plain_config, publish
-from fairbandit.errors import FairbanditError, did_you_mean, unknown
-from fairbandit.files import fresh, within
-from fairbandit.formats import Plain
-from fairbandit.maths.checks import brief
-from fairbandit.reports.study import DATABASE, SavedTrial
-from fairbandit.run.execute import execute
-from fairbandit.run.folder import StorageError, claim
-from fairbandit.run.identity import differences, identity
-from fairbandit.run.settings import checked
-from fairbandit.run.table import console, make_table, named
+from fairbandit.errors import FairbanditError, brief, did_you_mean, unknown
+from fairbandit.files.files import fresh, within
+from fairbandit.files.formats import Plain
+from fairbandit.policy.build import config_folders
+from fairbandit.report.study import DATABASE, SavedTrial
+from fairbandit.runs.execute import execute
+from fairbandit.runs.folder import StorageError, claim
+from fairbandit.runs.identity import differences, identity
+from fairbandit.runs.settings import checked
+from fairbandit.runs.sheets import console, make_table, named
 from fairbandit.streams import CHUNK_ROUNDS
 
 try:

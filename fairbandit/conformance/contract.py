@@ -23,13 +23,13 @@ from fairbandit.conformance.world import (
     results,
     same,
 )
-from fairbandit.constructors import parameters_of
 from fairbandit.counting import forced
 from fairbandit.counting.choice import Way
 from fairbandit.environments.base import Pools
-from fairbandit.fixed_point import outcomes_of
-from fairbandit.past import Knowledge
-from fairbandit.run import state
+from fairbandit.files import state
+from fairbandit.history import Knowledge
+from fairbandit.policy.fixed_point import outcomes_of
+from fairbandit.registry.signatures import parameters_of
 from fairbandit.selectors import Selection
 
 LATE = (2, 7, ROUNDS - 3)

@@ -24,10 +24,10 @@ from torch import Tensor
 from fairbandit.conformance.purity import restored
 from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, made
 from fairbandit.environments.base import Truth
+from fairbandit.history import Knowledge, Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.modes import inferring
-from fairbandit.part import Problem
-from fairbandit.past import Knowledge, Outcomes
-from fairbandit.policy import Policy
+from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
 
 READS = "reads the group at the decision"

@@ -27,12 +27,12 @@ from fairbandit.conformance.world import (
     same_past,
 )
 from fairbandit.environments.base import Environment, Pools
+from fairbandit.environments.picks import gather_picks
 from fairbandit.estimators import NoBounds
-from fairbandit.maths.picks import gather_picks
+from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judge, Judged
-from fairbandit.part import Problem
 from fairbandit.ranks import Rank
-from fairbandit.scored import Scored
+from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 

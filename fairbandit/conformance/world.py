@@ -10,21 +10,22 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.building import build_policy
-from fairbandit.engine import Engine
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
-from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.models import NoBounds
-from fairbandit.part import Problem
-from fairbandit.past import Knowledge, Past
-from fairbandit.policy import Policy
+from fairbandit.estimators.models import NoBounds
+from fairbandit.history import Knowledge, Past
+from fairbandit.history.problem import Problem
+from fairbandit.policy.build import build_policy
+from fairbandit.policy.engine import Engine
+from fairbandit.policy.policy import Policy
 from fairbandit.ranks import Rank
-from fairbandit.scored import Ranked, Scored
+from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import Selection
+from fairbandit.selectors.ranked import Ranked
 from fairbandit.splits import Full, Schedule
 from fairbandit.streams import CHUNK_ROUNDS, Purpose, Streams
+from fairbandit.tables.grouped_cdf import GroupedCdf
 
 ROUNDS, REPLICAS, SEED = 40, 3, 1
 """The default numbers of rounds and replicas of a check, and the seed."""

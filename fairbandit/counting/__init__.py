@@ -6,8 +6,8 @@
 """
 
 from fairbandit.counting.choice import forced
-from fairbandit.counting.contexts import Contexts
 from fairbandit.counting.dense import Of
 from fairbandit.counting.scores import PastScores
+from fairbandit.history.contexts import Contexts
 
 __all__ = ["Contexts", "Of", "PastScores", "forced"]

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple, get_args
 
-from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
+from fairbandit.history.sorted_segment import SortedSegment
 
 SLICE, SCORE, COMPARE = 150, 1.5, 0.25
 """The costs of a slice, of each score that slices are cut from, and of each comparison in them."""

@@ -13,9 +13,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from fairbandit.counting.contexts import Contexts, Ints
+from fairbandit.estimators.models import RewardModel
+from fairbandit.history.contexts import Contexts, Ints
 from fairbandit.locks import cached_property
-from fairbandit.models import RewardModel
 
 Of = Literal["score", "lower", "upper"]
 """The past quantity that values are compared with: scores, or confidence bounds."""

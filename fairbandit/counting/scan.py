@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fairbandit.counting.contexts import Contexts, occurrences
+from fairbandit.history.contexts import Contexts, occurrences
 from fairbandit.modes import inferring
 
 CHUNK = 1 << 18

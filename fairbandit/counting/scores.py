@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from fairbandit.counting.choice import AGAIN, RETRY, Choice, Work, choose_way, forced_way
-from fairbandit.counting.contexts import Contexts, Ints
 from fairbandit.counting.dense import DenseScores, Of
 from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
-from fairbandit.counting.sorted_segment import SortedSegment
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import RewardModel
+from fairbandit.estimators.ties import Approximate
+from fairbandit.history.contexts import Contexts, Ints
+from fairbandit.history.sorted_segment import SortedSegment
 from fairbandit.locks import cached_property
-from fairbandit.models import RewardModel
-from fairbandit.ties import Approximate
 
 OF: tuple[str, ...] = get_args(Of)
 

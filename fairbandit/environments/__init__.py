@@ -4,13 +4,13 @@ from fairbandit.environments.arrivals import Arrivals
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
 from fairbandit.environments.distorted import Distorted
-from fairbandit.environments.encoder import Encoder
 from fairbandit.environments.families import Synthetic
 from fairbandit.environments.fico import Fico
 from fairbandit.environments.packages import Grades, Law, Loans
-from fairbandit.environments.products import with_products
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
+from fairbandit.tables.encoder import Encoder
+from fairbandit.tables.products import with_products
 
 __all__ = [
     "Arrivals",

@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbandit.environments.notices import listed
-from fairbandit.environments.reading import read_table
 from fairbandit.errors import FairbanditError
-from fairbandit.files import hash_of
+from fairbandit.files.files import hash_of
+from fairbandit.notices import listed
+from fairbandit.tables.reading import read_table
 
 YEARS = (2017, 2018)
 """The years whose files are named as here and have RELP, which became RELSHIPP in 2019."""

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from fairbandit.environments.base import Environment, Pools
+from fairbandit.environments.picks import gather_picks
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.picks import gather_picks
 from fairbandit.registry import completed, create, lookup, register
 from fairbandit.streams import Purpose, Streams
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fairbandit.environments.distribution import Distribution, of_cdf
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
+from fairbandit.files.files import data_hash
 from fairbandit.registry import Registered, base
 from fairbandit.streams import Streams
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairbandit.environments.acs import SAMPLE, person_table, record_files
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table
-from fairbandit.files import data_hash
+from fairbandit.files.files import data_hash
 from fairbandit.registry import register
 
 CENSUS_COLUMNS: Mapping[str, Any] = MappingProxyType(

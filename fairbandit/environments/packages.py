@@ -10,12 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fairbandit.environments.population import Missing
-from fairbandit.environments.reading import keep
 from fairbandit.environments.table import PoolKind, Table
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
+from fairbandit.files.files import data_hash
 from fairbandit.registry import register
+from fairbandit.tables.population import Missing
+from fairbandit.tables.reading import keep
 
 
 def package_file(package: str, inside: str) -> Path:

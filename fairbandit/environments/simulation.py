@@ -10,11 +10,11 @@ import torch
 
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.distribution import POINTS, Distribution, of_sample
+from fairbandit.environments.uniform_sum import UniformSums, uniform_sum_pdf
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.grouped_cdf import GroupedCdf
-from fairbandit.maths.uniform_sum import UniformSums, uniform_sum_pdf
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables.grouped_cdf import GroupedCdf
 
 
 class CdfSource(Enum):

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Environment, Pools, Truth
-from fairbandit.environments.columns import chosen_columns, columns_file, group_columns
 from fairbandit.environments.distribution import Distribution, of_sample
-from fairbandit.environments.notices import listed, remark
-from fairbandit.environments.population import Missing, Request, load_population
-from fairbandit.environments.reading import MEMORY, keep, texts_of
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
-from fairbandit.labels import JOINED
+from fairbandit.files.files import data_hash
+from fairbandit.notices import listed, remark
 from fairbandit.registry import create, register
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables.columns import chosen_columns, columns_file, group_columns
+from fairbandit.tables.labels import JOINED
+from fairbandit.tables.population import Missing, Request, load_population
+from fairbandit.tables.reading import MEMORY, keep, texts_of
 
 CANDIDATES = 10
 """K of random pools if `candidates` is null, as in the paper."""

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import all_finite
-from fairbandit.models import RewardModel
+from fairbandit.estimators.models import RewardModel, all_finite
+from fairbandit.history import NEVER, Knowledge, Outcomes, State
+from fairbandit.history.problem import Problem
 from fairbandit.modes import inferring
-from fairbandit.part import Part, Problem
-from fairbandit.past import NEVER, Knowledge, Outcomes, State
 from fairbandit.registry import base
+from fairbandit.registry.part import Part
 from fairbandit.splits import Plan
 
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import LinearModel, RewardModel, check_size
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge
-from fairbandit.maths.regressions import Regressions, cholesky
-from fairbandit.models import LinearModel, RewardModel, check_size
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes, State
+from fairbandit.estimators.regressions import Regressions, cholesky
+from fairbandit.history import Outcomes, State
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
 
 

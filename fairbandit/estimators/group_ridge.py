@@ -7,13 +7,13 @@ from enum import Enum
 import torch
 from torch import Tensor
 
+from fairbandit.estimators.models import RewardModel, inner_products
+from fairbandit.estimators.regressions import Regressions
 from fairbandit.estimators.ridge import Ridge
-from fairbandit.maths.regressions import Regressions
-from fairbandit.models import RewardModel, inner_products
-from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.estimators.ties import PLAIN
+from fairbandit.history.outcomes import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
-from fairbandit.ties import PLAIN
 
 
 class Shared(Enum):

@@ -10,11 +10,11 @@ from torch.nn.functional import one_hot
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
-from fairbandit.maths.orders import normal_scores
-from fairbandit.maths.pieces import pieces
-from fairbandit.models import LinearModel, RewardModel
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes, State
+from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.estimators.orders import normal_scores
+from fairbandit.estimators.pieces import pieces
+from fairbandit.history import Outcomes, State
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
 
 

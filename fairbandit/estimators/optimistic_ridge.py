@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import LinearModel, RewardModel, inner_products
+from fairbandit.estimators.regressions import Regressions
 from fairbandit.estimators.ridge import Ridge
-from fairbandit.maths.regressions import Regressions
-from fairbandit.models import LinearModel, RewardModel, inner_products
-from fairbandit.part import Problem
+from fairbandit.estimators.ties import NOISY, PLAIN, Approximate
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
-from fairbandit.ties import NOISY, PLAIN, Approximate
 
 
 class OptimisticModel(LinearModel):

@@ -7,12 +7,12 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import LinearModel, RewardModel, check_size
 from fairbandit.estimators.normal_scores import OrderEstimator
-from fairbandit.maths.orders import pairs, probit_fit
-from fairbandit.maths.pieces import pieces
-from fairbandit.models import LinearModel, RewardModel, check_size
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes, State
+from fairbandit.estimators.orders import pairs, probit_fit
+from fairbandit.estimators.pieces import pieces
+from fairbandit.history import Outcomes, State
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
 from fairbandit.streams import Purpose
 

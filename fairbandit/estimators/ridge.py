@@ -10,13 +10,14 @@ from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
-from fairbandit.maths.regressions import Regression, Regressions
-from fairbandit.models import LinearModel, RewardModel
-from fairbandit.part import PAPER, Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.estimators.regressions import Regression, Regressions
+from fairbandit.estimators.ties import NOISY, PLAIN
+from fairbandit.history.outcomes import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
+from fairbandit.registry.part import PAPER
 from fairbandit.streams import Purpose
-from fairbandit.ties import NOISY, PLAIN
 
 
 @register("estimator", "ridge")
@@ -27,7 +28,7 @@ class Ridge(Estimator):
     standard normal, drawn once for each n (Algorithms 1 and 2, line 5).
 
     With noise, scores tie within the rounding error of the last product; without noise, within 1e-9
-    of the sum of their absolute terms. See `fairbandit.ties`.
+    of the sum of their absolute terms. See `fairbandit.estimators.ties`.
 
     Args:
         regularization: λ > 0.

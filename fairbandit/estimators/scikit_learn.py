@@ -17,12 +17,12 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
-from fairbandit.models import RewardModel
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes, State
+from fairbandit.estimators.models import RewardModel
+from fairbandit.estimators.ties import PLAIN
+from fairbandit.history import Outcomes, State
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
 from fairbandit.streams import Purpose
-from fairbandit.ties import PLAIN
 
 LARGEST = 1e30
 """Contexts are clipped to this size, since forests store them in single precision."""

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.estimators.regressions import Regression, factors
 from fairbandit.estimators.ridge import Ridge
-from fairbandit.maths.regressions import Regression, factors
-from fairbandit.models import LinearModel, RewardModel
-from fairbandit.part import Problem
-from fairbandit.past.outcomes import Outcomes
+from fairbandit.history.outcomes import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
 from fairbandit.streams import Purpose
 

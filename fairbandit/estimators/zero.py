@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fairbandit.estimators.base import Estimator
-from fairbandit.models import LinearModel, RewardModel
-from fairbandit.part import PAPER, Problem
-from fairbandit.past import Outcomes, State
+from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.history import Outcomes, State
+from fairbandit.history.problem import Problem
 from fairbandit.registry import register
+from fairbandit.registry.part import PAPER
 
 
 @register("estimator", "zero")

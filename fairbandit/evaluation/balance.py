@@ -24,8 +24,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fairbandit.evaluation.betting import STAKES
-from fairbandit.labels import normal
 from fairbandit.logs import Floats, Log
+from fairbandit.tables.labels import normal
 
 Balance = Mapping[str, Floats]
 """For each function by name, the sums of D, and of ξ and ξ² for +D and for −D, (5,)."""

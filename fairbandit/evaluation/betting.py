@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from fairbandit.logs import Floats
-from fairbandit.maths.intervals import Span
+from fairbandit.runs.intervals import Span
 
 STAKES = np.geomspace(3e-3, 0.94, 10)
 """The shares of wealth that gamblers bet on each decision."""

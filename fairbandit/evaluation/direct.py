@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
-from fairbandit.labels import normal
 from fairbandit.logs import Floats, Ints, Log
-from fairbandit.maths.intervals import SHARE, Span, mean_ends
+from fairbandit.notices import listed
+from fairbandit.runs.intervals import SHARE, Span, mean_ends
+from fairbandit.tables.labels import normal
 
 if TYPE_CHECKING:
     from fairbandit.evaluation.sums import Sums

@@ -21,7 +21,7 @@ import numpy as np
 from fairbandit.agent.inputs import number
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats
-from fairbandit.maths.intervals import Span, mean_ends, share_ends
+from fairbandit.runs.intervals import Span, mean_ends, share_ends
 
 ACROSS = {"selection": "selection_ratio", "reward": "reward_gap", "rank": "rank_gap"}
 """What compares the groups' values of a measure: the least over the greatest, or the difference."""

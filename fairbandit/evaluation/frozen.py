@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from fairbandit.agent import Agent
-from fairbandit.building import build_policy, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import (
     RewardFit,
@@ -19,8 +18,9 @@ from fairbandit.evaluation.direct import (
 from fairbandit.evaluation.sums import LOGGED, Sums, merged
 from fairbandit.logs import Floats, Ints, Log, read_pieces
 from fairbandit.logs.log import PIECE, pieces
-from fairbandit.policy import Policy
-from fairbandit.results.naming import with_replaced
+from fairbandit.policy.build import build_policy, presets
+from fairbandit.policy.policy import Policy
+from fairbandit.runs.naming import with_replaced
 
 
 def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[tuple[Ints, Ints]]:

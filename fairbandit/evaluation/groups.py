@@ -16,12 +16,12 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.notices import listed
 from fairbandit.evaluation.betting import reward_ends
 from fairbandit.evaluation.estimates import Moments, Uncertain
-from fairbandit.labels import normal
 from fairbandit.logs import Floats, Ints, Log
-from fairbandit.maths.intervals import SHARE, Span
+from fairbandit.notices import listed
+from fairbandit.runs.intervals import SHARE, Span
+from fairbandit.tables.labels import normal
 
 MOST_ROUNDED = 0.05
 """The largest relative shift of a mean weight that the rounding of propensities may explain."""

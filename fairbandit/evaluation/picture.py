@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fairbandit.building import policy_label
 from fairbandit.evaluation.choosing import of_groups, preferred
+from fairbandit.policy.build import policy_label
 
 if TYPE_CHECKING:
     import pandas as pd

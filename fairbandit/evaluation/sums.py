@@ -39,7 +39,7 @@ from fairbandit.evaluation.groups import (
 )
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
-from fairbandit.maths.intervals import UNBOUNDED, Span
+from fairbandit.runs.intervals import UNBOUNDED, Span
 
 LOGGED = "logged"
 """The name of the policy that made the log, by whose row the others are compared."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
-from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError, renamed
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import (
@@ -25,6 +24,7 @@ from fairbandit.evaluation.sums import LOGGED, Sums, uniform
 from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Log
 from fairbandit.logs.log import check_log
+from fairbandit.notices import listed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,9 +13,9 @@ import numpy as np
 from fairbandit.evaluation.direct import weight_below
 from fairbandit.evaluation.estimates import Uncertain
 from fairbandit.evaluation.sums import weighted_picks
-from fairbandit.labels import normal
 from fairbandit.logs import Floats, Log
-from fairbandit.maths.intervals import SHARE, share_ends
+from fairbandit.runs.intervals import SHARE, share_ends
+from fairbandit.tables.labels import normal
 
 
 def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:

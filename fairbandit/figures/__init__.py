@@ -1,6 +1,6 @@
 """Figures of saved runs; this package never simulates.
 
-`fairbandit.results` reads the runs. A panel (`panels`) draws one quantity, and a figure (`draw`)
+`fairbandit.runs` reads the runs. A panel (`panels`) draws one quantity, and a figure (`draw`)
 arranges panels side by side (`layout`). `style` defines colours, lines and fonts.
 """
 

@@ -11,10 +11,10 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Facet, Options, too_small, whole
 from fairbandit.figures.style import applied, scale, setting, wrapped
-from fairbandit.results import Scene
-from fairbandit.results.table import rank
-from fairbandit.run.table import spread
-from fairbandit.run.tensorboard import titled
+from fairbandit.runs import Scene
+from fairbandit.runs.overview import rank
+from fairbandit.runs.sheets import spread
+from fairbandit.runs.tensorboard import titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,11 +13,11 @@ from fairbandit.figures import panels
 from fairbandit.figures.comparison import compose_comparison
 from fairbandit.figures.layout import Options, lay_out
 from fairbandit.figures.style import applied
-from fairbandit.files import written_aside
+from fairbandit.files.files import written_aside
 from fairbandit.metrics import REGRETS
-from fairbandit.results import Scene, read_runs
-from fairbandit.results.naming import chosen, union
-from fairbandit.results.scenes import scenes_of
+from fairbandit.runs import Scene, read_runs
+from fairbandit.runs.naming import chosen, union
+from fairbandit.runs.scenes import scenes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.building import policy_label
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import (
     Look,
@@ -24,9 +23,10 @@ from fairbandit.figures.style import (
     wrapped,
     write_numbers,
 )
-from fairbandit.maths.moments import Floats, interval
-from fairbandit.results import PooledRuns, Scene
-from fairbandit.results.naming import full_key, joined, union
+from fairbandit.policy.build import policy_label
+from fairbandit.runs import PooledRuns, Scene
+from fairbandit.runs.moments import Floats, interval
+from fairbandit.runs.naming import full_key, joined, union
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,11 +23,11 @@ from fairbandit.figures.style import (
     shortened,
     wrapped,
 )
-from fairbandit.maths.moments import Floats
 from fairbandit.metrics import REGRETS
-from fairbandit.results import PooledRuns
-from fairbandit.run.settings import COST
-from fairbandit.run.tensorboard import titled
+from fairbandit.runs import PooledRuns
+from fairbandit.runs.moments import Floats
+from fairbandit.runs.settings import COST
+from fairbandit.runs.tensorboard import titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

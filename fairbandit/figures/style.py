@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
+import msgspec
+from msgspec import Meta
 from msgspec.structs import asdict
 
-from fairbandit import building
 from fairbandit.errors import visible
+from fairbandit.policy.build import PolicyFile, in_files, policy_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +30,9 @@ WIDTH = 6.75
 """The width of the text on a page in inches."""
 
 _FONT = "DejaVu Sans"
+
+Dashes = tuple[Annotated[float, Meta(gt=0)], ...]
+"""The lengths of the dashes and gaps of a line."""
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +105,36 @@ def scale() -> float:
     return float(setting("font.size")) / 7
 
 
-class Look(building.Look, frozen=True, kw_only=True):
+class OwnLook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The look of a policy in figures; looks differ without colour, too.
+
+    Attributes:
+        colour: the colour, as #rrggbb.
+        line: the style of lines: a name, or the lengths of dashes and gaps in points.
+        marker: the marker of points, a letter or sign of matplotlib.
+        hatch: the pattern of bars, in the signs of matplotlib.
+    """
+
+    colour: Annotated[str, Meta(pattern=r"\A#[0-9a-f]{6}\Z")]
+    line: Literal["solid", "dashed", "dashdot", "dotted"] | Dashes = "solid"
+    marker: Annotated[str, Meta(pattern=r"\A[.,ov^<>12348spP*hH+xXDd|_]\Z")] = "o"
+    hatch: Annotated[str, Meta(pattern=r"\A[-/\\|+xoO.*]*\Z")] = ""
+
+
+class _LookInFile(PolicyFile, frozen=True):
+    expected: ClassVar[Mapping[str, str]] = {
+        **PolicyFile.expected,
+        "look": "a mapping with colour and, if wanted, line, marker and hatch",
+        "look.colour": "#rrggbb, in small letters",
+        "look.line": "solid, dashed, dashdot, dotted or a list of lengths",
+        "look.marker": "one of . , o v ^ < > 1 2 3 4 8 s p P * h H + x X D d | _",
+        "look.hatch": "signs out of - / \\ | + x o O . *",
+    }
+
+    look: OwnLook | None = None
+
+
+class Look(OwnLook, frozen=True, kw_only=True):
     """The look of one setting in a figure, under its name there."""
 
     name: str
@@ -112,16 +146,42 @@ class Look(building.Look, frozen=True, kw_only=True):
         return {"color": self.colour, "linestyle": dashes, "label": self.name}
 
 
+_LOOKS = {
+    "uniform": OwnLook("#777777", "dotted", "x", "...."),
+    "oful": OwnLook("#e69f00", "dashed", "s", "////"),
+    "greedy": OwnLook("#d55e00", "dashdot", "v", "\\\\\\\\"),
+    "epsilon_greedy": OwnLook("#8c564b", (8, 1, 2, 1), "<", "//"),
+    "lin_ts": OwnLook("#bcbd22", (3, 2, 3, 4), ">", "\\\\"),
+    "fair_greedy": OwnLook("#0072b2", "solid", "o", ""),
+    "interval_chain": OwnLook("#9467bd", (5, 3), "p", "||"),
+    "rank_interval_chain": OwnLook("#5e3c99", (5, 1, 5, 4), "h", "--"),
+    "fairx_lints": OwnLook("#17becf", (2, 1), "d", "xx"),
+    "fairx_rank": OwnLook("#08519c", (8, 3, 2, 3), "X", "oo"),
+    "minimum_pull": OwnLook("#b2182b", (4, 2, 1, 2), "H", "++"),
+    "group_parity": OwnLook("#4d4d4d", (7, 1, 1, 1), "8", ".."),
+    "fair_greedy_oracle_cdf": OwnLook("#56b4e9", (6, 1.5), "^", "----"),
+    "fair_greedy_oracle_rewards": OwnLook("#009e73", (3, 1, 1, 1, 1, 1), "D", "xxxx"),
+    "gmf": OwnLook("#cc79a7", (1, 1), "P", "++++"),
+    "optimal": OwnLook("#000000", (9, 2), "*", "oooo"),
+    "forgetting_greedy": OwnLook("#882255", (10, 3, 1, 3), "1", "**"),
+    "order_greedy": OwnLook("#44aa99", (2, 3), "2", "OO"),
+    "order_scores": OwnLook("#7f6000", (12, 2), "3", "**//"),
+    "fair_rolling": OwnLook("#b8860b", (1, 3), "4", "xx.."),
+    "rolling_greedy": OwnLook("#5f9ea0", (9, 1, 1, 1), "+", "++.."),
+    "secretary": OwnLook("#8b008b", (3, 1, 6, 1), "|", "oo.."),
+}
+"""The looks of fairbandit's own policies."""
+
 # the looks of settings that are no named policy
 _OTHERS = (
-    building.Look("#999933", (7, 1, 1, 1), "h", "--"),
-    building.Look("#332288", (5, 3), "p", "||"),
-    building.Look("#aa4499", (1, 2), "d", "xx"),
-    building.Look("#117733", (3, 2, 3, 4), "H", "++"),
-    building.Look("#661100", (8, 3, 2, 3), "X", "oo"),
-    building.Look("#6699cc", "solid", "8", ".."),
-    building.Look("#dd7788", (4, 2, 1, 2), "<", "//"),
-    building.Look("#225533", (2, 1), ">", "\\\\"),
+    OwnLook("#999933", (7, 1, 1, 1), "h", "--"),
+    OwnLook("#332288", (5, 3), "p", "||"),
+    OwnLook("#aa4499", (1, 2), "d", "xx"),
+    OwnLook("#117733", (3, 2, 3, 4), "H", "++"),
+    OwnLook("#661100", (8, 3, 2, 3), "X", "oo"),
+    OwnLook("#6699cc", "solid", "8", ".."),
+    OwnLook("#dd7788", (4, 2, 1, 2), "<", "//"),
+    OwnLook("#225533", (2, 1), ">", "\\\\"),
 )
 
 _LONGEST = 80  # characters of the name of a group
@@ -129,17 +189,27 @@ _LONGEST = 80  # characters of the name of a group
 _GROUP_DASHES: Sequence[Any] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
 
 
+def own_looks() -> dict[str, OwnLook]:
+    """Returns the looks of named policies: fairbandit's own, and those in the files of others.
+
+    Raises:
+        FairbanditError: the look in a file is not valid.
+    """
+    given = {name: file.look for name, file in in_files(_LookInFile).items() if file.look}
+    return _LOOKS | given
+
+
 def looks(names: Mapping[str, str]) -> dict[str, Look]:
     """Returns a look for each name in a figure.
 
     Args:
-        names: the label of the policy of each name. If a policy has one name, it has the look that
-            its file gives, in every figure; all other names get the remaining looks in order.
+        names: the label of the policy of each name. If a policy has one name, it has its own
+            look in every figure; all other names get the remaining looks in order.
 
     >>> looks({"OFUL": "OFUL", "mine": "mine"})["OFUL"].colour
     '#e69f00'
     """
-    own = {policy.label: policy.look for policy in building.named_policies().values()}
+    own = {policy_label(name): look for name, look in own_looks().items()}
     count, others = Counter(names.values()), cycle(_OTHERS)
     made = {}
     for name, label in names.items():

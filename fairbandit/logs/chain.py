@@ -24,8 +24,8 @@ import msgspec
 from filelock import lock_descriptor, unlock_descriptor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files import of_file, open_regular
-from fairbandit.formats import Plain
+from fairbandit.files.files import of_file, open_regular
+from fairbandit.files.formats import Plain
 from fairbandit.logs.records import HEADER, RECORD
 
 _BEGIN = b'{"kind": "'

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.environments.notices import listed, remark
-from fairbandit.environments.reading import texts_of
 from fairbandit.errors import FairbanditError
-from fairbandit.files import open_regular
-from fairbandit.labels import JOINED
+from fairbandit.files.files import open_regular
 from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Log
 from fairbandit.logs.tables import Pool, log_of_pools, number
+from fairbandit.notices import listed, remark
+from fairbandit.tables.labels import JOINED
+from fairbandit.tables.reading import texts_of
 
 
 def read_dsjson(

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.environments.columns import CATEGORY, FEW, chosen_columns, resolve_columns
-from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import listed, remark
-from fairbandit.environments.reading import Source, texts_of
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import JOINED, NUMBER
+from fairbandit.notices import listed, remark
+from fairbandit.tables.columns import CATEGORY, FEW, chosen_columns, resolve_columns
+from fairbandit.tables.encoder import Encoder
+from fairbandit.tables.labels import JOINED, NUMBER
+from fairbandit.tables.reading import Source, texts_of
 
 
 def encoder_of(

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError, type_of
-from fairbandit.files import of_file, written_aside
-from fairbandit.labels import normal
+from fairbandit.files.files import of_file, written_aside
 from fairbandit.logs.schema import Schema, pick_hashes, pool_key, unnamed
+from fairbandit.notices import remark
 from fairbandit.streams import CHUNK_ROUNDS
+from fairbandit.tables.encoder import Encoder
+from fairbandit.tables.labels import normal
 
 if TYPE_CHECKING:
     import pandas as pd

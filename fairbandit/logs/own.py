@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 
 from fairbandit import registry
-from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import remark
 from fairbandit.errors import FairbanditError
-from fairbandit.files import of_file, open_regular, written_aside
+from fairbandit.files.files import of_file, open_regular, written_aside
 from fairbandit.logs.chain import Line, Position, encoded, of_line, own_lines
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
 from fairbandit.logs.tables import Pool, log_of_pools
+from fairbandit.notices import remark
+from fairbandit.tables.encoder import Encoder
 
 _FIRST, _LAST = ("decision", "opened"), ("decision", "closed")  # kinds of lines of a decision
 

@@ -12,10 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairbandit.environments.columns import group_columns
-from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import listed, noted, remark
-from fairbandit.environments.reading import (
+from fairbandit.errors import FairbanditError, type_of
+from fairbandit.files.files import natural_order, sha256
+from fairbandit.logs.dsjson import read_dsjson
+from fairbandit.logs.features import encoder_of, outcomes
+from fairbandit.logs.log import FLAGS, Log
+from fairbandit.logs.obp import read_obp
+from fairbandit.logs.own import is_own, read_own
+from fairbandit.logs.tables import Columns, log_of_table
+from fairbandit.notices import listed, noted, remark
+from fairbandit.tables.columns import group_columns
+from fairbandit.tables.encoder import Encoder
+from fairbandit.tables.reading import (
     Source,
     read_batches,
     read_header,
@@ -24,14 +32,6 @@ from fairbandit.environments.reading import (
     table_of,
     texts_of,
 )
-from fairbandit.errors import FairbanditError, type_of
-from fairbandit.files import natural_order, sha256
-from fairbandit.logs.dsjson import read_dsjson
-from fairbandit.logs.features import encoder_of, outcomes
-from fairbandit.logs.log import FLAGS, Log
-from fairbandit.logs.obp import read_obp
-from fairbandit.logs.own import is_own, read_own
-from fairbandit.logs.tables import Columns, log_of_table
 
 TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from msgspec import Meta
 
-from fairbandit.formats import Count, Natural, Plain, Sha256, mapping
+from fairbandit.files.formats import Count, Natural, Plain, Sha256, mapping
 
 SCHEMA = 1
 """The version of the lines; logs of other versions are refused."""
 
 _Texts = NotRequired[list[str]]
-_Columns = list[list[str | bool | list[str | float]]]  # see `environments.encoder.Column`
+_Columns = list[list[str | bool | list[str | float]]]  # see `tables.encoded.Column`
 _Encoder: Any = mapping(
     columns=_Columns,
     bias=bool,

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import listed
 from fairbandit.errors import FairbanditError
-from fairbandit.formats import fitted
-from fairbandit.labels import normal
+from fairbandit.files.formats import fitted
+from fairbandit.notices import listed
+from fairbandit.tables.encoder import Encoder
+from fairbandit.tables.labels import normal
 
 NONE = np.zeros((0, 3), np.int64)
 

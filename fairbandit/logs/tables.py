@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.environments.columns import FEW, check_groups
-from fairbandit.environments.encoder import Encoder
-from fairbandit.environments.notices import listed, remark
-from fairbandit.environments.reading import LARGEST, Source
 from fairbandit.errors import FairbanditError
-from fairbandit.labels import JOINED, coded, normal, spellings
 from fairbandit.logs.log import Floats, Ints, Log, padded
+from fairbandit.notices import listed, remark
+from fairbandit.tables.columns import FEW, check_groups
+from fairbandit.tables.encoder import Encoder
+from fairbandit.tables.labels import JOINED, coded, normal, spellings
+from fairbandit.tables.reading import LARGEST, Source
 
 MOST_OFF = 0.05
 """The largest error of the sum of a pool's probabilities, for each pick, however they round."""

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import typed
-from fairbandit.maths.picks import gather_picks
+from fairbandit.environments.picks import gather_picks
+from fairbandit.errors import FairbanditError, typed
+from fairbandit.history.problem import Problem
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
-from fairbandit.part import Problem
 from fairbandit.registry import Registered, base
 from fairbandit.selectors import Selection
 

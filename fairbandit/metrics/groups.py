@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.formats import fitted
-from fairbandit.maths.shares import group_shares
+from fairbandit.files.formats import fitted
+from fairbandit.history.problem import Problem
 from fairbandit.metrics.base import Judged, Metric, members
 from fairbandit.metrics.reduction import Reduce
-from fairbandit.part import Problem
 from fairbandit.registry import register
+from fairbandit.selectors.shares import group_shares
 
 
 class GroupMetric(Metric):

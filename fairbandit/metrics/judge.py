@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
+from fairbandit.history.problem import Problem
 from fairbandit.metrics.base import Judged, Metric, members
-from fairbandit.part import Problem
 from fairbandit.registry import register
 from fairbandit.selectors import Selection
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
-from fairbandit.maths.inclusion import capped_shares
-from fairbandit.maths.merit import MeritForm, MeritFunction
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.registry import register
+from fairbandit.selectors.inclusion import capped_shares
+from fairbandit.selectors.merit import MeritForm, MeritFunction
 
 ROUNDING = 1e-12
 """The relative difference up to which two probabilities count as equal. For weights of 0 or 1,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairbandit.maths.stopping import hazards, thresholds
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.registry import register
+from fairbandit.selectors.stopping import hazards, thresholds
 
 
 @register("metric", "rolling_regret")
@@ -15,7 +15,7 @@ class RollingRegret(Metric):
 
     V(m, n) is the largest expected sum of ranks of m picks among n candidates whose true ranks are
     independent and uniform, and which are taken or let go in the order of their arrival; see
-    `fairbandit.maths.stopping`. The sum is of the picks' true relative ranks. The value is 0 on
+    `fairbandit.selectors.stopping`. The sum is of the picks' true relative ranks. The value is 0 on
     average for `rolling` under the true ranks, and may be negative in a round. If the number n is
     not known to the policy beforehand, the regret includes the price of that. `fair_regret`
     compares with the m best in hindsight, Σ_{j≤m} (n + 1 − j)/(n + 1) on average.

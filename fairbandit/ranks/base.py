@@ -7,13 +7,12 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
-from fairbandit.maths.checks import all_finite, typed
-from fairbandit.models import NoBounds
-from fairbandit.part import Part
+from fairbandit.errors import FairbanditError, typed
+from fairbandit.estimators.models import NoBounds, all_finite
+from fairbandit.estimators.ties import Approximate
+from fairbandit.ranks.scored import Scored
 from fairbandit.registry import base
-from fairbandit.scored import Scored
-from fairbandit.ties import Approximate
+from fairbandit.registry.part import Part
 
 
 @base("rank")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.ties import Approximate
 from fairbandit.ranks.base import Rank
+from fairbandit.ranks.scored import Scored
 from fairbandit.registry import register
-from fairbandit.scored import Scored
-from fairbandit.ties import Approximate
 
 
 @register("rank", "interval_cdf")

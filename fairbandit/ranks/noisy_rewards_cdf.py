@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.ranks.base import Rank
+from fairbandit.ranks.scored import Scored
 from fairbandit.registry import register
-from fairbandit.scored import Scored
 
 WORK = 1 << 22
 """The number of comparisons made at a time."""

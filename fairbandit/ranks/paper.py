@@ -5,11 +5,11 @@ from __future__ import annotations
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.part import PAPER
+from fairbandit.estimators.ties import Approximate
 from fairbandit.ranks.base import Rank
+from fairbandit.ranks.scored import Scored
 from fairbandit.registry import register
-from fairbandit.scored import Scored
-from fairbandit.ties import Approximate
+from fairbandit.registry.part import PAPER
 
 MOST_KEPT = 1_000_000
 """The largest `size` of `recent_cdf`, which exists to keep few contexts."""

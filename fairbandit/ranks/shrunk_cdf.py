@@ -9,8 +9,8 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.ranks.base import Rank
+from fairbandit.ranks.scored import Scored
 from fairbandit.registry import register
-from fairbandit.scored import Scored
 
 
 @register("rank", "shrunk_cdf")

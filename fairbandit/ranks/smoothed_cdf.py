@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.ties import ROUNDING, Approximate
 from fairbandit.ranks.base import Rank
+from fairbandit.ranks.scored import Scored
 from fairbandit.registry import register
-from fairbandit.scored import Scored
-from fairbandit.ties import ROUNDING, Approximate
 
 REFERENCE_RULE = 4 ** (1 / 3)
 """The h/(σ·n^(−1/3)) of least mean integrated squared error for normal scores: about 1.59."""

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.part import PAPER
+from fairbandit.estimators.ties import Approximate
 from fairbandit.ranks.paper import EmpiricalCdf
+from fairbandit.ranks.scored import Scored
 from fairbandit.registry import register
-from fairbandit.scored import Scored
-from fairbandit.ties import Approximate
+from fairbandit.registry.part import PAPER
 
 
 @register("rank", "tradeoff")

@@ -1,5 +1,6 @@
 """Selectors: pick candidates of each pool, with known probabilities."""
 
+from fairbandit.estimators.ties import Approximate
 from fairbandit.selectors.base import (
     Selection,
     Selector,
@@ -12,9 +13,11 @@ from fairbandit.selectors.exposure import Proportional
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
+from fairbandit.selectors.ranked import Ranked
 from fairbandit.selectors.rolling import Course, Rolling, Secretary, seen
 
 __all__ = [
+    "Approximate",
     "Argmax",
     "Chain",
     "Course",
@@ -23,6 +26,7 @@ __all__ = [
     "GroupParity",
     "MinimumPull",
     "Proportional",
+    "Ranked",
     "Rolling",
     "Secretary",
     "Selection",

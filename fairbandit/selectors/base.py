@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.inclusion import capped_shares, filled, standing, systematic
-from fairbandit.part import Part
+from fairbandit.estimators.ties import SUMS, Approximate
 from fairbandit.registry import base
-from fairbandit.scored import Ranked
+from fairbandit.registry.part import Part
+from fairbandit.selectors.inclusion import capped_shares, filled, standing, systematic
+from fairbandit.selectors.ranked import Ranked
 from fairbandit.streams import Purpose
-from fairbandit.ties import SUMS, Approximate
 
 
 class Selection(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fairbandit.estimators.ties import Approximate
 from fairbandit.registry import register
-from fairbandit.scored import Ranked
 from fairbandit.selectors.base import Selector
-from fairbandit.ties import Approximate
+from fairbandit.selectors.ranked import Ranked
 
 
 @register("selector", "chain")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairbandit.maths.merit import MeritFunction
 from fairbandit.registry import register
-from fairbandit.scored import Ranked
 from fairbandit.selectors.base import Selector, softmax
+from fairbandit.selectors.merit import MeritFunction
+from fairbandit.selectors.ranked import Ranked
 
 
 @register("selector", "proportional")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.part import PAPER
 from fairbandit.registry import register
-from fairbandit.scored import Ranked
+from fairbandit.registry.part import PAPER
 from fairbandit.selectors.base import Selector, best
+from fairbandit.selectors.ranked import Ranked
 
 
 @register("selector", "argmax")

@@ -7,10 +7,10 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.maths.inclusion import capped_shares
 from fairbandit.registry import register
-from fairbandit.scored import Ranked
 from fairbandit.selectors.base import Selector, best
+from fairbandit.selectors.inclusion import capped_shares
+from fairbandit.selectors.ranked import Ranked
 
 
 class GroupChance(Enum):

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.shares import group_shares
+from fairbandit.estimators.ties import ROUNDING
 from fairbandit.registry import register
-from fairbandit.scored import Ranked
 from fairbandit.selectors.base import Selector, best
-from fairbandit.ties import ROUNDING
+from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.shares import group_shares
 
 
 @register("selector", "minimum_pull")

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.stopping import Thresholds, hazards, thresholds
+from fairbandit.estimators.ties import Approximate
 from fairbandit.registry import register
-from fairbandit.scored import Ranked
 from fairbandit.selectors.base import Selection, Selector
+from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.stopping import Thresholds, hazards, thresholds
 from fairbandit.streams import Purpose
-from fairbandit.ties import Approximate
 
 
 class Course(NamedTuple):
@@ -39,7 +39,7 @@ class Rolling(Selector):
     """Takes each candidate or lets it go, in the order of the places, by optimal thresholds.
 
     With j places left when candidate i comes, it is taken if and only if its index is at least
-    c(j, i); see `fairbandit.maths.stopping`. If the index of every candidate is an independent
+    c(j, i); see `fairbandit.selectors.stopping`. If the index of every candidate is an independent
     U(0, 1), as relative ranks are, no other rule has a larger expected sum of the picks' ranks,
     and who is taken does not depend on the group. An index that ties with a threshold reaches it.
     Where the places left are enough for all who may come, the candidate is taken. While the reward

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.part import Part
 from fairbandit.registry import base
+from fairbandit.registry.part import Part
 
 Ints = NDArray[np.int64]
 

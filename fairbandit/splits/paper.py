@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairbandit.part import PAPER
 from fairbandit.registry import register
+from fairbandit.registry.part import PAPER
 from fairbandit.splits.base import Division, Ints, Split
 
 

@@ -22,10 +22,10 @@ from torch.overrides import TorchFunctionMode
 
 import fairbandit
 from fairbandit import Agent, FairbanditError, Truth
-from fairbandit.building import build_policy
+from fairbandit.estimators.ties import Approximate
+from fairbandit.policy.build import build_policy
 from fairbandit.ranks import EmpiricalCdf
-from fairbandit.scored import Scored
-from fairbandit.ties import Approximate
+from fairbandit.ranks.scored import Scored
 from tests import support
 from tests.agent import worlds
 from tests.counting.test_against_dense import ways

@@ -19,8 +19,8 @@ import pytest
 from fairbandit import Agent, FairbanditError
 from fairbandit.agent.replaying import replay
 from fairbandit.cli.main import main
-from fairbandit.environments.notices import noted
 from fairbandit.logs import erase, own_lines, read_log
+from fairbandit.notices import noted
 from tests.agent import worlds
 from tests.agent.test_interrupts import Lines, broken_off
 

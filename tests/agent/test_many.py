@@ -12,7 +12,7 @@ import pytest
 
 from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent.replaying import replay
-from fairbandit.building import presets
+from fairbandit.policy.build import presets
 from tests import support
 from tests.agent import worlds
 

@@ -15,10 +15,10 @@ import pytest
 from fairbandit import Agent, Encoder, FairbanditError, build, read_log
 from fairbandit.agent.replaying import replay
 from fairbandit.environments import Table
-from fairbandit.environments.notices import _remark
-from fairbandit.labels import normal
-from fairbandit.run import state
+from fairbandit.files import state
+from fairbandit.notices import _remark
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables.labels import normal
 from tests import support
 from tests.agent import worlds
 from tests.environments.data import people, write

@@ -15,6 +15,7 @@ import torch
 from fairbandit import Agent, FairbanditError, registry
 from fairbandit.agent import saving
 from fairbandit.ranks import Identity
+from fairbandit.registry.register import _registry
 from tests import support
 from tests.agent import saver, worlds
 
@@ -176,7 +177,7 @@ def test_a_part_that_is_not_loaded(tmp_path, monkeypatch):
     passing = type("Passing", (Identity,), {"_name": "passing"})
     config = {"split": "full", "estimator": "ridge", "rank": "passing"}
     with monkeypatch.context() as loaded:
-        loaded.setitem(registry._registry["rank"], "passing", passing)
+        loaded.setitem(_registry["rank"], "passing", passing)
         reloaded(Agent.from_config(config, features=3), tmp_path / "agent")
     with pytest.raises(FairbanditError, match=r"unknown rank 'passing'.*Plugins must be loaded"):
         Agent.load(tmp_path / "agent")

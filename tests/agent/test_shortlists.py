@@ -12,11 +12,11 @@ import pytest
 
 from fairbandit import Agent, FairbanditError, registry
 from fairbandit.agent.replaying import replay
-from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.evaluation import evaluate
 from fairbandit.evaluation.direct import RewardFit, direct_values
 from fairbandit.logs import read_log
+from fairbandit.policy.build import build_policy
 from tests import support
 from tests.agent import worlds
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from fairbandit import Agent, registry
 from fairbandit.environments.base import Environment, Pools, Truth
-from fairbandit.maths.grouped_cdf import GroupedCdf
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables.grouped_cdf import GroupedCdf
 from tests import literal, support
 
 Array = NDArray[Any]

@@ -11,10 +11,11 @@ import pytest
 from fairbandit import registry
 from fairbandit.audit import mean_band
 from fairbandit.audit.report import examine_run, report
-from fairbandit.building import build_policy
-from fairbandit.results import read_scenes
-from fairbandit.run.execute import execute
-from fairbandit.run.table import Sheet
+from fairbandit.policy.build import build_policy
+from fairbandit.registry.register import _registry
+from fairbandit.runs import read_scenes
+from fairbandit.runs.execute import execute
+from fairbandit.runs.sheets import Sheet
 from fairbandit.selectors import Rolling
 from tests import support
 
@@ -161,7 +162,7 @@ def test_parts_that_look_at_their_own_pool_alone_have_no_past(kind, name):
 
 def test_a_plugin_that_is_not_loaded(mixed, monkeypatch):
     """Its picks may depend on the past: there are rates, and no test."""
-    monkeypatch.delitem(registry._registry["rank"], "oracle_cdf")
+    monkeypatch.delitem(_registry["rank"], "oracle_cdf")
     report([mixed / "gmf"])
     result = examine_run(read_scenes([mixed / "gmf"])[0].runs[0])
     assert (result["verdict"] == "not tested: picks may depend on the past").all()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.run.execute import THREADS
+from fairbandit.runs.execute import THREADS
 from tests import literal, support
 from tests.adversary import Flipping
 from tests.benchmarks.measure import WARM, median, threads, timed

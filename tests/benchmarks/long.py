@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairbandit.run.execute import execute
+from fairbandit.runs.execute import execute
 from tests.benchmarks.measure import WARM, alone, median, timed
 from tests.benchmarks.rows import Measure, Row, Target
 from tests.benchmarks.worlds import SIMULATION, Bench, Scale, ethnicity

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import torch
 from threadpoolctl import threadpool_limits
 
-from fairbandit.run.execute import THREADS
+from fairbandit.runs.execute import THREADS
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from fairbandit.files import written_aside
-from fairbandit.run.execute import THREADS
+from fairbandit.files.files import written_aside
+from fairbandit.runs.execute import THREADS
 from tests import support
 from tests.benchmarks.rows import Row
 

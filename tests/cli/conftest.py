@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import fairbandit
-from fairbandit import registry
 from fairbandit.cli.main import main
+from fairbandit.registry.register import _registry
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def command(tmp_path, monkeypatch, capsys):
 def clean(monkeypatch):
     """Undoes what loading plugins does to this process."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    known = {kind: dict(classes) for kind, classes in registry._registry.items()}
+    known = {kind: dict(classes) for kind, classes in _registry.items()}
     for kind, classes in known.items():
-        monkeypatch.setitem(registry._registry, kind, classes)
+        monkeypatch.setitem(_registry, kind, classes)
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     modules = set(sys.modules)
     yield

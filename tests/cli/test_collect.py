@@ -12,10 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from fairbandit.results.runs import KEYS
-from fairbandit.results.table import tidy
-from fairbandit.run.execute import execute
-from fairbandit.run.summary import checksum
+from fairbandit.runs.execute import execute
+from fairbandit.runs.overview import tidy
+from fairbandit.runs.saved import KEYS
+from fairbandit.runs.summary import checksum
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pytest
 
 import fairbandit
 from fairbandit import registry
-from fairbandit.building import build_policy, presets
 from fairbandit.cli.main import main, names_tool
 from fairbandit.cli.messages import short
+from fairbandit.policy.build import build_policy, presets
 from fairbandit.ranks import Identity
 from tests import support
 

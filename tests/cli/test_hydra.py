@@ -6,9 +6,9 @@ import sys
 import pytest
 from hydra import compose, initialize_config_dir
 
-from fairbandit.building import conf_folder
 from fairbandit.cli.main import main
 from fairbandit.cli.store import publish, register_resolvers
+from fairbandit.policy.build import conf_folder
 from tests.environments.data import people, write
 
 SMALL = ["rounds=3", "replicas=1"]

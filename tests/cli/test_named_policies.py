@@ -6,9 +6,10 @@ import pytest
 from matplotlib.colors import to_hex
 
 from docs import keys
-from fairbandit.building import search_configs
 from fairbandit.errors import FairbanditError
-from fairbandit.results import read_scenes
+from fairbandit.figures.style import own_looks
+from fairbandit.policy.build import search_configs
+from fairbandit.runs import read_scenes
 from tests.figures.synthetic import compose
 
 MINE = """\
@@ -86,8 +87,13 @@ def test_help_and_tools_take_the_folder_too(command, mine):
 )
 def test_a_wrong_file_is_named(mine, before, after, message):
     mine.write_text(MINE.replace(before, after, 1))
-    with pytest.raises(FairbanditError, match=message):
+
+    def read() -> None:
         search_configs([mine.parents[1]])
+        own_looks()
+
+    with pytest.raises(FairbanditError, match=message):
+        read()
 
 
 @pytest.mark.parametrize(

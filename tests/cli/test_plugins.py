@@ -4,9 +4,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from fairbandit import plugins, registry
+from fairbandit import registry
 from fairbandit.errors import FairbanditError
-from fairbandit.plugins import load_plugins
+from fairbandit.registry import plugins
+from fairbandit.registry.plugins import load_plugins
 
 pytestmark = pytest.mark.usefixtures("clean")
 

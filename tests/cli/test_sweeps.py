@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairbandit.cli.store import LONGEST, folder_name
-from fairbandit.run.folder import claim
+from fairbandit.runs.folder import claim
 
 SMALL = ["rounds=12", "replicas=2"]
 SWEEP = "outputs/sweeps/policy_seed_rounds-12_replicas-2"

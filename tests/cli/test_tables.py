@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairbandit.environments.notices import _remark
 from fairbandit.errors import FairbanditError
-from fairbandit.run import table as results
-from fairbandit.run.table import Sheet, console, make_table
+from fairbandit.notices import _remark
+from fairbandit.runs import sheets as results
+from fairbandit.runs.sheets import Sheet, console, make_table
 from tests.environments.data import write
 
 TABLE: dict[str, list[Any]] = {

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from fairbandit import registry
 from fairbandit.cli import tune
 from fairbandit.errors import FairbanditError
-from fairbandit.run import summary as summaries
+from fairbandit.runs import summary as summaries
 
 SEARCH = "search={policy.estimator.regularization: {low: 1e-3, high: 10, log: true}}"
 PLAIN = ["tune", "rounds=30", "replicas=2", "folder=study"]

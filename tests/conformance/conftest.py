@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from fairbandit import registry
+from fairbandit.registry.register import _registry
 from tests.cli.conftest import clean, command
 
 __all__ = ["clean", "command"]
@@ -14,7 +15,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, type[Any]], str]:
     """Registers a class under a name, which it returns, until the test ends."""
 
     def register(kind: str, cls: type[Any]) -> str:
-        monkeypatch.setitem(registry._registry, kind, dict(registry._registry[kind]))
+        monkeypatch.setitem(_registry, kind, dict(_registry[kind]))
         registry.register(kind, "faulty")(cls)
         return "faulty"
 

@@ -7,13 +7,13 @@ from torch import Tensor
 
 from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.estimators import Estimator, LinearModel, State
+from fairbandit.estimators.ties import Approximate
+from fairbandit.history import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judged, Metric
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes
 from fairbandit.ranks import Rank
-from fairbandit.scored import Scored
+from fairbandit.ranks.scored import Scored
 from fairbandit.streams import Purpose
-from fairbandit.ties import Approximate
 
 
 class Score(Rank):

@@ -14,16 +14,17 @@ from fairbandit import FairbanditError, conformance, registry
 from fairbandit.conformance import ConformanceError, contract, purity, values
 from fairbandit.environments import Pools
 from fairbandit.estimators import LinearModel, State, Zero
+from fairbandit.estimators.ties import Approximate
+from fairbandit.history import Outcomes, Past
+from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judged, Metric
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes, Past
 from fairbandit.ranks import EmpiricalCdf, OracleCdf
-from fairbandit.scored import Ranked, Scored
+from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import Argmax, Selection, best
+from fairbandit.selectors.ranked import Ranked
 from fairbandit.splits import Full, Halves
 from fairbandit.splits.base import Ints
 from fairbandit.streams import Purpose
-from fairbandit.ties import Approximate
 from tests import support
 from tests.conformance.parts import Averaging, Counting, Score, Sums, World, added
 

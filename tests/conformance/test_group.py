@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from fairbandit import Agent, Encoder, Engine, build, register
-from fairbandit.building import build_policy, named_policies, preset
 from fairbandit.conformance import Scattered, reads_group
 from fairbandit.conformance.group import NO, THROUGH, YES, answer, part_answer
 from fairbandit.environments import Table
-from fairbandit.environments.products import with_products
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.separation import holds_group
+from fairbandit.policy.build import build_policy, named_policies, preset
+from fairbandit.runs.separation import holds_group
 from fairbandit.selectors import Selector
 from fairbandit.selectors.base import best
 from fairbandit.streams import Streams
+from fairbandit.tables.products import with_products
 
 READERS = {
     # their index is a rank among the group's contexts, or under the group's CDF

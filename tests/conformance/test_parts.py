@@ -9,7 +9,7 @@ import pytest
 from fairbandit import conformance, registry
 from fairbandit.conformance import contract, purity
 from fairbandit.conformance.world import SETTINGS
-from fairbandit.plugins import load_plugins
+from fairbandit.registry.plugins import load_plugins
 
 load_plugins()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from fairbandit.counting.contexts import History
+from fairbandit.history.contexts import History
 
 
 @dataclass(frozen=True, eq=False)

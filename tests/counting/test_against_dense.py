@@ -12,18 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.counting import (
-    Contexts,
-    PastScores,
-    choice,
-    contexts,
-    forced,
-    scan,
-    scores,
-    segments,
-)
-from fairbandit.models import RewardModel
-from fairbandit.ties import Approximate
+from fairbandit.counting import Contexts, PastScores, choice, forced, scan, scores
+from fairbandit.estimators.models import RewardModel
+from fairbandit.estimators.ties import Approximate
+from fairbandit.history import contexts, segments
 from tests.counting.dense import DenseContexts
 
 

@@ -17,7 +17,7 @@ from fairbandit.counting import Contexts, PastScores, forced
 from fairbandit.counting.choice import SORT, Choice, Way, Work, choose_way, forced_way
 from fairbandit.counting.dense import DenseScores
 from fairbandit.counting.scan import Windows
-from fairbandit.counting.sorted_segment import SortedSegment
+from fairbandit.history.sorted_segment import SortedSegment
 from tests.counting.test_against_dense import Weights, ask, pools, ways
 
 WAYS: tuple[Way, ...] = get_args(Way)

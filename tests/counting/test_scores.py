@@ -6,7 +6,7 @@ import torch
 
 from fairbandit import FairbanditError
 from fairbandit.counting import Contexts, PastScores
-from fairbandit.ties import Approximate
+from fairbandit.estimators.ties import Approximate
 from tests.counting.test_against_dense import Weights
 
 EPS = torch.finfo(torch.float64).eps

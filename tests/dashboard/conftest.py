@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairbandit.cli.main import main
-from fairbandit.run.folder import EVENTS, LOCK, SUMMARY
+from fairbandit.runs.folder import EVENTS, LOCK, SUMMARY
 from tests.browsing import browser
 
 __all__ = ["POLICIES", "addresses", "browser", "sweep", "wait_for"]

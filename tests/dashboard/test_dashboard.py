@@ -20,10 +20,10 @@ from tensorboard.plugins.hparams.metadata import (
     parse_session_start_info_plugin_data,
 )
 
-from fairbandit.building import policy_label
 from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
-from fairbandit.results import SavedRun, read_runs
-from fairbandit.run.execute import execute
+from fairbandit.policy.build import policy_label
+from fairbandit.runs import SavedRun, read_runs
+from fairbandit.runs.execute import execute
 from tests.dashboard.conftest import POLICIES, wait_for
 
 GREEDY = {"name": "greedy", "split": "halves", "estimator": "ridge", "rank": "identity"}

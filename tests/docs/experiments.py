@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fairbandit.building import conf_folder, named_policies
+from fairbandit.policy.build import conf_folder, named_policies
 from tests.docs.pages import PAGES
 
 FIGURES = {

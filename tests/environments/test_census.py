@@ -19,7 +19,7 @@ import pytest
 from fairbandit.environments import CensusGender, acs
 from fairbandit.environments.acs import COLUMNS, person_table
 from fairbandit.errors import FairbanditError
-from fairbandit.files import data_hash
+from fairbandit.files.files import data_hash
 from fairbandit.registry import create, describe
 from fairbandit.streams import Streams
 from tests import support

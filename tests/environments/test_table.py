@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from fairbandit import Engine
-from fairbandit.environments import Table, population
-from fairbandit.environments.notices import noted as noting
+from fairbandit.environments import Table
 from fairbandit.environments.table import CANDIDATES
 from fairbandit.errors import FairbanditError
+from fairbandit.notices import noted as noting
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables import population
 from tests import support
 from tests.environments.data import arguments, encoded, people, standardised, write
 

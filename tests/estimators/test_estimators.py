@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator, NoBounds
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes
+from fairbandit.history import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 

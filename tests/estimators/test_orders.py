@@ -12,9 +12,9 @@ from scipy.stats import norm, rankdata
 from torch import Tensor
 
 from fairbandit import Agent, FairbanditError, build
-from fairbandit.maths.orders import pairs, probit_fit
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes
+from fairbandit.estimators.orders import pairs, probit_fit
+from fairbandit.history import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from fairbandit.estimators import OptimisticModel, RewardModel
-from fairbandit.maths.regressions import Regression, Regressions
-from fairbandit.models import inner_products
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes
+from fairbandit.estimators.models import inner_products
+from fairbandit.estimators.regressions import Regression, Regressions
+from fairbandit.history import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.registry import create
 from fairbandit.streams import Streams
 from tests.exact import Array, Uneven

@@ -19,8 +19,8 @@ from sklearn.linear_model import SGDRegressor
 from fairbandit import Agent, FairbanditError, build
 from fairbandit.estimators import NoBounds
 from fairbandit.estimators.scikit_learn import _fitted
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes
+from fairbandit.history import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support

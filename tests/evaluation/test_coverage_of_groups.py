@@ -12,7 +12,7 @@ from fairbandit.evaluation import Sums
 from fairbandit.evaluation.direct import RewardFit, direct_estimates, direct_values
 from fairbandit.evaluation.estimates import ACROSS, by_group
 from fairbandit.evaluation.win import wins
-from fairbandit.labels import normal
+from fairbandit.tables.labels import normal
 from tests.evaluation.logs import LABELS, THETA, random_log
 
 LOGS, DECISIONS, REPETITIONS = 400, 400, 50

@@ -16,7 +16,6 @@ from scipy.stats import t as student
 
 from fairbandit import Agent, FairbanditError
 from fairbandit.audit import audit
-from fairbandit.building import build_policy
 from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
 from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
@@ -27,7 +26,8 @@ from fairbandit.evaluation.frozen import plan
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.figures.draw import save
 from fairbandit.logs import read_log, read_pieces
-from fairbandit.results.naming import with_replaced
+from fairbandit.policy.build import build_policy
+from fairbandit.runs.naming import with_replaced
 from tests.evaluation.logs import THETA, random_log
 from tests.evaluation.worlds import fresh, logged, truth
 from tests.figures.placing import check_texts

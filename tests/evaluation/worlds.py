@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from fairbandit import Agent, Engine
-from fairbandit.building import build_policy
 from fairbandit.environments import Environment, Pools
-from fairbandit.labels import normal
 from fairbandit.logs import Log
+from fairbandit.policy.build import build_policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
+from fairbandit.tables.labels import normal
 
 EXPLORING = {"name": "epsilon_greedy", "epsilon": 0.3}
 

@@ -12,10 +12,10 @@ import pandas as pd
 
 from fairbandit.figures.draw import compose as compose_all
 from fairbandit.figures.layout import Options
-from fairbandit.maths.moments import moments
-from fairbandit.results import SavedRun, Scene
-from fairbandit.results.scenes import scenes_of
-from fairbandit.run.curves import Curve
+from fairbandit.runs import SavedRun, Scene
+from fairbandit.runs.curves import Curve
+from fairbandit.runs.moments import moments
+from fairbandit.runs.scenes import scenes_of
 
 ROUNDS = 500
 STEPS = np.arange(1, ROUNDS + 1, 50)

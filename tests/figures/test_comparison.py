@@ -7,12 +7,12 @@ import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
-from fairbandit.building import preset, presets
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Options
-from fairbandit.results import PooledRuns
-from fairbandit.results.table import rank
-from fairbandit.run.summary import _knows_truth
+from fairbandit.policy.build import preset, presets
+from fairbandit.runs import PooledRuns
+from fairbandit.runs.overview import rank
+from fairbandit.runs.summary import _knows_truth
 from tests.figures.synthetic import around, compose, saved, scene_of
 
 NAN = float("nan")

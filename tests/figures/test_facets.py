@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from fairbandit.building import named_policies
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import MOST_FACETS, MOST_RUNS, Facet, Options, split
 from fairbandit.figures.style import looks
+from fairbandit.policy.build import named_policies
 from tests.figures.synthetic import SIX, crossed
 
 THREE = ("uniform", "greedy", "fair_greedy")

@@ -21,7 +21,7 @@ import torch
 from fairbandit import registry
 from fairbandit.cli.main import main
 from fairbandit.errors import PREFIX, FairbanditError
-from fairbandit.run.execute import execute
+from fairbandit.runs.execute import execute
 from tests.fuzz.values import TEXTS
 
 SMALL = {"rounds": ("1", "2", "12"), "replicas": ("1", "2")}

@@ -1,7 +1,7 @@
 """Random policies and problems: decisions are the same in blocks, single rounds, company, an agent.
 
 Contexts are tied, collinear, of very different scales, or far from 0: what rounding could part, and
-what the rule of ties must hold together. See `fairbandit.ties`.
+what the rule of ties must hold together. See `fairbandit.estimators.ties`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from fairbandit import Agent, Engine, Policy
-from fairbandit.building import build_policy
-from fairbandit.delays import Delays
 from fairbandit.environments import Environment, Pools, Truth
-from fairbandit.maths.grouped_cdf import GroupedCdf
+from fairbandit.policy.build import build_policy
+from fairbandit.policy.delays import Delays
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables.grouped_cdf import GroupedCdf
 
 KINDS = ("normal", "whole", "categories", "collinear", "uneven", "offset", "tiny", "huge")
 """How contexts are distributed."""

@@ -26,13 +26,13 @@ from fairbandit.cli.dashboard import write_pooled
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import FIGURES
 from fairbandit.figures.draw import draw as draw_figures
-from fairbandit.files import sha256
+from fairbandit.files.files import sha256
 from fairbandit.logs import chain, erase
-from fairbandit.results import pool, read_runs
-from fairbandit.results.table import overview
-from fairbandit.run import summary as summaries
-from fairbandit.run.execute import execute
-from fairbandit.run.table import run_table
+from fairbandit.runs import pool, read_runs
+from fairbandit.runs import summary as summaries
+from fairbandit.runs.execute import execute
+from fairbandit.runs.overview import overview
+from fairbandit.runs.sheets import run_table
 from tests import support
 from tests.agent import worlds
 from tests.fuzz.values import NUMBERS, crafted, damaged

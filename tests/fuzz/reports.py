@@ -19,13 +19,13 @@ from fairbandit.cli.main import main
 from fairbandit.cli.report import report
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation import evaluate
-from fairbandit.reports import of_evaluation, of_log, read_report
-from fairbandit.reports.decisions import AUDIT
-from fairbandit.reports.estimates import EVALUATION
+from fairbandit.report import of_evaluation, of_log, read_report
+from fairbandit.report.decisions import AUDIT
+from fairbandit.report.estimates import EVALUATION
 from tests.evaluation.logs import random_log
 from tests.fuzz import files
 from tests.fuzz.values import TEXTS, crafted, damaged
-from tests.reports.pages import Shown
+from tests.report.pages import Shown
 
 EVIL: tuple[str, ...] = (
     "<script>alert(1)</script>",

@@ -18,8 +18,8 @@ import torch
 
 from fairbandit import build
 from fairbandit.environments import Table
-from fairbandit.environments.reading import MISSING
 from fairbandit.errors import FairbanditError
+from fairbandit.tables.reading import MISSING
 from tests.fuzz.values import NUMBERS, TEXTS, damaged
 
 COLUMNS = {"age": None, "job": ["x", "y"], "hours": None}

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from fairbandit import Agent, FairbanditError, evaluate
-from fairbandit.environments.notices import _remark
 from fairbandit.evaluation import Frozen
 from fairbandit.logs import erase
 from fairbandit.logs.schema import KEPT, Learned
+from fairbandit.notices import _remark
 from tests.evaluation.logs import random_log, read_log
 
 SELECTOR = {"name": "epsilon_greedy", "epsilon": 0.3}

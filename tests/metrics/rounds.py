@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from fairbandit.conformance import Scattered
+from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judged, Metric
-from fairbandit.part import Problem
 from fairbandit.selectors import Selection
 from fairbandit.streams import Purpose, Streams
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit import Engine
-from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Pools
 from fairbandit.estimators import Ridge
 from fairbandit.metrics import Judged, Merit, PreferenceViolations
+from fairbandit.policy.build import build_policy
 from fairbandit.registry import create
 from fairbandit.selectors import Selection
 from tests import support

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.figures.draw import general
-from fairbandit.results import read_scenes
+from fairbandit.runs import read_scenes
 from tests import support
-from tests.run.test_curves import scalars
+from tests.runs.test_curves import scalars
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.metrics import Merit, PreferenceViolations
 from fairbandit.ranks import IntervalCdf
-from fairbandit.scored import Scored
+from fairbandit.ranks.scored import Scored
 from fairbandit.streams import Purpose
 from tests import support
 

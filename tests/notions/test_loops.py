@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fairbandit import Policy
-from fairbandit.building import build_policy
+from fairbandit.policy.build import build_policy
 from tests import support
 from tests.literal import Array, injected, refreshed, ridge, scored
 from tests.notions.worlds import Chances, Past, equals_its_loop

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from fairbandit import registry
+from fairbandit.registry.register import _registry
 
 RANK = """
 from fairbandit import register
@@ -42,7 +42,7 @@ def forget(folder: Path) -> None:
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None)).startswith(str(folder)):
             del sys.modules[name]
-            for classes in registry._registry.values():
+            for classes in _registry.values():
                 for part, cls in list(classes.items()):
                     if cls.__module__ == name:
                         del classes[part]

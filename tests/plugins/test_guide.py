@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
-from fairbandit import conformance, plugins, registry
+from fairbandit import conformance, registry
+from fairbandit.registry import plugins
 from tests.docs.pages import GUIDES, RANK
 
 SHORT = 30

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fairbandit import FairbanditError
 from fairbandit.ranks import Rank
-from fairbandit.scored import Scored
+from fairbandit.ranks.scored import Scored
 from tests import support
 
 

@@ -16,8 +16,9 @@ from torch import Tensor
 from fairbandit import Engine, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.estimators import LinearModel, Models
-from fairbandit.part import Problem
-from fairbandit.past import Knowledge, Outcomes, Past
+from fairbandit.estimators.ties import Approximate
+from fairbandit.history import Knowledge, Outcomes, Past
+from fairbandit.history.problem import Problem
 from fairbandit.ranks import (
     EmpiricalCdf,
     Identity,
@@ -28,12 +29,11 @@ from fairbandit.ranks import (
     SmoothedCdf,
     Tradeoff,
 )
-from fairbandit.scored import Scored
+from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import best
 from fairbandit.splits import Division, Full, Halves, Schedule, Split
 from fairbandit.splits.base import Ints
 from fairbandit.streams import Streams
-from fairbandit.ties import Approximate
 from tests import support
 
 ROUNDING = 1e-12

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairbandit import Agent, FairbanditError
-from fairbandit.building import build_policy
+from fairbandit.policy.build import build_policy
 from fairbandit.selectors import MinimumPull
 from tests import support
 

@@ -11,17 +11,17 @@ import pytest
 import torch
 
 from fairbandit import Engine, FairbanditError, Policy, build
-from fairbandit.building import build_policy
 from fairbandit.conformance import Scattered
-from fairbandit.maths.stopping import hazards, thresholds
+from fairbandit.estimators.ties import Approximate
+from fairbandit.files import state
 from fairbandit.metrics import RollingRegret
+from fairbandit.policy.build import build_policy
 from fairbandit.ranks import EmpiricalCdf
+from fairbandit.ranks.scored import Scored
 from fairbandit.registry import create
-from fairbandit.run import state
-from fairbandit.scored import Scored
 from fairbandit.selectors import Rolling, Secretary
+from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.streams import Purpose
-from fairbandit.ties import Approximate
 from tests import literal, support
 from tests.notions.worlds import seen
 

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from fairbandit import FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.maths.merit import MeritForm
-from fairbandit.scored import Ranked
+from fairbandit.estimators.ties import Approximate
 from fairbandit.selectors import (
     Argmax,
     Chain,
@@ -27,8 +26,9 @@ from fairbandit.selectors import (
     best,
     proportional,
 )
+from fairbandit.selectors.merit import MeritForm
+from fairbandit.selectors.ranked import Ranked
 from fairbandit.streams import Purpose, Streams
-from fairbandit.ties import Approximate
 from tests import support
 from tests.notions.test_loops import chained
 from tests.support import ranked

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
-from fairbandit.building import build_policy
+from fairbandit.policy.build import build_policy
 from fairbandit.splits import Division, Full, Halves, Schedule, Split
 from fairbandit.splits.base import Ints
 from fairbandit.splits.schedule import MOST

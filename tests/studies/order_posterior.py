@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fairbandit.part import Problem
-from fairbandit.past import Outcomes
+from fairbandit.history import Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.registry import create
 from fairbandit.streams import Streams
 from tests.studies.order_worlds import FEATURES, NOISE, Array, D, G, mean

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from fairbandit import Engine, build
-from fairbandit.building import policy_label
 from fairbandit.errors import FairbanditError
-from fairbandit.maths.stopping import hazards, thresholds
+from fairbandit.policy.build import policy_label
+from fairbandit.selectors.stopping import hazards, thresholds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from fairbandit import register
 from fairbandit.ranks import Rank
-from fairbandit.scored import Scored
+from fairbandit.ranks.scored import Scored
 
 
 @register("rank", "broken_nan")

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from fairbandit import register
+from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judged, Metric
-from fairbandit.part import Problem
 
 
 @register("metric", "group_share")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.files import written_aside
+from fairbandit.files.files import written_aside
 from tests import support
 from tests.benchmarks.measure import threads
 from tests.benchmarks.players import MissingError

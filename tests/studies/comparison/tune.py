@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from fairbandit.files import written_aside
+from fairbandit.files.files import written_aside
 from tests.benchmarks.measure import threads
 from tests.studies.comparison import play
 from tests.studies.comparison.learners import LEARNERS, Range

@@ -1,0 +1,19 @@
+"""The pools, picks and rewards of the rounds so far, and the estimator's state, as values."""
+
+from fairbandit.history.contexts import Contexts
+from fairbandit.history.knowledge import Knowledge, State
+from fairbandit.history.outcomes import Outcomes
+from fairbandit.history.past import NEVER, Past
+from fairbandit.history.problem import Problem
+from fairbandit.history.rows import Rows
+
+__all__ = [
+    "NEVER",
+    "Contexts",
+    "Knowledge",
+    "Outcomes",
+    "Past",
+    "Problem",
+    "Rows",
+    "State",
+]

@@ -1,0 +1,70 @@
+"""The problem on which a policy is played, as the policy knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import torch
+from torch import Tensor
+
+from fairbandit.environments.base import Truth
+from fairbandit.errors import FairbanditError
+from fairbandit.streams import Streams
+
+
+def _undeclared(*_: object) -> NoReturn:
+    raise FairbanditError('this part reads the truth: declare needs = frozenset({"truth"})')
+
+
+class _Undeclared(Truth):
+    linear_theta = _undeclared
+
+
+UNDECLARED = _Undeclared(None, _undeclared, rewards=_undeclared)
+"""Stands for the truth in a policy none of whose parts declares that it reads it; reading fails."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The problem as a policy knows it before the first round.
+
+    Attributes:
+        features: d.
+        groups: G.
+        streams: the random numbers of the run, for B replicas.
+        exploration: the environment's `exploration`, for parts that do not set their own.
+        truth: the truth; None if it is unknown.
+        dtype: the dtype of all real tensors.
+    """
+
+    features: int
+    groups: int
+    streams: Streams
+    exploration: float = 1.0
+    truth: Truth | None = None
+    dtype: torch.dtype = torch.float64
+
+    @property
+    def replicas(self) -> int:
+        """B, the number of independent runs decided together."""
+        return len(self.streams.replicas)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of all tensors."""
+        return self.streams.device
+
+    def zeros(self, *shape: int) -> Tensor:
+        """A zero tensor of the problem's dtype, on its device.
+
+        Raises:
+            FairbanditError: the tensor is larger than memory.
+        """
+        try:
+            return torch.zeros(shape, dtype=self.dtype, device=self.device)
+        except (RuntimeError, TypeError, OverflowError) as error:
+            raise FairbanditError(
+                f"a tensor of shape {tuple(shape)} does not fit into memory ({self.features} "
+                f"features, {self.groups} groups, {self.replicas} replicas)"
+            ) from error

@@ -1,1 +1,0 @@
-"""Pure functions on tensors; they know nothing of policies, rounds or files."""

@@ -1,0 +1,271 @@
+"""Builds policies and environments from plain data or files of `conf/policy/`, without Hydra."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+import fairbandit.environments
+import fairbandit.metrics  # noqa: F401 - both register classes; `policy` imports the other folders
+from fairbandit import registry
+from fairbandit.environments.base import Environment
+from fairbandit.errors import FairbanditError, did_you_mean, shown
+from fairbandit.policy.policy import Policy
+
+F = TypeVar("F", bound="PolicyFile")
+
+
+def build(config: str | Mapping[str, Any]) -> Policy | Environment:
+    """Builds a policy or an environment from its name or from plain data.
+
+    Args:
+        config: the name of a policy or else of an environment, or a mapping. For a policy, it has
+            `split`, `estimator`, `rank` and, if not `argmax`, `selector`; each is a part's name, or
+            a mapping with `name` and hyperparameters. `name` and `refresh` are optional; the `name`
+            of a file in `conf/policy/` supplies missing parts. Other keys of such a file are
+            ignored. For an environment, it has `name` and its parameters.
+
+    Returns:
+        The policy or the environment.
+
+    Raises:
+        FairbanditError: a kind, name or parameter is unknown, or a value has the wrong type.
+
+    >>> policy = build({"split": "halves", "rank": "empirical_cdf",
+    ...                 "estimator": {"name": "ridge", "regularization": 1.0}})
+    >>> policy.describe()["estimator"]
+    {'name': 'ridge', 'regularization': 1.0, 'noise': 1e-08}
+    >>> print(build({"name": "oful"}).estimator)
+    estimator 'optimistic_ridge'
+    >>> build("fair_greedy").name, build({"name": "simulation", "noise": 0.5}).places
+    ('fair_greedy', 4)
+    """
+    config = {"name": config} if isinstance(config, str) else config
+    if not isinstance(config, Mapping):
+        raise FairbanditError(
+            f"expected the name of a policy or an environment, or a mapping; got {shown(config)}"
+        )
+    if _describes_policy(config):
+        return build_policy(config)
+    name, known = config.get("name"), registry.names("environment")
+    if name not in known and (guess := did_you_mean(name, presets())):
+        raise FairbanditError(f"unknown policy or environment {name!r}{guess}")
+    environment: Environment = registry.create("environment", config)
+    return environment
+
+
+def build_policy(config: str | Mapping[str, Any]) -> Policy:
+    """Builds a policy from the name of a preset, or from plain data like `build`.
+
+    Raises:
+        FairbanditError: the data are invalid, or describe an environment.
+    """
+    given = config
+    config = {"name": given} if isinstance(given, str) else given
+    if not isinstance(config, Mapping) or not _describes_policy(config):
+        raise FairbanditError(
+            f"expected a policy, got {shown(given)}{did_you_mean(given, presets())}; "
+            f"a policy is one of {', '.join(presets())}, "
+            f"or a mapping with {', '.join(registry.PART_KINDS)}"
+        )
+    if config.get("name") in presets() and not config.keys() >= set(registry.PART_KINDS):
+        config = {**preset(config["name"]), **config}
+    keys = {*registry.PART_KINDS, *NamedPolicy.__struct_fields__, "look", "refresh"}
+    unknown = sorted(config.keys() - keys)
+    missing = sorted({"split", "estimator", "rank"} - set(config))
+    if unknown or missing:
+        raise FairbanditError(
+            f"a policy is made of {', '.join(registry.PART_KINDS)} and may have a name and a "
+            f"refresh; unknown: {unknown or 'none'}, missing: {missing or 'none'}"
+        )
+    described = {"selector": "argmax", **config}
+    parts = {kind: registry.create(kind, described[kind]) for kind in registry.PART_KINDS}
+    refresh = config.get("refresh")
+    if type(refresh) not in (int, float, type(None)):
+        raise FairbanditError(f"refresh: expected a number above 1, or null; got {shown(refresh)}")
+    return Policy(**parts, refresh=refresh, name=config.get("name") or "custom")
+
+
+def _describes_policy(config: Mapping[str, Any]) -> bool:
+    name = config.get("name")
+    if not (name is None or isinstance(name, str)):
+        raise FairbanditError(f"name: expected a text, got {shown(name)}")
+    return name in presets() or bool(config.keys() & set(registry.PART_KINDS))
+
+
+class PolicyFile(msgspec.Struct, frozen=True):
+    """Entries in the file of a named policy; no decision depends on them.
+
+    Attributes:
+        expected: what each entry must be, for messages.
+        name: the name of the policy and of its file.
+    """
+
+    expected: ClassVar[Mapping[str, str]] = {"name": "the name of the file, {}"}
+
+    name: str
+
+
+class NamedPolicy(PolicyFile, frozen=True):
+    """The description of a named policy in its file.
+
+    Attributes:
+        label: the name in figures and tables; by default the name, with blanks.
+        order: policies are listed by ascending `order`.
+        notion: the notion of fairness for which `+experiment=notions` plays the policy; None for a
+            policy that it does not play.
+    """
+
+    expected: ClassVar[Mapping[str, str]] = {
+        **PolicyFile.expected,
+        "label": "a text",
+        "order": "a number",
+        "notion": "a text",
+    }
+
+    label: str
+    order: float = math.inf
+    notion: str | None = None
+
+
+def conf_folder() -> Path:
+    """Returns the config folder: in the package (a wheel), or beside it (a checkout)."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+_further: list[Path] = []
+
+
+def config_folders() -> list[Path]:
+    """Returns the config folders that are searched: the package's own, and then others."""
+    return [conf_folder(), *_further]
+
+
+def search_configs(folders: Iterable[Path]) -> None:
+    """Sets the config folders to search after the package's own, like Hydra's search path.
+
+    Raises:
+        FairbanditError: a folder does not exist, or the file of a named policy is not valid or has
+            the name of another, which Hydra would play in its place.
+    """
+    found = dict.fromkeys(folder.resolve() for folder in folders)
+    _further[:] = [folder for folder in found if folder != conf_folder()]
+    for folder in _further:
+        if not folder.is_dir():
+            raise FairbanditError(f"--config-dir: {folder} is not a folder")
+    first = dict[str, Path]()
+    for file in (file for folder in config_folders() for file in folder.glob("policy/*.yaml")):
+        if first.setdefault(file.name, file) != file:
+            raise FairbanditError(
+                f"{file}: a named policy has this name already, {first[file.name]}; choose another"
+            )
+    named_policies()
+
+
+def config_files(group: str) -> dict[str, Path]:
+    """Returns the YAML file of each name in a folder of the config folders, sorted by name.
+
+    A file hides files of the same name in later config folders.
+    """
+    folders = [folder / group for folder in config_folders()]
+    found = {file.stem: file for folder in reversed(folders) for file in folder.glob("*.yaml")}
+    return dict(sorted(found.items()))
+
+
+def presets() -> dict[str, Path]:
+    """Returns the file of each named policy, sorted by name."""
+    return config_files("policy")
+
+
+def named_policies() -> dict[str, NamedPolicy]:
+    """Returns the descriptions of the named policies, by name and in their `order`.
+
+    Raises:
+        FairbanditError: a file cannot be read, or an entry is not valid.
+
+    >>> [policy.label for policy in named_policies().values()][:2]
+    ['Uniform random', 'OFUL']
+    """
+    described = in_files(NamedPolicy)
+    return dict(sorted(described.items(), key=lambda item: item[1].order))
+
+
+def in_files(entries: type[F]) -> dict[str, F]:
+    """Returns some entries in the files of the named policies, by name.
+
+    Raises:
+        FairbanditError: a file cannot be read, or an entry is not valid.
+    """
+    return _in_files(tuple(presets().values()), entries)
+
+
+def policy_label(name: str) -> str:
+    """Returns the label of a policy in figures and tables: a named policy's own, or its name.
+
+    >>> policy_label("oful"), policy_label("my_policy")
+    ('OFUL', 'my policy')
+    """
+    named = in_files(NamedPolicy).get(name)
+    return named.label if named else name.replace("_", " ")
+
+
+@cache
+def _in_files(files: Sequence[Path], entries: type[PolicyFile]) -> dict[str, Any]:
+    found = dict[str, PolicyFile]()
+    for file in files:
+        plain = {"name": None, "label": file.stem.replace("_", " "), **_read_yaml(file)}
+        try:
+            found[file.stem] = msgspec.convert(plain, entries)
+            field = "" if plain["name"] == file.stem else "name"
+        except msgspec.ValidationError as error:  # it ends with "at `$.look.line[1]`"
+            field = str(error).rpartition("$.")[2].partition("[")[0].strip("`")
+        if field:
+            given = shown(reduce(getitem, field.split("."), plain))
+            expected = entries.expected[field].format(file.stem)
+            raise FairbanditError(f"{file}: {field}: expected {expected}; got {given}")
+    return found
+
+
+def preset(name: str) -> dict[str, Any]:
+    """Returns a named policy as plain data: for each kind, its `name` and hyperparameters.
+
+    >>> preset("greedy")["estimator"]
+    {'name': 'ridge', 'noise': 0.0}
+    """
+    plain = _read_yaml(file := presets()[name])
+    entries = [entry for entry in plain.get("defaults", []) if entry != "_self_"]
+    if not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise FairbanditError(f"{file}: expected defaults such as `rank: identity`, got {entries}")
+    chosen = [pair for entry in entries for pair in entry.items()]
+    parts = {kind: {**_option(kind, part), **plain.get(kind, {})} for kind, part in chosen}
+    refresh = {"refresh": plain["refresh"]} if "refresh" in plain else {}
+    return {"name": name, **refresh, **parts}
+
+
+def _option(kind: str, choice: str) -> dict[str, Any]:
+    """Returns a part as plain data: its file in `conf/policy/KIND/`, or its name."""
+    file = config_files(f"policy/{kind}").get(choice)
+    if file is None:
+        return {"name": choice}
+    values = _read_yaml(file)
+    part, _ = values.pop("defaults")
+    return {"name": part, **values}
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    try:
+        plain: Any = OmegaConf.to_container(OmegaConf.load(file))
+        return {str(key): value for key, value in plain.items()}
+    except (OmegaConfBaseException, YAMLError, OSError, ValueError, AttributeError) as error:
+        raise FairbanditError(f"{file} cannot be read: {error}") from error

@@ -1,0 +1,151 @@
+"""The engine: plays any policy in an environment, in blocks of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from fairbandit.environments.base import Environment, Pools
+from fairbandit.errors import FairbanditError, shown
+from fairbandit.history.problem import Problem
+from fairbandit.metrics import Judge, Metric, Played
+from fairbandit.modes import inferring
+from fairbandit.policy.delays import Delays
+from fairbandit.policy.fixed_point import BlockSize, fixed_point, outcomes_of
+from fairbandit.policy.policy import Policy
+from fairbandit.selectors import Selection
+from fairbandit.streams import CHUNK_ROUNDS, Streams
+
+CANDIDATES = 1 << 10
+"""Chunks of pools with more candidates than this are decided in halves. Larger pieces share more
+work, but their windows differ more, which costs masks."""
+
+
+class Engine:
+    """Plays one policy in one environment, for B replicas at once.
+
+    Args:
+        policy: the policy, which decides.
+        environment: the environment, which draws pools and knows the ground truth. Several engines
+            can share it; each binds it to its own streams.
+        rounds: the number of rounds T.
+        seed: the seed of all random numbers.
+        replicas: the replicas' numbers; a replica's decisions do not depend on other replicas.
+        device: the device of tensors.
+        at_once: the largest number of rounds to decide together, which does not affect decisions.
+            None decides a chunk together, or half a chunk if pools are large.
+        metrics: further metrics by column, bound here; both regrets are always recorded.
+        picks: m, the number of candidates picked from each pool; all, if a pool is smaller.
+        delay: the mean number of further rounds after which rewards arrive. Above 0, rounds are
+            played one by one; an `Agent` with the same delays makes the same decisions.
+        delay_law: `fixed` or `geometric`; see `Delays`.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        environment: Environment,
+        *,
+        rounds: int,
+        seed: int,
+        replicas: Sequence[int],
+        device: str | torch.device = "cpu",
+        at_once: int | None = None,
+        metrics: Mapping[str, Metric] = MappingProxyType({}),
+        picks: int = 1,
+        delay: int = 0,
+        delay_law: str = "fixed",
+    ) -> None:
+        for part, kind in ((policy, Policy), (environment, Environment)):
+            if not isinstance(part, kind):
+                made = f"an instance of {kind.__name__}, as build returns"
+                raise FairbanditError(f"expected {made}; got {shown(part)}")
+        if not isinstance(replicas, Iterable):
+            raise FairbanditError(
+                f"replicas: expected their numbers, such as range(3); got {shown(replicas)}"
+            )
+        for name, given in {"picks": picks, "at_once": at_once}.items():
+            if given is not None and given < 1:
+                raise FairbanditError(f"{name} must be at least 1, got {given}")
+        self.policy, self.environment, self.picks = policy, environment, picks
+        if at_once is None:
+            large = environment.places * CHUNK_ROUNDS > CANDIDATES
+            at_once = CHUNK_ROUNDS // 2 if large else CHUNK_ROUNDS
+        self.rounds, self.at_once = rounds, 1 if delay else at_once
+        self.delays = Delays(delay, delay_law, seed)
+        self.streams = Streams(seed, replicas, device)
+        with environment.bound(self.streams):
+            problem = Problem(
+                features=environment.features,
+                groups=len(environment.group_names),
+                streams=self.streams,
+                exploration=environment.exploration,
+                truth=environment.truth,
+            )
+        self.known = policy.init(problem)
+        self.size, self.decisions = BlockSize(policy, problem, environment.places), 0
+        self.judge = Judge(metrics, problem, draws_models=policy.estimator.draws_models)
+
+    @property
+    def played(self) -> int:
+        """The number of rounds played so far."""
+        return self.known.past.rounds
+
+    def play(self) -> Iterator[Played]:
+        """Plays the remaining rounds, in pieces that end at multiples of `CHUNK_ROUNDS`.
+
+        Raises:
+            FairbanditError: no round remains.
+        """
+        if self.played >= self.rounds:
+            raise FairbanditError(
+                f"all {self.rounds:,} rounds are played; a new Engine plays them again"
+            )
+        while self.played < self.rounds:
+            first = self.played + 1
+            last = min(self.played // CHUNK_ROUNDS * CHUNK_ROUNDS + CHUNK_ROUNDS, self.rounds)
+            with self.environment.bound(self.streams):
+                pools = self.environment.pools(first, last - first + 1)
+            selections = []
+            while self.played < last:
+                played = self.played
+                n_ready = self.policy.n_ready(played, last)
+                n = min(self.size.next(n_ready), self.at_once, last - played)
+                piece = pools[played + 1 - first : played + n + 1 - first]
+                selections.append(inferring(True, self._decide, piece, n_ready))
+            whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
+            yield self.judge.judge(first, pools, whole.squeezed())
+
+    def state(self) -> dict[str, Any]:
+        """Returns the state after the last piece, as plain tensors and numbers."""
+        return {
+            "known": self.policy.state(self.known),
+            "metrics": self.judge.state(),
+            "waiting": self.delays.state(),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continues from the state of an engine with the same policy, problem and seed."""
+        self.known = self.policy.restored(self.known, state["known"])
+        self.judge.load_state(state["metrics"])
+        self.delays.load_state(state["waiting"], self.known)
+
+    def _decide(self, pools: Pools, n_ready: int) -> Selection:
+        """Decides the rounds of the pools; the first `n_ready` rounds do not need guesses."""
+        policy, first, n = self.policy, self.played + 1, pools.groups.shape[1]
+        past = self.known.past.with_pools(pools.contexts, pools.groups)
+        known = self.known._replace(past=past)
+        solution = fixed_point(policy, known, first, pools, n_ready, self.picks)
+        selection = solution.selection
+        self.decisions += solution.decisions
+        if n > n_ready:
+            self.size.learn(n, solution.changes, n_ready)
+        outcomes = outcomes_of(first, pools, selection)
+        groups = outcomes.groups.view(selection.actions.shape)
+        self.known = policy.advance(known, groups)
+        for arrived in self.delays.exchange(self.played, outcomes):
+            self.known = policy.tell(self.known, arrived)
+        return selection

@@ -1,0 +1,272 @@
+"""A policy: a split, an estimator, a rank and a selector, composed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit import registry
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators import Estimator
+from fairbandit.files.formats import fitted
+from fairbandit.history import Knowledge, Outcomes, Past
+from fairbandit.history.problem import UNDECLARED, Problem
+from fairbandit.ranks import Rank
+from fairbandit.ranks.scored import Scored
+from fairbandit.registry.part import NEEDS, Part
+from fairbandit.selectors import Rolling, Selection, Selector
+from fairbandit.selectors.ranked import Ranked
+from fairbandit.splits import Plan, Schedule, Split
+from fairbandit.streams import CHUNK_ROUNDS
+
+
+class Policy:
+    """Decides rounds from the past, by composition of its four parts.
+
+    Values go one way through a decision: plan (split), reward models (estimator), `Scored`, index
+    (rank), `Ranked`, selection (selector).
+
+    A policy holds nothing of a run: `init` returns the knowledge before the first round, `propose`
+    decides rounds, `advance` moves on after decided rounds, and `tell` takes in rewards.
+
+    Args:
+        split: says which past rounds train the estimator and which feed the rank.
+        estimator: turns the past into reward models.
+        rank: turns scores into the index.
+        selector: picks from the index.
+        refresh: the reward model changes only when n_train has grown by this factor, above 1; see
+            `Schedule`. None changes it with each n_train.
+        name: the name of the policy in results.
+
+    Raises:
+        FairbanditError: a refresh out of range, a missing refresh if the estimator needs one, an
+            unknown need, or a rank that needs the pool beside a selector that is rolling.
+
+    Attributes:
+        needs: the needs of all parts, a subset of `part.NEEDS`.
+        learns: whether the reward models depend on rewards.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        estimator: Estimator,
+        rank: Rank,
+        selector: Selector,
+        refresh: float | None = None,
+        name: str = "custom",
+    ) -> None:
+        self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
+        self.refresh, self.name = refresh, name
+        self.schedule = Schedule(split, refresh)
+        parts = self.parts.values()
+        self.needs = frozenset[str]().union(*(part.needs for part in parts))
+        for part in parts:
+            if unknown := part.needs - NEEDS:
+                raise FairbanditError(
+                    f"{part} needs {sorted(unknown)}; expected some of {sorted(NEEDS)}"
+                )
+        fitted_anew = [part for part in parts if "refresh" in part.needs]
+        if fitted_anew and refresh is None:
+            raise FairbanditError(
+                f"{fitted_anew[0]} is fitted anew each time the reward model changes, and "
+                "needs policy.refresh, a number above 1 such as 1.2; got none"
+            )
+        if "pool" in rank.needs and isinstance(selector, Rolling):
+            raise FairbanditError(
+                f"{rank} compares a candidate with its whole pool, and {selector} decides before "
+                "the later candidates are seen; expected a rank that reads the past alone"
+            )
+        self.reads_picks = "picks" in self.needs
+        self.reads_last_reward = "rewards" in rank.needs | selector.needs
+        self.learns = estimator.learns
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """The parts by kind."""
+        return {kind: getattr(self, kind) for kind in registry.PART_KINDS}
+
+    @property
+    def reads_rewards(self) -> bool:
+        """Whether a pick may depend on earlier rewards."""
+        return self.learns or self.reads_last_reward
+
+    @property
+    def reads_past(self) -> bool:
+        """Whether a pick may depend on earlier rounds."""
+        return self.reads_rewards or self.reads_picks or "contexts" in self.needs
+
+    def init(self, problem: Problem) -> Knowledge:
+        """The knowledge before the first round of a problem, without a truth that no part needs.
+
+        Raises:
+            FairbanditError: a part needs a truth, and the problem has none.
+        """
+        for part in self.parts.values():
+            if "truth" in part.needs and problem.truth is None:
+                raise FairbanditError(f"{part} needs a truth: true rewards and their CDFs")
+        if "truth" not in self.needs and problem.truth is not None:
+            problem = replace(problem, truth=UNDECLARED)
+        past = Past.empty(
+            problem,
+            contexts="contexts" in self.needs,
+            picks=self.reads_picks,
+            max_contexts=self.rank.max_contexts,
+        )
+        return Knowledge(problem, past, self.estimator.init(problem))
+
+    def grow(self, known: Knowledge, problem: Problem) -> Knowledge:
+        """The same knowledge in a problem with more groups."""
+        past = known.past.grow(problem.groups)
+        return Knowledge(problem, past, self.estimator.grow(known.state, problem), known.trained)
+
+    def propose(
+        self,
+        known: Knowledge,
+        first: int,
+        pools: tuple[Tensor, Tensor],
+        picks: int = 1,
+        frozen: bool = False,
+    ) -> Selection:
+        """Decides N consecutive rounds.
+
+        Args:
+            known: the knowledge before the rounds. It includes the pools of the rounds, unless
+                there is one round or `frozen`; it may include supposed outcomes of the rounds.
+            first: the first of the rounds, from 1.
+            pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
+            picks: m, the number of picks from each pool.
+            frozen: whether each pool is decided as if it were that of the first round. Nothing is
+                learned from one pool for another, but each has its own draws.
+
+        Returns:
+            The picks and their probabilities.
+        """
+        return self.selector.select(self.ranked(known, first, pools, frozen), picks)
+
+    def ranked(
+        self, known: Knowledge, first: int, pools: tuple[Tensor, Tensor], frozen: bool = False
+    ) -> Ranked:
+        """The candidates of N consecutive rounds as the selector sees them; see `propose`."""
+        plan = self.schedule.plan(first, pools[1].shape[1], frozen)
+        models = self.estimator.models(known, plan)
+        scored = Scored(known, plan, pools, models)
+        index = self.rank.index(scored)
+        bounds = self.rank.bounds(scored, index) if "bounds" in self.needs else None
+        counts = None if known.past.picks is None else self._pick_counts(known.past, plan)
+        return Ranked(scored, index, bounds, counts)
+
+    def advance(self, known: Knowledge, groups: Tensor, stepwise: bool = False) -> Knowledge:
+        """Moves on after N decided rounds, whose pools are in the past already.
+
+        Outcomes are summed up if later rounds read only their sums. Contexts, outcomes and picks
+        are forgotten if no later round reads them.
+
+        Args:
+            known: the knowledge before.
+            groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
+            stepwise: whether outcomes are added round by round, with the rounding of N calls. To
+                add all at once is faster.
+        """
+        problem, past, state, trained = known
+        past, rounds = past.with_picks(groups), past.rounds
+        n = self.n_train(rounds + 1)
+        if n > trained:
+            outcomes = past.outcomes_of(trained, n)
+            count = groups.shape[1]
+            for some in self._by_round(outcomes, rounds, count) if stepwise else (outcomes,):
+                state = self.estimator.advance(state, some)
+            trained = n
+            if outcomes.n and "rewards" not in self.needs:
+                past = past.forget(outcomes=outcomes.n)
+        if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
+            start = int(self.schedule.plan(rounds + 1, 1).windows[0, 0])
+            past = past.forget(contexts=start, picks=rounds)
+        return Knowledge(problem, past, state, trained)
+
+    def tell(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
+        """Takes in rewards of decided rounds, now or late.
+
+        Args:
+            known: the knowledge before.
+            outcomes: of any decided rounds, in order of round.
+        """
+        problem, past, state, trained = known
+        summed = outcomes.n  # the number of outcomes that no later round reads separately
+        if self.learns:
+            (summed,) = outcomes.counts([trained])
+            state = self.estimator.advance(state, outcomes.rows(0, summed))
+        skipped = 0 if "rewards" in self.needs else summed
+        past = past.with_outcomes(outcomes, skipped)
+        return Knowledge(problem, past, state, trained)
+
+    def n_ready(self, played: int, last: int, rewards: bool = True) -> int:
+        """The number of next rounds, up to round `last`, that can be decided without a guess.
+
+        Args:
+            played: the number of rounds played.
+            last: the last round that is asked about.
+            rewards: whether rewards come between these rounds. Without rewards, a round waits only
+                for picks.
+
+        """
+        if self.reads_picks or (rewards and self.reads_last_reward):
+            return 1
+        n_train, ready = self.schedule.plan(played + 1, last - played).n_train, last - played
+        if self.learns and rewards:
+            ready = min(ready, int(n_train.searchsorted(played, side="right")))
+        return ready
+
+    def last_read(self, t: int) -> int:
+        """The last round whose reward or pick the decision at round t depends on."""
+        return t - 1 if self.reads_picks or self.reads_last_reward else self.n_train(t)
+
+    def n_train(self, t: int) -> int:
+        """The number of first rounds that train the estimator at round t; 0 without learning."""
+        return int(self.schedule.plan(t, 1).n_train[0]) if self.learns else 0
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data from which `fairbandit.build` makes the same policy again."""
+        parts = {kind: registry.describe(part) for kind, part in self.parts.items()}
+        return {"name": self.name, "refresh": self.refresh, **parts}
+
+    def state(self, known: Knowledge) -> dict[str, Any]:
+        """Knowledge as plain tensors and numbers."""
+        return {
+            "states": [(known.trained, _plain(known.state))],
+            "past": known.past.state(),
+        }
+
+    def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
+        """The knowledge whose `state` this is; `known` is any of the same problem."""
+        pattern = known.trained, known.state
+        (saved,) = state["states"]  # earlier versions saved several under `refresh`
+        trained, own = fitted(saved, pattern)
+        past = known.past.restored(state["past"], known.problem.groups)
+        t, picks = past.rounds, past.picks
+        if picks is not None and not (picks.start <= t and picks.stop == t + 1):
+            raise ValueError("it lacks picks of some rounds")
+        return Knowledge(known.problem, past, own, trained)
+
+    def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
+        """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""
+        numbers = self.schedule.plan(last + 2 - count, count).n_train
+        for low, high in pairwise([0, *outcomes.counts(numbers.tolist())]):
+            if low < high:
+                yield outcomes.rows(low, high)
+
+    def _pick_counts(self, past: Past, plan: Plan) -> Tensor:
+        """The number of picks of each group before each round, (B, N, G); see `Ranked`."""
+        assert past.picks is not None
+        last = (plan.times - 1).clip(max=past.picks.stop - 1)
+        return past.pick_counts(torch.from_numpy(last).to(past.nothing.rewards.device))
+
+
+def _plain(state: Any) -> Any:
+    """A state without the names of its tuples."""
+    return tuple(map(_plain, state)) if isinstance(state, tuple) else state

@@ -1,0 +1,123 @@
+"""The scored candidates, which ranks see."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairbandit.counting import PastScores
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators import Models
+from fairbandit.history import Knowledge, Outcomes
+from fairbandit.locks import cached_property
+from fairbandit.splits import Plan
+from fairbandit.streams import Purpose
+
+
+class Scored:
+    """The scored candidates of N consecutive rounds, and the past that ranks may read.
+
+    Args:
+        known: the knowledge before the rounds. It includes the pools of the rounds, unless there is
+            one round, or each pool is decided as if it came next.
+        plan: the past rounds that each round reads.
+        pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
+        models: the reward models of the rounds.
+
+    Attributes:
+        problem: the problem that is played.
+        contexts, groups: the tensors in `pools`.
+        present: whether each place holds a candidate, (B, N, K) bool.
+        scores: each candidate's score under its own round's model, (B, N, K). Equal candidates of a
+            pool have the same score.
+    """
+
+    def __init__(
+        self, known: Knowledge, plan: Plan, pools: tuple[Tensor, Tensor], models: Models
+    ) -> None:
+        self.problem, self.plan, self.models = known.problem, plan, models
+        self.contexts, self.groups = contexts, groups = pools
+        self._past = known.past
+        self.present = groups >= 0
+        self._model = models.of_rounds
+        self.scores = self._model.approximate(contexts, groups)
+
+    @cached_property
+    def rounds(self) -> Tensor:
+        """The rounds t as which the pools are decided, (N,) int64; see `Plan.times`."""
+        return torch.from_numpy(self.plan.times).to(self.groups.device)
+
+    @cached_property
+    def rank_window(self) -> tuple[Tensor, Tensor]:
+        """Start and stop of each round's rank window, rounds start + 1 … stop, (N,) int64 both."""
+        start, stop = (self.rounds.new_tensor(end) for end in self.plan.windows)
+        return start, stop
+
+    @cached_property
+    def tolerance(self) -> Tensor:
+        """The distance up to which scores of the same pool may tie, (B, N, 1)."""
+        slack = torch.where(self.present, self.scores.slack, 0.0)
+        return 2 * slack.amax(2, keepdim=True)
+
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """Lower and upper confidence bounds of the true rewards, (B, N, K) each.
+
+        They are −∞ and ∞ while the reward model has not learned from a reward.
+
+        Raises:
+            NoBounds: the reward model has no confidence bounds.
+        """
+        low, high = self._model.bounds(self.contexts, self.groups)
+        return self.models.if_informed(low, -torch.inf), self.models.if_informed(high, torch.inf)
+
+    @cached_property
+    def past(self) -> PastScores:
+        """The past contexts of each candidate's group in the rank window of its round.
+
+        Raises:
+            FairbanditError: the rank does not declare that it needs contexts.
+        """
+        contexts = self._past.contexts
+        if contexts is None:
+            raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
+        plan, models = self.plan, self.models
+        given = plan.times, plan.windows, self.groups, models.distinct, models.of_round
+        return PastScores(contexts, *given, self.scores)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The known picks with their rewards, if a part of the policy needs rewards.
+
+        In a block they include supposed outcomes of the rounds that are being decided: read the
+        outcomes of earlier rounds only.
+        """
+        return self._past.outcomes
+
+    def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
+        """Replaces missing shares by ranks drawn from U(0, 1), a draw for each candidate.
+
+        The paper leaves the rank of a candidate undefined if its group was not seen.
+
+        Args:
+            unseen: the candidates whose share is missing, (B, N, K) bool.
+            share: the shares of the other candidates, (B, N, K).
+
+        Returns:
+            (B, N, K).
+        """
+        if not bool(unseen.any()):
+            return share
+        return torch.where(unseen, self.draws(Purpose.RANK), share)
+
+    def draws(self, purpose: Purpose) -> Tensor:
+        """A uniform draw of its own for each candidate, (B, N, K); 0 at empty places.
+
+        Draws are indexed by the candidate's running number among the candidates of all rounds.
+        """
+        counts = self.present.sum((1, 2)).numpy(force=True)
+        # a past that holds the pools of these rounds counts their candidates already
+        held = self._past.rounds >= self.plan.first
+        starts = self._past.candidates - (counts if held else 0)
+        stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores.value)
+        drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
+        return drawn

@@ -1,1 +1,0 @@
-"""Plays one run, by `execute.execute`. This file imports nothing, to keep readers of runs light."""

@@ -1,0 +1,286 @@
+"""Plays one run, batch by batch of replicas, and writes its files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairbandit import registry
+from fairbandit.environments import Environment, Table
+from fairbandit.files.files import within
+from fairbandit.metrics import Played
+from fairbandit.policy.engine import Engine
+from fairbandit.runs import curves
+from fairbandit.runs import summary as summaries
+from fairbandit.runs.checkpoint import Checkpoints
+from fairbandit.runs.folder import CURVES, ROUNDS, StorageError, claim, clear, set_aside, writing
+from fairbandit.runs.identity import continued, finished, identity
+from fairbandit.runs.notices import note_rare_groups, note_settings
+from fairbandit.runs.progress import progress_bar
+from fairbandit.runs.round_log import RoundLog, write_rewards, write_table
+from fairbandit.runs.separation import holds_group
+from fairbandit.runs.settings import Job, checked
+from fairbandit.runs.statistics import RunStatistics
+from fairbandit.runs.tensorboard import EventWriter, config_text, layout, scalars
+from fairbandit.streams import CHUNK_ROUNDS, Streams
+
+THREADS = 1
+"""The number of torch threads of a run that does not set it.
+
+Tensors are small: a second thread saves at most a quarter of the time on two idle cores, and makes
+a run twenty times slower beside another busy process. A sweep uses cores by running jobs.
+"""
+
+BUDGET = 2**30
+"""The approximate limit, in bytes, on the pasts of all replicas in one batch."""
+
+_CANDIDATES = 1024  # number of candidates in which `group_feature` is looked for
+_EXTRA = 8  # numbers kept per candidate in addition to its features: group, score, rank, …
+
+Watch = Callable[[int, Mapping[str, float]], None]
+"""Called during a run with a round t and the mean over replicas of each metric after round t."""
+
+
+def execute(
+    config: Mapping[str, Any],
+    folder: Path,
+    *,
+    wait: bool = False,
+    started: Callable[[str], Any] | None = None,
+    progress: bool = True,
+    watch: Watch | None = None,
+) -> dict[str, Any]:
+    """Plays a policy in an environment, writes the results, and returns the summary.
+
+    A finished run is kept while its identity, which determines its results, is the same. If the
+    identity has changed, the files move to the sibling `NAME.old-HASH`, and the run is played
+    again. An interrupted run continues from its last checkpoint.
+
+    Args:
+        config: plain data: `policy` and `environment` as for `fairbandit.build`, and any keys of
+            `Settings`.
+        folder: the folder of the run; the summary is written there last.
+        wait: waits while another process writes to the folder, instead of raising an error.
+        started: called when a run begins and its folder is locked: with the round at which an
+            interrupted run continues, with the reason and the folder of results that were set
+            aside, or with an empty text.
+        progress: shows a progress bar on a terminal.
+        watch: called after each piece of rounds of the first batch of replicas. An exception that
+            it raises leaves the run unfinished.
+
+    Raises:
+        FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
+            run of another config; or, with `resume` false, a folder that holds any run.
+    """
+    job = checked(config)
+    now, resume = identity(job), job.settings.resume
+    try:
+        with _threads(job.settings.threads or THREADS), claim(folder, wait=wait):
+            summary, changed = finished(folder, now, resume=resume)
+            if summary is not None and not changed:
+                return summary
+            environment: Environment = job.environment.build()
+            now = identity(job)  # missing data may have been downloaded
+            run = _Run(job, environment, folder, now, watch)
+            with writing(folder):
+                news = run.resumes_at
+                if summary is not None:
+                    aside = set_aside(folder)
+                    news = f"played again: {changed}; the results before are in {aside.name}"
+                clear(folder, keep=run.parts)
+                if started is not None:
+                    started(news)
+                return run.record(progress=progress)
+    except StorageError:
+        summary, changed = finished(folder, now, resume=resume)
+        if summary is None or changed:
+            raise
+        return summary  # a finished run in a read-only folder
+
+
+class _Run:
+    """One run in a folder that this process has claimed."""
+
+    def __init__(
+        self,
+        job: Job,
+        environment: Environment,
+        folder: Path,
+        now: Mapping[str, Any],
+        watch: Watch | None,
+    ) -> None:
+        self.policy, self.metrics = job.policy, job.metrics
+        self.environment, self.folder, self.watch = environment, folder, watch
+        self.rounds = environment.rounds if job.settings.rounds is None else job.settings.rounds
+        self.settings, self.identity = replace(job.settings, rounds=self.rounds), now
+        note_settings(job.policy, environment, self.rounds, job.settings.picks)
+        self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
+        sizes = {"places": environment.places, "features": environment.features}
+        self.batches = replica_batches(self.settings.replicas, rounds=self.rounds, **sizes)
+        self.config = {
+            "policy": self.policy.describe(),
+            "environment": registry.describe(environment),
+            **asdict(self.settings),
+        }
+        del self.config["resume"]
+        self.checkpoints = Checkpoints(folder, continued(now))
+        self.saved = self.checkpoints.load()
+        self.parts: dict[str, str] = self.saved["parts"]  # the hashes of Parquet files, by name
+        with self.checkpoints.restoring():
+            replicas = self.batches[self.saved["batch"]]
+        # made before anything is written, since it raises an error if the run cannot be played
+        self.ready = [self._engine(replicas)]
+
+    @property
+    def resumes_at(self) -> str:
+        """Where an interrupted run continues; empty for a run that begins."""
+        if not self.saved["round"]:
+            return ""
+        where = f"going on at round {self.saved['round'] + 1:,} of {self.rounds:,}"
+        replicas = self.batches[self.saved["batch"]]
+        several = f" of replicas {replicas[0]} to {replicas[-1]}" if len(self.batches) > 1 else ""
+        return where + several
+
+    def record(self, *, progress: bool) -> dict[str, Any]:
+        """Plays the run, and writes its files, the summary last."""
+        first = self.saved["batch"]
+        self.began = time.perf_counter() - self.saved["seconds"]
+        files = write_rewards(self.environment, self.folder)
+        total = self.rounds * self.settings.replicas
+        bar = progress_bar(self.policy.name, total, shown=progress)
+        with closing(self._events()) as events, bar as advance:
+            advance(self.rounds * sum(map(len, self.batches[:first])))
+            for index in range(first, len(self.batches)):
+                self._play(index, events, advance)
+        picks = self.settings.picks
+        note_rare_groups(self.policy, self.environment, self.statistics, self.rounds, picks)
+        results = self.statistics.curves()
+        if len(self.batches) > 1:  # TensorBoard has shown only the curves of the first batch
+            clear(self.folder, keep=self.parts)
+            with closing(self._events()) as events:
+                events.add(scalars(results, 1, self.rounds))
+        files[CURVES] = write_table(self.folder / CURVES, curves.to_table(results))
+        files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
+        summary = summaries.summarise(
+            *(self.config, self.statistics),
+            seconds=time.perf_counter() - self.began,
+            files=files,
+            identity=self.identity,
+            unit=self.environment.unit if isinstance(self.environment, Table) else None,
+            group_feature=self._group_feature(),
+        )
+        summaries.write(summary, self.folder)
+        self.checkpoints.remove()
+        return summary
+
+    def _group_feature(self) -> bool | None:
+        """Whether the features of the first pools hold the group."""
+        with self.environment.bound(Streams(self.settings.seed, [0])):
+            count = max(_CANDIDATES // self.environment.places, 1)
+            pools = self.environment.pools(1, min(count, self.rounds))
+        return holds_group(pools.contexts.flatten(0, 2).numpy(), pools.groups.flatten().numpy())
+
+    def _engine(self, replicas: Sequence[int]) -> Engine:
+        return Engine(
+            self.policy,
+            self.environment,
+            rounds=self.rounds,
+            seed=self.settings.seed,
+            replicas=replicas,
+            device=self.settings.device,
+            metrics=self.metrics,
+            picks=self.settings.picks,
+            delay=self.settings.delay,
+            delay_law=self.settings.delay_law,
+        )
+
+    def _events(self) -> EventWriter:
+        """Begins an event file, with the run's config and the layout of its charts."""
+        events = EventWriter(self.folder)
+        events.write(config_text(summaries.finite(self.config)))
+        environment = str(self.config["environment"]["name"])
+        events.write(layout(tuple(self.metrics), environment, self.statistics.groups_drawn))
+        return events
+
+    def _play(self, index: int, events: EventWriter, advance: Callable[[int], None]) -> None:
+        replicas, saved = self.batches[index], self.saved
+        engine = self.ready.pop() if self.ready else self._engine(replicas)
+        rounds = within(self.folder, ROUNDS)
+        log = RoundLog(rounds, replicas, tuple(self.metrics), self.settings.picks)
+        if index > saved["batch"] or not saved["round"]:
+            self.statistics.start(len(replicas))
+        else:
+            with self.checkpoints.restoring():
+                engine.load_state(saved["engine"])
+                self.statistics.load_state(saved["statistics"], replicas)
+                log.load_state(saved["log"])
+                if not 0 < engine.played == saved["round"] <= self.rounds:
+                    raise ValueError("it belongs to another round")
+            advance(engine.played * len(replicas))
+            events.add(scalars(self.statistics.curves(), 1, self.rounds))
+        for piece in engine.play() if engine.played < self.rounds else ():
+            played = _on_cpu(piece)
+            log.add(played)
+            means = self.statistics.add(played)
+            advance(played.actions.shape[:2].numel())
+            if index == 0:
+                events.add(scalars(self.statistics.curves(), played.first, played.last))
+                if self.watch is not None:
+                    self.watch(played.last, means)
+            if self.checkpoints.due:
+                contents = {
+                    "batch": index,
+                    "round": engine.played,
+                    "seconds": time.perf_counter() - self.began,
+                    "engine": engine.state(),
+                    "statistics": self.statistics.state(),
+                    "log": log.state(),
+                }
+                self.checkpoints.save(contents, {**self.parts, **log.written})
+        log.finish()
+        self.parts |= log.written
+
+
+def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -> list[range]:
+    """Divides replicas into batches of nearly equal size; returns the replica numbers of each.
+
+    The rule assumes that a replica keeps every candidate it has seen, and the pools of one piece of
+    `CHUNK_ROUNDS` rounds: (T + CHUNK_ROUNDS)·K·(d + 8) numbers of 8 bytes. It does not depend on
+    the machine, so a config always gives the same batches and therefore the same files.
+
+    >>> replica_batches(10, rounds=5000, places=4, features=17)
+    [range(0, 10)]
+    >>> replica_batches(5, rounds=200_000, places=10, features=40)
+    [range(0, 1), range(1, 2), range(2, 3), range(3, 4), range(4, 5)]
+    """
+    each = (rounds + CHUNK_ROUNDS) * places * (features + _EXTRA) * 8
+    most = max(1, BUDGET // each)
+    count = -(-replicas // most)
+    ends = [replicas * index // count for index in range(count + 1)]
+    return [range(low, high) for low, high in pairwise(ends)]
+
+
+def _on_cpu(played: Played) -> Played:
+    moved: dict[str, Any] = {
+        key: value.cpu() for key, value in vars(played).items() if isinstance(value, Tensor)
+    }
+    moved["metrics"] = {column: value.cpu() for column, value in played.metrics.items()}
+    return replace(played, **moved)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,145 @@
+"""The folder of a run. Only one process at a time writes to it."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from fairbandit.errors import FairbanditError
+from fairbandit.files.files import UNFINISHED, fresh
+
+SUMMARY = "summary.json"
+"""The summary. It is written last, so a folder with this file holds a finished run."""
+
+EVENTS = "events.out.tfevents.*.fairbandit"
+"""The TensorBoard event files that a run writes."""
+
+ROUNDS = "rounds"
+"""The subfolder of the Parquet files."""
+
+CURVES = "curves.parquet"
+"""The curves of all metrics."""
+
+REWARDS = "rewards.parquet"
+"""The true reward distributions of the groups."""
+
+PART = r"part-[0-9]{6,}-[0-9]{9,}\.parquet"
+"""The names of the Parquet files of the round log, as a regular expression."""
+
+FILES = rf"\A({ROUNDS}/{PART}|{CURVES}|{REWARDS})\Z"
+"""The paths of all Parquet files in the folder, as a regular expression."""
+
+CHECKPOINT = "checkpoint.pt"
+"""The checkpoint of an unfinished run; it is removed when the run is finished."""
+
+LOCK = ".lock"
+"""The file that a process locks with `flock` while it writes to the folder, and then removes."""
+
+ERROR = "error.txt"
+"""The error of a failed job of a sweep, in the folder of the job; the last line is a short form."""
+
+REFUSED = "refused.txt"
+"""The same for a job whose folder holds a finished run of another config, which stays as it is."""
+
+_REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # the end of the name of a folder set aside
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
+
+
+class OccupiedError(FairbanditError):
+    """A folder holds a run of another config."""
+
+
+class StorageError(FairbanditError):
+    """A folder cannot be written to: the disk is full or read-only, or permission is denied."""
+
+
+@contextmanager
+def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None]:
+    """Creates a folder and locks it; the lock of a killed process is released.
+
+    Another process that holds the lock is an error with the message `taken`, or is waited for.
+    """
+    lock = FileLock(folder / LOCK)
+    try:
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
+    except Timeout:
+        raise FairbanditError(taken or f"another run is writing to {folder}") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # for example, the folder has become read-only
+            (folder / LOCK).unlink(missing_ok=True)
+        lock.release()
+
+
+def set_aside(folder: Path) -> Path:
+    """Moves the files of a finished run to the sibling `NAME.old-HASH`, which readers ignore.
+
+    HASH is a hash of the summary, which is moved first: if the process is killed midway, the folder
+    holds an unfinished run.
+    """
+    digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()[:12]
+    aside = fresh(folder.absolute().with_name(f"{folder.absolute().name}.old-{digest}"))
+    aside.mkdir(exist_ok=True)
+    for pattern in (SUMMARY, CURVES, REWARDS, ROUNDS, ".hydra", EVENTS):
+        for path in folder.glob(pattern):
+            path.rename(aside / path.name)
+    return aside
+
+
+def clear(folder: Path, keep: Collection[str] = ()) -> None:
+    """Removes the files of an interrupted run from a folder, except for Parquet files to keep."""
+    for pattern in (f"{ROUNDS}/part-*", EVENTS, f"*{UNFINISHED}"):
+        for path in folder.glob(pattern):
+            if path.name not in keep:
+                path.unlink(missing_ok=True)
+
+
+def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walks through a folder and its subfolders like `os.walk`, but skips replaced results.
+
+    Raises:
+        FairbanditError: a folder cannot be read.
+    """
+    for place, folders, files in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not _REPLACED.search(name)]
+        yield place, folders, files
+
+
+def _refuse(error: OSError) -> None:
+    raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def finished_below(folder: Path) -> Iterator[str]:
+    """Yields the folders of the finished runs below a folder, except for replaced results.
+
+    A job whose last attempt failed does not count as finished, even if an earlier attempt left a
+    summary in its folder.
+    """
+    for place, folders, files in walk(folder):
+        if SUMMARY in {*files, *folders} and ERROR not in files:
+            yield place
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Re-raises an OSError that prevents writing to a folder as a `StorageError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL | _FORBIDDEN:
+            raise
+        raise StorageError(
+            f"cannot write to {folder}: {os.strerror(error.errno or 0)}. Finished work is kept; "
+            "once the folder can be written to again, the same command continues from there"
+        ) from error

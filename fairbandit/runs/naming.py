@@ -1,0 +1,240 @@
+"""Names runs by the settings that vary between them, and selects runs by their settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from fairbandit.errors import FairbanditError, did_you_mean, unknown
+from fairbandit.notices import remark
+from fairbandit.policy.build import build_policy, policy_label, preset, presets
+from fairbandit.policy.policy import Policy
+from fairbandit.registry import PART_KINDS, create, describe
+from fairbandit.tables.labels import normal
+from fairbandit.tables.reading import MEMORY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NO_DIFFERENCE = (
+    *("threads", "device", "replicas", "versions."),
+    *("environment.root", "environment.cache", "environment.download"),
+)
+"""Prefixes of the keys that do not affect results, or only how precisely they are known."""
+
+OWN = "environment."
+"""The prefix of the keys of an environment."""
+
+_HALF = 16  # characters at either end of a long value
+
+
+class Setting(NamedTuple):
+    """A setting that tells runs apart: its dotted key, its short name and its value as text."""
+
+    key: str
+    name: str
+    text: str
+
+
+def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
+    """Finds the settings that tell runs apart, each with one name for all tables and figures.
+
+    Environments of one name are told apart by their own settings. In one environment, policies of
+    one label are told apart by all other settings, and all policies by the settings that belong to
+    no part, such as `picks`. A setting that only some runs have, such as a parameter of a part of
+    some policies, is left out where the others tell as many runs apart. A named policy shows each
+    part that is not its own.
+
+    >>> rows = [{"policy": "oful", "environment": "e", "policy.rank.z": z} for z in (1, -2.0)]
+    >>> [joined("OFUL", run) for run in varied(rows)]
+    ['OFUL, z=1', 'OFUL, z=-2.0']
+    """
+    import pandas as pd
+
+    texts = pd.DataFrame([{key: shown(value) for key, value in row.items()} for row in settings])
+    texts = texts[[key for key in texts if not key.startswith(NO_DIFFERENCE)]]
+    worlds = texts[[key for key in texts if f"{key}.".startswith(OWN)]]
+    others, policies = texts.drop(columns=[*worlds]), texts["policy"]
+    labels = policies.map({name: policy_label(name) for name in policies.unique()})
+    scene = worlds.fillna("").groupby([*worlds], sort=False).ngroup()
+    tables = [_told_apart(worlds, worlds["environment"]), _replaced_parts(texts)]
+    tables += [_told_apart(rows, labels[rows.index]) for _, rows in others.groupby(scene)]
+    table = pd.concat(tables)
+    found: list[list[Setting]] = [[] for _ in settings]
+    for key, name in short_names([key for key in texts if key in table]).items():
+        known = table[key].dropna()
+        known = known[~known.index.duplicated()]
+        short = _shortened(known.unique())
+        for at, text in known.items():
+            found[at].append(Setting(key, name, short[text]))
+    return [tuple(row) for row in found]
+
+
+def _replaced_parts(texts: pd.DataFrame) -> pd.DataFrame:
+    """Returns the parts that are not those of the file of a named policy; missing elsewhere."""
+    import pandas as pd
+
+    named = {policy: preset(policy) for policy in texts["policy"].unique() if policy in presets()}
+    parts = texts[[key for kind in PART_KINDS if (key := f"policy.{kind}.name") in texts]]
+    own = {
+        key: [
+            named.get(policy, {}).get(key.split(".")[1], {"name": part})["name"]
+            for policy, part in zip(texts["policy"], parts[key], strict=True)
+        ]
+        for key in parts
+    }
+    return parts.where(parts != pd.DataFrame(own, parts.index))
+
+
+def with_replaced(policy: Policy) -> str:
+    """Returns the name of a policy, and what is not as in the file of the named policy.
+
+    >>> with_replaced(build_policy({"name": "fair_greedy", "rank": "smoothed_cdf"}))
+    'fair_greedy, rank=smoothed_cdf'
+    """
+    if policy.name not in presets():
+        return policy.name
+    described, own = policy.describe(), build_policy(policy.name).describe()
+    texts, default = ({"refresh": shown(plain["refresh"])} for plain in (described, own))
+    for kind in PART_KINDS:
+        name = described[kind]["name"]
+        default[f"{kind}.name"] = own[kind]["name"]
+        if name != own[kind]["name"]:
+            own[kind] = describe(create(kind, name))
+        for key, value in described[kind].items():
+            texts[f"{kind}.{key}"] = shown(value)
+            default.setdefault(f"{kind}.{key}", shown(own[kind][key]))
+    replaced = {key: text for key, text in texts.items() if text != default[key]}
+    names = short_names([*texts])
+    return joined(policy.name, [Setting(key, names[key], replaced[key]) for key in replaced])
+
+
+def _told_apart(texts: pd.DataFrame, names: pd.Series[str]) -> pd.DataFrame:
+    """Returns the columns that tell rows of one name apart; missing where a row needs no value."""
+    import pandas as pd
+
+    several = texts.columns[texts.nunique() > 1]
+    general = [key for key in several if "." not in key and key not in ("policy", "environment")]
+    tables = []
+    for _, rows in texts.groupby(names, sort=False):
+        keys = [key for key in rows if key in general or rows[key].nunique() > 1]
+        filled = rows.fillna("")
+        for key in rows.columns[rows.isna().any()].difference(keys, sort=False):
+            tried = [len({*map(tuple, filled[some].to_numpy())}) for some in (keys, [*keys, key])]
+            keys += [key] * (tried[1] > tried[0])
+        tables.append(rows[keys])
+    return pd.concat(tables)
+
+
+def _shortened(texts: Iterable[str]) -> dict[str, str]:
+    """Shortens long texts in the middle, and hashes of tables; different texts stay different.
+
+    >>> _shortened([f"{MEMORY}0123456789abcdef"])
+    {'memory:0123456789abcdef': 'memory:01234567'}
+    """
+    short: dict[str, str] = {}
+    for text in texts:
+        cut = text if len(text) <= 2 * _HALF else f"{text[:_HALF]}…{text[-_HALF:]}"
+        cut = text[: len(MEMORY) + 8] if text.startswith(MEMORY) else cut
+        short[text] = f"{cut} ({len(short) + 1})" if cut in short.values() else cut
+    return short
+
+
+def short_names(keys: Sequence[str]) -> dict[str, str]:
+    """Returns the shortest end of each dotted key that no other key has.
+
+    The key of a part's name is shortened to the kind of the part.
+
+    >>> short_names(["policy.rank.name", "policy.rank.delta", "environment.delta"]).values()
+    dict_values(['rank', 'rank.delta', 'environment.delta'])
+    """
+    names = {}
+    for key in keys:
+        parts = key.removesuffix(".name").split(".")
+        ends = [".".join(parts[at:]) for at in reversed(range(len(parts)))]
+        names[key] = next((end for end in ends if sum(ends_with(k, end) for k in keys) == 1), key)
+    return names
+
+
+def joined(name: str, settings: Iterable[Setting]) -> str:
+    """Returns a name with some settings, as in "OFUL, exploration=0.1"."""
+    return ", ".join(filter(None, (name, *(f"{one.name}={one.text}" for one in settings))))
+
+
+def shown(value: Any) -> str:
+    """Returns a value as text: a text itself, or else JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def ends_with(key: str, end: str) -> bool:
+    """Whether a dotted key ends with some of its parts, of which `name` may be missing."""
+    return f".{key}".endswith(f".{end}") or f".{key}".endswith(f".{end}.name")
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the keys whose values differ, in the order of the settings.
+
+    >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
+    ['seed', 'b']
+    """
+    return [key for key in union(settings) if len({run.get(key) for run in settings}) > 1]
+
+
+def union(rows: Iterable[Iterable[str]]) -> list[str]:
+    """Returns the distinct names in the rows, in order of their first occurrence."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
+    """Returns the key with the given end; of several such keys, the one whose values differ.
+
+    Raises:
+        FairbanditError: no key has this end, or the key is ambiguous.
+    """
+    keys = union(settings)
+    matches = [end] if end in keys else [key for key in keys if ends_with(key, end)]
+    if len(matches) > 1:
+        matches = [key for key in differing(settings) if key in matches] or matches
+    if not matches:
+        raise unknown("setting", end, keys)
+    if len(matches) > 1:
+        raise FairbanditError(f"{end!r} may be {' or '.join(matches)}; write the whole key")
+    return matches[0]
+
+
+class _Described(Protocol):
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+
+_Run = TypeVar("_Run", bound=_Described)
+
+
+def chosen(runs: Sequence[_Run], where: Mapping[str, Sequence[Any]]) -> list[_Run]:
+    """Returns the runs whose settings match a condition.
+
+    Args:
+        runs: saved runs or pooled runs.
+        where: allowed values by key, where a key is resolved by `full_key`. All spellings of a
+            number match, and so does the JSON text of a value.
+
+    Raises:
+        FairbanditError: a key is unknown or ambiguous, or no run has an allowed value.
+    """
+    kept = list(runs)
+    for end, values in where.items():
+        key = full_key([run.settings for run in runs], end)
+        wanted = {normal(shown(value)): value for value in values}
+        present = [shown(run.settings.get(key)) for run in kept]
+        kept = [run for run, text in zip(kept, present, strict=True) if normal(text) in wanted]
+        if not kept:
+            raise FairbanditError(
+                f"no run has {end}={' or '.join(map(str, values))}"
+                f"{did_you_mean(values[0], present)}; its values are "
+                f"{', '.join(dict.fromkeys(present))}"
+            )
+        for form in wanted.keys() - {*map(normal, present)}:
+            if guess := did_you_mean(wanted[form], present):
+                remark(f"no run has {end}={wanted[form]}{guess}")
+    return kept

@@ -1,0 +1,77 @@
+"""Notices of plausible mistakes in the settings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairbandit.environments import Environment, Table
+from fairbandit.notices import listed, remark
+from fairbandit.policy.build import preset, presets
+from fairbandit.policy.policy import Policy
+from fairbandit.ranks import EmpiricalCdf
+from fairbandit.registry import PART_KINDS, lookup
+from fairbandit.runs.statistics import RunStatistics
+
+STEPS = 10
+"""The number of steps in the best m/K of all ranks that keeps the excess of picks below 5 %."""
+
+
+def note_settings(policy: Policy, environment: Environment, rounds: int, picks: int) -> None:
+    """Notes plausible mistakes in the settings of a run.
+
+    These are a named policy that knows the truth but has another part, such as a rank for all
+    policies of a sweep; more features than rounds in a table; and picks that take every candidate.
+    """
+    own = {key: part["name"] for key, part in _named(policy.name).items() if key in PART_KINDS}
+    if any("truth" in lookup(kind, name).needs for kind, name in own.items()):
+        for kind, name in own.items():
+            if (part := policy.parts[kind]._name) != name:
+                remark(f"policy {policy.name} has the {kind} {part} and not its own, {name}")
+    if isinstance(environment, Table) and environment.features > rounds:
+        remark(
+            f"{environment.features:,} features are more than the {rounds:,} rounds: ids "
+            "or names may be among them; environment.exclude=[…] leaves columns out"
+        )
+    if picks >= environment.places:
+        remark(
+            f"picks={picks} from pools of at most {environment.places} candidates: all "
+            "candidates are picked"
+        )
+
+
+def _named(policy: str) -> Mapping[str, Any]:
+    return preset(policy) if policy in presets() else {}
+
+
+def note_rare_groups(
+    policy: Policy, environment: Environment, statistics: RunStatistics, rounds: int, picks: int
+) -> None:
+    """Notes groups that `empirical_cdf` ranks in too coarse steps at the last round.
+
+    A candidate of a group with n independent past contexts has the rank i/n with probability
+    1/(n + 1), for i = 0 … n; in a table, n is at most the number of the group's members. If the
+    best m of K candidates are picked, the share of the picks of this group exceeds its share of
+    the candidates by a factor of about 1 + (K/2m − 1)/n, which is below 1.05 from n = `STEPS`·K/m
+    on. If all groups have fewer contexts, the run is short, and the groups are alike.
+    """
+    if not isinstance(policy.rank, EmpiricalCdf):
+        return
+    start, stop = policy.schedule.plan(rounds, 1).windows[:, 0].tolist()
+    counts = statistics.received.double().mean(0) * (stop - start) / rounds
+    n = counts.clamp(min=1, max=policy.rank.max_contexts)
+    if isinstance(environment, Table):  # a person who comes again does not add a context
+        n = n.minimum(environment.members.sizes.to(n))
+    needed = STEPS * environment.places / picks
+    names = [name for name, few in zip(statistics.group_names, n < needed, strict=True) if few]
+    if 0 < len(names) < len(n):
+        least = float(n.min())
+        remark(
+            f"{policy.rank} ranks candidates of {listed([*map(repr, names)])} among few different "
+            f"past contexts, as few as {least:,.0f} at the last round, so in steps of up to "
+            f"{1 / least:.2g}. With "
+            f"{picks} of {environment.places} candidates picked, a group with fewer than "
+            f"{needed:,.0f} is picked too often; in a run of {policy.name} alone, "
+            "policy/rank=smoothed_cdf is finer, or shrunk_cdf where all groups have one shape "
+            "(docs/rare.md)"
+        )

@@ -1,0 +1,230 @@
+"""Tables of pooled runs: for files, for the screen and for print, with the ranks of runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairbandit.errors import unknown
+from fairbandit.files.files import natural_order
+from fairbandit.policy.build import policy_label
+from fairbandit.runs.by_group import MEASURES, RAW_REWARD
+from fairbandit.runs.differences import Difference
+from fairbandit.runs.moments import Floats
+from fairbandit.runs.naming import differing, ends_with, full_key, shown, union
+from fairbandit.runs.pooling import PooledRuns, paired_difference
+from fairbandit.runs.saved import FOLDER, KEYS
+from fairbandit.runs.settings import COST
+from fairbandit.runs.sheets import Sheet, estimate, meanings, metric_header, spread
+
+MOST_GROUPS = 4
+"""The largest number of groups whose selection rates the overview shows unless asked."""
+
+_IN_UNIT = {"reward": RAW_REWARD, "standard_regret": COST}  # the same in the unit of the reward
+_OF_PICKS = {
+    **{RAW_REWARD: "reward", "fair_regret": "fair_regret_per_pick", COST: "cost_of_a_pick"}
+}
+"""The titles of measures by group that differ from their names."""
+
+_DIFFERENCE = (
+    "setting minus baseline, replica by replica, after the last round: mean [95 % interval over"
+    " replicas]"
+)
+
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
+
+
+def tidy(
+    rows: Sequence[PooledRuns],
+    *,
+    groups: bool = False,
+    columns: Sequence[str] | None = None,
+    sort: str | None = None,
+) -> pa.Table:
+    """Makes one table of pooled runs, with one row for each.
+
+    The columns are `KEYS`, without the seed if all rows pool seeds; the other settings in which
+    the rows differ; and the results, with `groups` also by group. Missing values are null. With
+    `columns`, the metrics and statistics are only these; `sort` is as for `overview`.
+    """
+    known = union(row.spreads for row in rows) + ([*MEASURES] if groups else [])
+    for wrong in (column for column in columns or () if column not in known):
+        raise unknown("column", wrong, known)
+    rows = rows if sort is None else _sorted(rows, sort)
+    settings = [row.settings for row in rows]
+    results = [row.results(groups=groups, columns=columns) for row in rows]
+    keys = [key for key in KEYS if any(key in row for row in settings)]
+    keys += [key for key in differing(settings) if key not in KEYS]
+    table = {key: _column([row.get(key) for row in settings]) for key in keys}
+    table |= {name: _column([row.get(name) for row in results]) for name in union(results)}
+    return pa.table(table)
+
+
+def overview(
+    rows: Sequence[PooledRuns],
+    *,
+    groups: bool = False,
+    columns: Sequence[str] | None = None,
+    sort: str = "fair_regret",
+    printed: bool = False,
+) -> Sheet:
+    """Returns a table with one row for each setting; single runs also show their folders.
+
+    A star marks policies that know the truth. Metrics are mean ± standard deviation over all
+    replicas, or if the rows are differences, mean [95 % interval]. Values that all rows share,
+    except policies and results, are written above the table.
+
+    Args:
+        rows: the settings.
+        groups: gives each setting a row for each group, with the means over the group's picks.
+        columns: the results to show: columns of `PooledRuns.spreads`, or `MEASURES` with `groups`;
+            None shows the metrics, the cost of a pick, the selection rates of up to `MOST_GROUPS`
+            groups, and the seconds, or all measures. Differences and measures that all rows have
+            in the unit of the reward are not shown in standard deviations, too.
+        sort: a result, of which the best comes first, or a setting.
+        printed: makes a table for print: labels in place of names, no seconds, and the best in
+            bold, as in the figure `notions`.
+
+    Raises:
+        FairbanditError: a column or a setting does not exist.
+    """
+    rows, title = _sorted(rows, sort), policy_label if printed else str
+    spreads, default, of_groups = [row.spreads for row in rows], _default(rows), list[str]()
+    if groups:
+        pairs = [(row, group) for row in rows for group in row.groups]
+        rows, of_groups = [row for row, _ in pairs], [group for _, group in pairs]
+        spreads = [
+            {m: row.of_groups[f"{m}:{group}"] for m in MEASURES if f"{m}:{group}" in row.of_groups}
+            for row, group in pairs
+        ]
+        default = [name for name in MEASURES if any(name in own for own in spreads)]
+    bases = [row.base.label for row in rows if isinstance(row, Difference)]
+    if groups or bases:
+        default = [c for c in default if not all(_IN_UNIT.get(c) in own for own in spreads)]
+    varied = [{one.name: one.text for one in row.varied} for row in rows]
+    named = {
+        "policy": [f"{title(row.policy)}{' *' * row.knows_truth}" for row in rows],
+        "environment": [str(row.runs[0].summary["environment"]) for row in rows],
+        **{name: [own.get(name, "") for own in varied] for name in union(varied)},
+        "rounds": [f"{row.rounds:,}" for row in rows],
+        "replicas": [f"{row.replicas:,}" for row in rows],
+    }
+    if bases:
+        named["baseline"] = bases
+    if any(len(row.runs) > 1 for row in rows):
+        named["runs"] = [f"{len(row.runs):,}" for row in rows]
+    same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
+    above = ", ".join(f"{name} {named.pop(name)[0]}" for name in same)
+    if groups:
+        named["group"] = of_groups
+    results, chosen = {}, default if columns is None else columns
+    cell = estimate if bases else spread
+    for column in chosen:
+        known = [own.get(column) for own in spreads]
+        if not any(known):
+            raise unknown("column by group" if groups else "column", column, union(spreads))
+        direction = {"lower_is_better": MEASURES.get(column)}
+        header = _header(column, rows, direction | next(filter(None, known)), groups)
+        results[header] = [cell(own) if own else "–" for own in known]
+    if not (groups or printed or columns or bases):
+        results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
+    if not groups and any(row.each for row in rows):
+        results[FOLDER] = [row.runs[0].place for row in rows]
+    cells = list(zip(*named.values(), *results.values(), strict=True))
+    below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
+    below = f"{_DIFFERENCE}; {below}" if bases else below
+    if not (groups or printed or columns) and any(len(r.groups) > MOST_GROUPS for r in rows):
+        below += "; fairbandit collect FOLDER --by group shows who is picked"
+    bold = _best(rows, chosen, len(named)) if printed and not (groups or bases) else ()
+    return Sheet([*named, *results], cells, len(named), above, below, bold)
+
+
+def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:
+    """Sorts the rows of each environment by a result, best first, or by a setting."""
+    scenes, known = union([row.environment] for row in rows), any(sort in r.spreads for r in rows)
+    settings = [row.settings for row in rows]
+    if not known and rows and not any(ends_with(key, sort) for key in union(settings)):
+        names = [*union(row.spreads for row in rows), *union(settings)]
+        raise unknown("result or setting", sort, names)
+    key = "" if known or not rows else full_key(settings, sort)
+
+    def place(row: PooledRuns) -> tuple[Any, ...]:
+        value = natural_order(shown(row.settings.get(key)), True) if key else _loss(row, sort)
+        return scenes.index(row.environment), value
+
+    return sorted(rows, key=place)
+
+
+def _loss(run: PooledRuns, column: str) -> float:
+    """Returns the mean of a result, or its negative if higher is better; inf if not known."""
+    end = run.spreads.get(column, {"mean": None})
+    if end["mean"] is None:
+        return math.inf
+    return float(end["mean"] if end.get("lower_is_better") else -end["mean"])
+
+
+def _default(rows: Sequence[PooledRuns]) -> list[str]:
+    groups, spreads = union(row.groups for row in rows), union(row.spreads for row in rows)
+    rates = [f"selection_rate_{group}" for group in groups if len(groups) <= MOST_GROUPS]
+    return [*union(row.metrics for row in rows), *({COST} & {*spreads}), *rates]
+
+
+def _header(
+    column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any], groups: bool
+) -> str:
+    """Returns the header of a result, with the unit of a cost or of a reward of tables."""
+    title = _OF_PICKS.get(column, column) if groups else column
+    if spread.get("lower_is_better") is None:
+        return title.replace("_", " ")
+    names = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
+    measured = {COST: "", RAW_REWARD: "", "reward": "standardised "}.get(column)
+    unit = "" if measured is None or not names else f" ({measured}{' or '.join(names)})"
+    return metric_header(title + unit, spread)
+
+
+def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
+    """Returns the row and the column of each cell that ties with the best of its environment."""
+    bold = []
+    for _, same in groupby(enumerate(rows), lambda pair: pair[1].environment):
+        places, runs = zip(*same, strict=True)
+        for number, column in enumerate(columns, first):
+            ties = rank(runs, column)[1]
+            bold += [(place, number) for place, tie in zip(places, ties, strict=True) if tie]
+    return bold
+
+
+def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
+    """Ranks R runs by a metric, separately for each number of rounds.
+
+    Returns:
+        ranks: (R,), from 0 for the best to 1 for the worst; NaN for runs that know the truth, and
+            for a column without a better direction.
+        ties: (R,), whether the interval of the paired difference to the best contains 0.
+    """
+    ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
+    directed = any("lower_is_better" in run.spreads.get(column, {}) for run in runs)
+    losses = [math.inf if run.knows_truth else _loss(run, column) for run in runs]
+    known = [row for row, loss in enumerate(losses) if directed and loss < math.inf]
+    for rounds in {runs[row].rounds for row in known}:
+        rows = sorted((row for row in known if runs[row].rounds == rounds), key=losses.__getitem__)
+        values = np.array([losses[row] for row in rows])
+        steps = ~np.isclose(values[1:], values[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
+        ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
+        for row in rows:
+            difference = paired_difference(runs[row], runs[rows[0]], column)
+            ties[row] = ranks[row] == 0 or difference["low"] <= 0 <= difference["high"]
+    return ranks, ties
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    types = {type(value) for value in values if value is not None}
+    with suppress(pa.ArrowException, OverflowError):  # integers beyond 64 bits become texts
+        if len(types) == 1 or types <= {int, float}:
+            return pa.array(values, None if types else pa.float64())
+    return pa.array([value if value is None else shown(value) for value in values])

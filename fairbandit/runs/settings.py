@@ -1,0 +1,167 @@
+"""The config of a run: its keys, and their one check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fairbandit import registry
+from fairbandit.errors import FairbanditError
+from fairbandit.metrics import REGRETS, Metric
+from fairbandit.policy.build import build_policy
+from fairbandit.policy.delays import Delays
+from fairbandit.policy.policy import Policy
+from fairbandit.registry import Checked
+
+COST = "cost_per_pick"
+"""The column of the standard regret of a pick, in the unit of a table's reward."""
+
+TAKEN = frozenset(
+    {
+        *("policy", "environment", "rounds", "replicas", "seed", "folder"),
+        *("replica", "round", "slot", "action", "group", "reward", "expected_reward", "rank"),
+        *("propensity", "seconds", COST, *REGRETS),
+    }
+)
+"""Columns and curves that every run has."""
+
+BY_GROUP = ("selection_rate", "selected", "received")
+"""The statistics of each group in summaries; columns of tables begin with these names."""
+
+
+@dataclass
+class Settings:
+    """The top-level keys of a config.
+
+    Attributes:
+        rounds: the number of rounds T; None takes the environment's default.
+        replicas: the number of independent runs of the setting, played side by side.
+        seed: the seed from which every random stream derives.
+        picks: m, the number of candidates picked from each pool; all, if a pool is smaller.
+        delay: the mean number of further rounds after which rewards arrive; 0 means at once.
+        delay_law: the distribution of delays: `fixed`, or `geometric`, drawn from the seed.
+        device: the device of tensors: cpu, cuda, cuda:1, …
+        threads: the number of torch threads; None takes one, since sweeps run jobs in parallel.
+        resume: whether to continue an unfinished run and keep a finished run; if false, the run
+            starts over in a new folder.
+        metrics: for each column of the round log, the name of a registered metric, or a mapping
+            with `name` and parameters. Both regrets are always recorded first.
+    """
+
+    rounds: int | None = None
+    replicas: int = 10
+    seed: int = 0
+    picks: int = 1
+    delay: int = 0
+    delay_law: str = "fixed"
+    device: str = "cpu"
+    threads: int | None = None
+    resume: bool = True
+    metrics: Any = None
+
+
+def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields the values of nested mappings with dotted keys, each key after the prefix.
+
+    Lists and empty mappings count as values.
+
+    >>> dict(dotted({"a": {"b": 1, "c": [2]}, "d": {}}))
+    {'a.b': 1, 'a.c': [2], 'd': {}}
+    """
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+MOST = 2**31 - 1
+"""The largest number of rounds, replicas, picks and threads."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that was checked: its policy and metrics, and its environment, which is not loaded yet.
+
+    Attributes:
+        policy: the policy.
+        environment: the environment.
+        metrics: the metrics by column, both regrets first.
+        settings: the other keys of the config, whose `metrics` describe the metrics in full.
+    """
+
+    policy: Policy
+    environment: Checked
+    metrics: Mapping[str, Metric]
+    settings: Settings
+
+
+def checked(config: Mapping[str, Any]) -> Job:
+    """Checks a config as a whole; missing keys of `Settings` take their defaults.
+
+    Raises:
+        FairbanditError: a key is unknown, `policy` or `environment` is missing, a value has the
+            wrong type or is out of range, a metric cannot be recorded, or the device is not usable.
+    """
+    given = dict(config)
+    parts = {key: given.pop(key, None) for key in ("policy", "environment")}
+    for key, described in parts.items():
+        if not isinstance(described, Mapping):
+            raise FairbanditError(f"{key} must be a mapping that describes it, got {described!r}")
+    try:
+        own = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
+    except OmegaConfBaseException as error:
+        raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
+    assert isinstance(own, Settings)
+    for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "picks": 1, "threads": 1}.items():
+        value = getattr(own, key)
+        if value is not None and value < least:
+            raise FairbanditError(f"{key} must be at least {least}, got {value}")
+        if value is not None and value > MOST and key != "seed":
+            raise FairbanditError(f"{key} must be at most {MOST:,}, got {value}")
+    Delays(own.delay, own.delay_law, own.seed)
+    metrics = _checked_metrics(own.metrics)
+    _check_device(own.device)
+    environment = registry.checked("environment", parts["environment"])
+    own.metrics = {column: metric.described() for column, metric in metrics.items()}
+    built = {column: metric.build() for column, metric in metrics.items()}
+    return Job(build_policy(parts["policy"]), environment, built, own)
+
+
+def _check_device(device: str) -> None:
+    try:  # to move a number to the device, and to read it back
+        torch.ones(1, dtype=torch.float64, device=device).item()
+    except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:
+        usable = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+        raise FairbanditError(
+            f"device {device!r} cannot be used here: {str(error).splitlines()[0]}; usable devices: "
+            f"{', '.join(usable)}"
+        ) from error
+
+
+def _checked_metrics(given: Any) -> dict[str, Checked]:
+    """Returns both regrets, and then the metrics of a config."""
+    if not isinstance(given, Mapping | None):
+        raise FairbanditError(
+            "metrics must map columns to metrics, as in metrics={COLUMN: NAME} or "
+            f"metrics={{COLUMN: {{name: NAME, KEY: VALUE}}}}; got {given!r}"
+        )
+    metrics = {column: registry.checked("metric", column) for column in REGRETS}
+    for column, spec in (given or {}).items():
+        named = isinstance(column, str) and registry.NAME.fullmatch(column)
+        if not named or column in TAKEN or column.startswith(BY_GROUP):
+            raise FairbanditError(
+                f"metrics: {column!r} cannot be a column; expected at most 64 letters (a to z), "
+                "digits, '_' and '-', a letter first. Every run has columns that begin with "
+                f"{', '.join(BY_GROUP)}, and {', '.join(sorted(TAKEN))}"
+            )
+        try:
+            metrics[column] = registry.checked("metric", spec)
+        except FairbanditError as error:
+            raise FairbanditError(f"metrics.{column}: {error}") from error
+    return metrics

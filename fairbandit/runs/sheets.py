@@ -1,0 +1,319 @@
+"""Tables of results on the screen, in Markdown and LaTeX, and in files."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from fairbandit.errors import printable
+from fairbandit.files.files import written_aside
+from fairbandit.runs.settings import COST
+from fairbandit.runs.summary import cost_per_pick
+from fairbandit.tables.labels import NUMBER
+
+_WIDE = 160  # width in characters without a terminal
+_NARROW = 80  # width of a sheet without a terminal
+_WIDEST = 28  # width of a column that names the rows
+_BETWEEN = 2  # space between two columns of a sheet
+
+_ROUNDING = 1e-9
+_DECIMALS = 4
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&@]|:(?=//)|(?<=(?i:www))\.)")
+"""The special characters of Markdown, and the characters that turn bare addresses into links."""
+
+_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "{}$&#%_"}
+    | {"[": "{[}"}  # after the end of a row, a bare [ would begin an option
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
+)
+"""The LaTeX code of its special characters and of the signs in tables."""
+
+# matches texts that a spreadsheet would run as formulas
+_FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
+
+MEANING = {
+    "cost per pick": "cost per pick: the standard regret of a pick, in the unit of the reward",
+    "cost of a pick": "cost of a pick: the true reward that it loses against the best candidate of"
+    " its pool, in the unit of the reward",
+    "±": "mean ± standard deviation over replicas, after the last round",
+    "↓": "↓ lower is better",
+    "↑": "↑ higher is better",
+    "–": "– not known",
+    "*": "* the policy knows the truth",
+}
+"""The meaning of each sign in tables of results, printed below the tables that contain it."""
+
+
+def console() -> Console:
+    """Returns a console on standard output, which is wide if the output is a file or a pipe.
+
+    Text is printed literally, since names of groups, policies and files may look like markup or
+    emoji. Styles are set by `rich.text.Text`, columns and tables.
+    """
+    shown = _Screen(markup=False, emoji=False)
+    return shown if shown.is_terminal else _Screen(width=_WIDE, markup=False, emoji=False)
+
+
+class _Screen(Console):
+    def render(self, *given: Any, **options: Any) -> Iterable[Any]:
+        for part in super().render(*given, **options):  # names from data may hold control codes
+            yield part if part.control else part._replace(text=printable(part.text))
+
+
+def named(name: str, value: str | Path) -> Text:
+    """Returns a line with a bold name and its value, such as a path."""
+    return Text.assemble((name, "bold"), "  ", str(value))
+
+
+def make_table(
+    headers: Sequence[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    right: Collection[str] = (),
+    **options: Any,
+) -> Table:
+    """Returns a table of cells that folds long words; the columns in `right` are right-aligned.
+
+    The `options` are passed to `rich.table.Table`.
+    """
+    table = Table(title_justify="left", **options)
+    for header in headers:
+        justify: JustifyMethod = "right" if header in right else "left"
+        table.add_column(header, justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of results with its remarks.
+
+    On the screen, columns that do not fit beside the others continue in a block below, where the
+    names of the rows are repeated. Without a terminal, the table is 80 characters wide.
+
+    Attributes:
+        headers: the headers of the columns.
+        rows: the cells of each row.
+        names: the number of leading columns that name the rows; the others are right-aligned.
+        above: a remark on values that all rows share.
+        below: a remark that explains the columns.
+        bold: the cells in bold in exported tables and reports, by row and column.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    names: int = 1
+    above: str = ""
+    below: str = ""
+    bold: Collection[tuple[int, int]] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yields the table and its remarks to rich."""
+        width = options.max_width if console.is_terminal else _NARROW
+        columns = enumerate(zip(self.headers, *self.rows, strict=True))
+        sizes = [self._size(at, cells, width) for at, cells in columns]
+        if self.above:
+            yield Text(textwrap.fill(self.above, width))
+        for block in self._blocks(sizes, width):
+            table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+            table.show_header = any(self.headers)
+            for at in block:
+                justify: JustifyMethod = "left" if at < self.names else "right"
+                table.add_column(
+                    self.headers[at], justify=justify, overflow="fold", width=sizes[at]
+                )
+            for row in self.rows:
+                table.add_row(*(row[at] for at in block))
+            yield table
+        if self.below:
+            yield Text(textwrap.fill(self.below, width))
+
+    def _size(self, at: int, cells: Sequence[str], width: int) -> int:
+        header, *others = cells
+        size = max(map(cell_len, (*header.split(), *others)), default=0)
+        if len(self.headers) == 1:
+            return min(size, width)
+        return min(size, _WIDEST if at < self.names < len(self.headers) else width // 2)
+
+    def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
+        """Divides the columns into blocks that fit the width, each with the names of the rows."""
+        names = list(range(self.names))
+        block = names
+        for at in range(self.names, len(sizes)):
+            taken = sum(sizes[column] + _BETWEEN for column in block)
+            if taken + sizes[at] > width and len(block) > self.names:
+                yield block
+                block = names
+            block = [*block, at]
+        yield block
+
+    def exported(self, form: str) -> str:
+        """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
+        texts, *rows = (
+            [printable(" ".join(text.split())) for text in row]
+            for row in ((self.above, self.below), self.headers, *self.rows)
+        )
+        numbers = len(self.headers) - self.names
+        if form == "latex":
+            rows = self._marked(
+                [[cell.translate(_LATEX) for cell in row] for row in rows], r"\textbf{", "}"
+            )
+            lines = [" & ".join(row) + r" \\" for row in rows]
+            head = [f"% {text}" for text in texts if text]
+            head += [rf"\begin{{tabular}}{{{'l' * self.names}{'r' * numbers}}}", r"\toprule"]
+            return "\n".join(
+                [*head, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""]
+            )
+        above, below = (_MARKDOWN.sub(r"\\\1", text) for text in texts)
+        rows = [[_MARKDOWN.sub(r"\\\1", cell) for cell in row] for row in rows]
+        rows = self._marked(rows, "**", "**")
+        rows.insert(1, [":--"] * self.names + ["--:"] * numbers)
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return "\n\n".join(filter(None, (above, table, below))) + "\n"
+
+    def _marked(self, rows: list[list[str]], left: str, right: str) -> list[list[str]]:
+        """Encloses the bold cells of exported rows, of which the first is the header."""
+        for row, column in self.bold:
+            rows[row + 1][column] = f"{left}{rows[row + 1][column]}{right}"
+        return rows
+
+
+def write(table: pa.Table, path: Path) -> None:
+    """Writes a table atomically, as CSV if the file's suffix is `.csv`, or else as Parquet.
+
+    In CSV, an apostrophe is put before a text that a spreadsheet would run as a formula.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_aside(path) as file:
+        if path.suffix == ".csv":
+            columns = [_inert(column) for column in table.columns]
+            names = [_FORMULA.sub("'", name) for name in table.column_names]
+            pyarrow.csv.write_csv(pa.table(columns, names), file)
+        else:
+            pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+
+
+def _inert(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_primitive(column.type):
+        return column
+    texts = column.to_pylist()
+    return pa.chunked_array([[_FORMULA.sub("'", v) if isinstance(v, str) else v for v in texts]])
+
+
+def metric_header(column: str, metric: Mapping[str, Any]) -> str:
+    """Returns the header of a metric, with an arrow that points in the better direction.
+
+    >>> metric_header("fair_regret", {"lower_is_better": True})
+    'fair regret ↓'
+    """
+    return f"{column.replace('_', ' ')} {'↓' if metric['lower_is_better'] else '↑'}"
+
+
+def meanings(cells: Iterable[str]) -> str:
+    """Explains the signs that occur in the cells.
+
+    >>> meanings(["fair regret ↓", "8.1 ± 0.3"])
+    'mean ± standard deviation over replicas, after the last round; ↓ lower is better'
+    """
+    text = " ".join(cells)
+    return "; ".join(meaning for sign, meaning in MEANING.items() if sign in text)
+
+
+def run_table(summary: Mapping[str, Any]) -> Sheet:
+    """Returns a table of one run, with a row for each quantity of its summary."""
+    rates, cost = summary["selection_rate"], cost_per_pick(summary)
+    results = dict(summary["metrics"])
+    if cost:
+        results[f"{COST} ({summary['unit']['name']})"] = cost
+    lines = {
+        "policy": summary["policy"] + " *" * bool(summary.get("knows_truth")),
+        "environment": summary["environment"],
+        "rounds": f"{summary['rounds']:,} × {summary['replicas']:,} replicas",
+        **{metric_header(name, value): spread(value) for name, value in results.items()},
+        **{f"selection rate, group {group}": spread(rate) for group, rate in rates.items()},
+        "time": f"{summary['seconds']:.2f} s",
+    }
+    rows = list(lines.items())
+    return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))
+
+
+def numeral(value: float, std: float | None = None) -> str:
+    """Formats a number to two digits of its standard deviation, or without it to four digits.
+
+    >>> numeral(1234.56, 7.891), numeral(7.891, 7.891), numeral(512.3, 1600.0), numeral(0.25)
+    ('1,234.6', '7.9', '512', '0.25')
+    >>> numeral(-0.0, 0.0), numeral(1e-7), numeral(2.5e9), numeral(math.inf)
+    ('0', '1.00e-07', '2.50e+09', 'inf')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    size = std or abs(value)
+    exact = not std
+    power = math.floor(math.log10(size)) if size else 0
+    if value and not 10.0**-_DECIMALS <= max(abs(value), std or 0.0) < 10.0**7:
+        return f"{value:.2e}"
+    decimals = min(max((3 if exact else 1) - power, 0), _DECIMALS)
+    text = f"{round(value, decimals) + 0.0:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if exact and decimals else text
+
+
+def spread(value: Mapping[str, float | None]) -> str:
+    """Formats mean ± std, or a dash if the mean is unknown.
+
+    >>> spread({"mean": 1234.56, "std": 7.89}), spread({"mean": 2.0, "std": None})
+    ('1,234.6 ± 7.9', '2')
+    """
+    mean, std = value["mean"], value["std"]
+    if mean is None:
+        return "–"
+    if std is None:
+        return numeral(mean)
+    deviation = 0.0 if std <= _ROUNDING * max(abs(mean), _ROUNDING) else std
+    return f"{numeral(mean, deviation)} ± {numeral(deviation, deviation)}"
+
+
+def bracketed(value: float, low: float, high: float) -> str:
+    """Returns a value and its interval, with as many digits as the interval determines.
+
+    >>> bracketed(3.7582, 3.3687, 4.1477), bracketed(0.25, 0.0, float("inf"))
+    ('3.76 [3.37, 4.15]', '0.25 [0, ∞]')
+    >>> bracketed(0.25, float("nan"), float("nan"))
+    '0.25 [–]'
+    """
+    if math.isnan(high - low):
+        return f"{numeral(value)} [–]"
+    half = (high - low) / 2 if math.isfinite(high - low) else None
+    text = "{} [{}, {}]".format(*(numeral(number, half) for number in (value, low, high)))
+    return text.replace("inf", "∞")
+
+
+def estimate(value: Mapping[str, float | None]) -> str:
+    """Formats a mean and its interval, or the mean alone if the interval is unknown.
+
+    >>> estimate({"mean": 3.7582, "low": 3.3687, "high": 4.1477})
+    '3.76 [3.37, 4.15]'
+    """
+    mean, low, high = (value.get(part) for part in ("mean", "low", "high"))
+    if mean is None or low is None or high is None:
+        return spread({"mean": mean, "std": None})
+    return bracketed(mean, low, high)

@@ -1,0 +1,263 @@
+"""Decides which columns of a table are features.
+
+Columns are chosen by a mapping, by a YAML file, or by what their cells hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from fairbandit.errors import FairbanditError, did_you_mean, shown, type_of
+from fairbandit.notices import listed, remark
+from fairbandit.tables.labels import JOINED
+from fairbandit.tables.reading import MISSING, Source
+
+CATEGORY = "category"
+"""The specification of a category whose codes are the values in the table."""
+
+MANY_CODES, ROWS_PER_CODE = 50, 10
+"""A category with more codes, or with fewer rows per code, gives a notice: it may hold names."""
+
+MOST_CODES = 1_000
+"""The most distinct texts of a column that becomes a category without a specification."""
+
+FEW, SMALL = 5, 30
+"""A column is refused if most groups have fewer members than the first number. Groups with fewer
+members than the second one give a notice."""
+
+MOSTLY = 0.95
+"""A column is of numbers, but for a few cells, if at least this share of its cells are numbers."""
+
+# the reasons why a column is not a feature
+CONSTANT = "one value, or none"
+OTHER = "neither numbers nor texts that recur"
+INDEX = "row numbers that pandas has written"
+EXCLUDED = "excluded"
+
+_DATE = "([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*)"
+_CODE = "([-+]?0[0-9]+)"  # a number with leading zeros, such as 007
+
+
+def columns_file(columns: Any) -> Path | None:
+    """Returns the path in `environment.columns` if it names a YAML file, else None."""
+    named = isinstance(columns, str) and columns.lower().endswith((".yaml", ".yml"))
+    return Path(columns) if named else None
+
+
+def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
+    """Returns the specification of each column in `environment.columns` or in its file."""
+    if columns is None:
+        return None
+    given, where = columns, ""
+    if file := columns_file(columns):
+        where = f"{file}: "
+        try:
+            given = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+        except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
+            reason = " ".join(str(error).split())
+            raise FairbanditError(f"{file} cannot be read as YAML: {reason}") from error
+    if not isinstance(given, Mapping) or not given:
+        raise FairbanditError(
+            f"{where}environment.columns must be a mapping {{column: spec}}, the path of a .yaml "
+            f"file that holds one, or null; got {given!r}"
+        )
+    for name, spec in given.items():
+        if not _is_valid(spec):
+            raise FairbanditError(
+                f"{where}environment.columns.{name}: expected null (a number), {CATEGORY} (the "
+                "codes are the values in the table), a list of codes, or {codes: [...], "
+                "reference: [...]}; codes are all numbers or all texts (in quotes) and are "
+                f"distinct; got {spec!r}"
+            )
+    return {str(name): spec for name, spec in given.items()}
+
+
+def codes_and_reference(spec: Any) -> tuple[list[Any], list[Any]]:
+    """Returns the codes of a category that become features, and its reference codes."""
+    if isinstance(spec, Mapping):
+        return list(spec["codes"]), list(spec.get("reference", ()))
+    return list(spec or ()), []
+
+
+def _is_valid(spec: Any) -> bool:
+    if spec is None or spec == CATEGORY:
+        return True
+    given = spec if isinstance(spec, Mapping) else {"codes": spec}
+    lists = [given.get("codes"), given.get("reference", ())]
+    if isinstance(spec, str) or not lists[0] or given.keys() - {"codes", "reference"}:
+        return False
+    if not all(isinstance(codes, Sequence) for codes in lists):
+        return False
+    codes = [*lists[0], *lists[1]]
+    kinds = {type(code) for code in codes}
+    return (kinds == {str} or kinds <= {int, float}) and len(set(codes)) == len(codes)
+
+
+def resolve_columns(
+    source: Source,
+    chosen: Mapping[str, Any] | None,
+    taken: Collection[str],
+    exclude: Sequence[str] | None = None,
+    remedy: str = "",
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the specification of each feature column, and the reason for each column left out.
+
+    Args:
+        source: the table. Its values are the codes of a category without codes.
+        chosen: the result of `chosen_columns`. If it is None, the cells decide: numbers and truth
+            values become numbers, and texts that recur become categories.
+        taken: the columns with another role, which are ignored if `chosen` is None.
+        exclude: columns that the user leaves out.
+        remedy: the end of the notice of columns that cannot be features; "" for no notice.
+    """
+    excluded = exclude or ()
+    if unknown := [name for name in excluded if name not in source.columns]:
+        guess, names = did_you_mean(unknown[0], source.columns), [*map(repr, source.columns)]
+        problem = f"exclude: {source.name} has no column {unknown[0]!r}{guess}"
+        raise FairbanditError(f"{problem}; it has {listed(names)}")
+    if chosen is not None:
+        codes = {name: _codes(source, name) for name, spec in chosen.items() if spec == CATEGORY}
+        specs = {**chosen, **codes}
+        return {name: spec for name, spec in specs.items() if name not in excluded}, {}
+    judged = {
+        name: (None, EXCLUDED) if name in excluded else _judged(source, name)
+        for name in source.columns
+        if name not in taken
+    }
+    features = {name: spec for name, (spec, reason) in judged.items() if not reason}
+    reasons = {name: _doubt(source, name, spec) for name, spec in features.items()}
+    doubts = [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
+    if doubts and len(source) >= SMALL:
+        text = f"these features may be ids or names: {listed(doubts)}"
+        remark(f"{source.name}: {text}; exclude=[…] leaves columns out")
+    left_out = {name: reason for name, (_, reason) in judged.items() if reason}
+    unfit = [f"{name!r} ({reason})" for name, reason in left_out.items() if reason != EXCLUDED]
+    if unfit and remedy:
+        remark(f"{source.name}: these columns are not features: {listed(unfit)}. {remedy}")
+    return features, left_out
+
+
+def with_group(
+    columns: dict[str, Any], source: Source, taken: Sequence[str], exclude: Any, wanted: bool
+) -> tuple[dict[str, Any], bool]:
+    """Returns the feature columns of a table, and whether its group is a feature beside them.
+
+    The group is a feature if it is `wanted` and not among `columns`, unless some of its columns are
+    excluded: then its other columns become categories. `taken` are its columns and the reward.
+    """
+    *groups, reward = taken
+    if reward in (excluded := exclude or ()):
+        remark(f"exclude: {source.name}, column {reward!r} remains the reward")
+    wanted = wanted and JOINED.join(groups) not in columns
+    left = [name for name in groups if name not in excluded]
+    if not wanted or left == groups:
+        return columns, wanted
+    codes = {name: _codes(source, name) for name in left if name not in columns}
+    return {**columns, **codes}, False
+
+
+def group_columns(given: Any) -> tuple[str, ...]:
+    """Returns the columns of the group; an intersectional group has several."""
+    names = (given,) if isinstance(given, str) else given
+    texts = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
+    if texts and len(set(names)) == len(names) > 0:
+        return tuple(names)
+    got = f"{shown(given)}, {type_of(given)}"
+    raise FairbanditError(f"group: expected the name of a column, or a list of names; got {got}")
+
+
+def check_groups(where: str, sizes: Mapping[str, int]) -> None:
+    """Refuses groups of amounts or ids, most of which are tiny, and notes doubtful groups.
+
+    Messages begin with `where`; `sizes` holds the number of members by label.
+    """
+    few = sum(size < FEW for size in sizes.values())
+    if few > max(len(sizes) / 2, 10):
+        raise FairbanditError(
+            f"{where}: {few:,} of {len(sizes):,} groups have fewer than {FEW} members, so that "
+            "relative ranks say nothing; expected few labels, as of a number cut into intervals"
+        )
+    small = [f"{label!r}: {n}{_meant(label, sizes)}" for label, n in sizes.items() if n < SMALL]
+    if small:
+        remark(f"{where}: relative ranks are coarse in groups of few members: {listed(small)}")
+    folded = Counter(map(str.casefold, sizes))
+    if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:
+        remark(f"{where}: groups differ in upper and lower case alone: {listed(alike)}")
+
+
+def _meant(label: str, sizes: Mapping[str, int]) -> str:
+    """Returns a guess for a label that may be misspelt: a larger group, whose label is as long."""
+    if re.search(f"[0-9]|{JOINED}", label):  # similar to others without being misspelt
+        return ""
+    lengths = {one: abs(len(one) - len(label)) for one, size in sizes.items() if size >= SMALL}
+    return did_you_mean(label, [one for one, length in lengths.items() if length <= 1])
+
+
+def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
+    """Returns the specification of a column by its cells, or the reason to leave it out."""
+    if name not in source.frame:
+        return None, OTHER
+    if not source.fits(name).all() and source.fits(name, ",").all():
+        source.numbers(name)  # raises an error that names `decimal`
+    codes = _codes(source, name)
+    if _counts(source, codes) and re.fullmatch("Unnamed: [0-9]+", name):
+        return None, INDEX
+    if len(codes) < 2:
+        return None, CONSTANT
+    if not isinstance(codes[0], str):
+        return None, ""
+    known, are_codes = ~source.gaps(name), _matches(source, name, _CODE)
+    numbers = 0 if are_codes else int((source.fits(name) & known).sum())
+    if numbers >= MOSTLY * known.sum():
+        return None, _but_for(source, name)
+    recur = len(codes) <= min(MOST_CODES, len(source) / 2)  # twice each, on average
+    return (None, OTHER) if numbers or _matches(source, name, _DATE) or not recur else (codes, "")
+
+
+def _but_for(source: Source, name: str) -> str:
+    """Returns the reason to leave out a column of numbers, which names the first other cell."""
+    at = int(source.fits(name).argmin())
+    cell = source.frame[name].iat[at]
+    row = source.place(name, at).removeprefix(f"{source.name}, column {name!r}, ")
+    given = ["NA"] if {*source.missing} >= MISSING else source.missing
+    texts = json.dumps([*dict.fromkeys(given), cell], ensure_ascii=False, separators=(",", ":"))
+    return f"numbers, but for {cell!r} in {row}; 'missing_values={texts}' makes it a missing cell"
+
+
+def _doubt(source: Source, name: str, codes: list[Any] | None) -> str:
+    """Returns the reason why a feature may be an id or a name, or ""."""
+    if codes is None:
+        counts = _counts(source, _codes(source, name))
+        return f"is another whole number in each {source.unit}" if counts else ""
+    if len(codes) > MANY_CODES or len(source) < ROWS_PER_CODE * len(codes):
+        return f"has {len(codes):,} codes in {len(source):,} {source.unit}s"
+    return ""
+
+
+def _counts(source: Source, codes: list[Any]) -> bool:
+    """Whether the values of a column are whole numbers that differ in all rows."""
+    return len(codes) == len(source) and all(isinstance(code, int) for code in codes)
+
+
+def _codes(source: Source, name: str) -> list[Any]:
+    """Returns the sorted values of a column: texts if any is a text or has leading zeros."""
+    if not source.fits(name).all() or _matches(source, name, _CODE):
+        return sorted(source.frame[name].dropna().unique())
+    values = np.unique(source.numbers(name))
+    known = values[~np.isnan(values)].tolist()
+    return [int(value) if value.is_integer() else value for value in known]
+
+
+def _matches(source: Source, name: str, pattern: str) -> bool:
+    cells = source.frame[name]
+    return cells.dtype != np.float64 and bool(cells.str.fullmatch(pattern).any())

@@ -1,0 +1,349 @@
+"""Encodes the cells of a table, and later raw rows, as standardised numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any, Self
+from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbandit.errors import FairbanditError, brief, did_you_mean
+from fairbandit.notices import listed, remark
+from fairbandit.registry import create
+from fairbandit.tables.columns import codes_and_reference
+from fairbandit.tables.encoded import Column, Product
+from fairbandit.tables.labels import JOINED, check_labels
+from fairbandit.tables.products import multiplied, pairs_of
+from fairbandit.tables.reading import Source, keep, source_of, table_of
+from fairbandit.tables.scaling import GAP, is_gap, rounded, scales
+
+
+class Encoder:
+    """Turns rows of a table into features, standardised by the table that it was fitted to.
+
+    A number is one feature, and a category one indicator for each code. A feature x becomes
+    (x − mean)/deviation; a feature that is constant in the table is only centred. Means and
+    deviations leave out missing cells, which become −0.0, the mean with the sign of a gap. Products
+    of the features of two columns, such as `age × hours`, may follow, standardised again.
+
+    `Encoder.from_table` makes an encoder, and an `Agent` with `features=encoder` takes raw rows.
+
+    Args:
+        columns: the columns of features, in order, as `state` returns them.
+        bias: adds a last feature that is always 1.
+        fill: if true, missing cells and unknown codes of raw rows become the mean, −0.0, with a
+            notice; otherwise they are an error.
+        decimal: the decimal mark of numbers that are texts.
+        groups: the columns of the group, if it is a feature.
+        missing: the texts that are missing cells in raw rows.
+        products: the products of two columns, in order, as `state` returns them.
+        labels: the labels of the table's groups; by default the codes of the column of labels.
+
+    Attributes:
+        names: the names of the d features, such as `age`, `job=1`, `job=2`, `bias`.
+        labels: the labels of the table's groups; none if the group is not a feature.
+
+    >>> table = {"sex": ["f", "m"] * 2, "pay": [1, 2, 3, 4], "age": [20, 40, 20, 40]}
+    >>> encoder = Encoder.from_table(table, group="sex", reward="pay")
+    >>> encoder.names
+    ('age', 'sex=f', 'sex=m', 'bias')
+    >>> encoder([{"age": 50, "sex": "f"}]).tolist()
+    [[2.0, 1.0, -1.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Any],
+        bias: bool = False,
+        fill: bool = True,
+        decimal: str = ".",
+        groups: Sequence[str] = (),
+        missing: Sequence[str] = (),
+        products: Sequence[Any] = (),
+        labels: Sequence[str] = (),
+    ) -> None:
+        self._columns = [Column(*column) for column in columns]
+        self.bias, self.fill, self.decimal = bias, fill, decimal
+        self.groups, self.missing = tuple(groups), tuple(missing)
+        self._products, names = [Product(*product) for product in products], list[str]()
+        self._places, self._far = dict[str, slice](), set[str]()
+        for name, _, codes, _, *scaling, _, _ in self._columns:
+            features = [f"{name}={code}" for code in codes] or [name]
+            self._places[name] = slice(len(names), len(names) + len(features))
+            names += [feature for feature, *_ in zip(features, *scaling, strict=True)]  # or raises
+        for one, other, *scaling in self._products:
+            pairs = product(*(names[self._places[column]] for column in (one, other)))
+            names += [JOINED.join(pair) for pair, *_ in zip(pairs, *scaling, strict=True)]
+        if any([*map(isfinite, column.span)] not in ([], [True] * 2) for column in self._columns):
+            raise ValueError("the span of a column of numbers has two ends")
+        self.names = (*names, *["bias"] * bias)
+        own = {column.name: column for column in self._columns if column.label}
+        codes = [code for column in own.values() for code in column.codes]
+        names_group = {*own} in ({*self.groups}, {JOINED.join(self.groups)} - {""})
+        if not (names_group and all(isinstance(code, str) for code in codes)):
+            raise ValueError("the columns of labels are not the columns of the group, with texts")
+        self._labelled = [own[name] for name in (self.groups if len(own) > 1 else own)]
+        self.labels = tuple(labels or codes)
+
+    @classmethod
+    def from_table(cls, data: Any, **parameters: Any) -> Self:
+        """Returns the encoder of an environment `table`, which gives agents the same features.
+
+        Args:
+            data: the path of a CSV or Parquet file, or a table in memory, as for `Table.from_data`.
+            parameters: the parameters of the environment, such as `group`, `reward`, `columns`,
+                `missing`; its errors are raised.
+        """
+        path, _held = (str(data), None) if isinstance(data, (str, Path)) else keep(data)
+        # no pool is drawn, so none needs a notice; but group_size applies to some pools only
+        pools = {} if "group_size" in parameters else {"pool": "random"}
+        return create("environment", {"name": "table", "path": path, **pools, **parameters}).encoder
+
+    @classmethod
+    def fitted(
+        cls,
+        columns: Mapping[str, Any],
+        source: Source,
+        group: Collection[str] = (),
+        products: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Returns an encoder with the means and deviations of a table.
+
+        Args:
+            columns: the specification of each column, with the codes of categories.
+            source: the table.
+            group: the columns whose cells are labels; `1.0` and `1` are the same label.
+            products: None, `all`, or a list of pairs of columns whose products are features.
+            options: further arguments of an `Encoder`.
+        """
+        fitted = []
+        for name, spec in columns.items():
+            column = Column(name, name in group, *codes_and_reference(spec))
+            block = _encoded(source, column)
+            if np.isnan(block).all(axis=0).any():
+                raise FairbanditError(f"{source.name}, column {name!r}: no cell is left")
+            span = [] if column.codes else [float(np.nanmin(block)), float(np.nanmax(block))]
+            whole = bool(span) and not (block % 1 > 0).any()
+            fitted.append(Column(*column[:4], *scales(block), span, whole))
+        options |= {"decimal": source.decimal, "missing": source.missing}
+        own = cls(fitted, **options)
+        pairs = pairs_of(products, {column.name: len(column.means) for column in fitted})
+        if not pairs:
+            return own
+        features, scaled = own(source), list[Product]()
+        for pair in pairs:
+            block = multiplied(*(features[:, own._places[column]] for column in pair))
+            scaled.append(Product(*pair, *scales(block)))
+        return cls(fitted, products=scaled, **options)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that the encoder reads."""
+        return tuple(column.name for column in self._columns)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The column of each of the d features, or `bias`."""
+        columns = [column.name for column in self._columns for _ in column.means]
+        columns += [JOINED.join(own[:2]) for own in self._products for _ in own.means]
+        return (*columns, *["bias"] * self.bias)
+
+    @property
+    def ranges(self) -> dict[str, tuple[Sequence[float], bool]]:
+        """The ends of each column of numbers in the table, and whether all numbers are whole."""
+        return {own.name: (own.span, own.whole) for own in self._columns if not own.codes}
+
+    @property
+    def categories(self) -> dict[str, Sequence[Any]]:
+        """The codes of each column of categories, but for the groups."""
+        columns = [column for column in self._columns if column.codes and not column.label]
+        return {column.name: [*column.codes, *column.reference] for column in columns}
+
+    def decoded(self, features: NDArray[np.float64]) -> dict[str, Any]:
+        """Returns the number or the code of each column, from the features of a row, (d,).
+
+        Missing numbers are NaN; missing categories and unknown codes are None. Numbers are rounded
+        to the digits that standardisation preserves. A category none of whose codes is present is
+        the reference code, or for several a text such as `0 or 4`. Products are texts.
+        """
+        values = dict[str, Any]()
+        for name, _, codes, reference, means, deviations, *_ in self._columns:
+            own = features[self._places[name]]
+            block = own * deviations + means
+            if is_gap(own):
+                values[name] = None if codes else nan
+            elif not codes:
+                values[name] = rounded(float(block[0]), means[0])
+            elif block.max() > 0.99:
+                values[name] = codes[int(block.argmax())]
+            elif reference and block.max() < 0.01:
+                values[name] = (
+                    reference[0] if len(reference) == 1 else " or ".join(map(str, reference))
+                )
+            else:
+                values[name] = None
+        for one, other, *_ in self._products:
+            values[JOINED.join((one, other))] = JOINED.join(map(str, (values[one], values[other])))
+        return values | ({"bias": 1.0} if self.bias else {})
+
+    def moved(self, features: NDArray[np.float64], name: str, value: Any) -> NDArray[np.float64]:
+        """Returns the features of a row, (d,), with another number or code in a column."""
+        (column,) = (column for column in self._columns if column.name == name)
+        moved = features[None].copy()
+        block = np.array([code == value for code in column.codes] or value, np.float64)
+        moved[:, self._places[name]] = (block - column.means) / column.deviations
+        self._multiply(moved)
+        return moved[0]
+
+    def _multiply(self, features: NDArray[np.float64]) -> None:
+        """Computes the products in features (n, d), from the features of columns."""
+        at = sum(len(column.means) for column in self._columns)
+        for one, other, means, deviations in self._products:
+            own = multiplied(features[:, self._places[one]], features[:, self._places[other]])
+            features[:, at : at + len(means)] = (own - means) / deviations
+            at += len(means)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both encoders make the same features of the same rows."""
+        if not isinstance(other, Encoder):
+            return False
+        columns, others = ([column[:6] for column in one._columns] for one in (self, other))
+        keys = ("_products", "bias", "groups")
+        return columns == others and all(getattr(self, k) == getattr(other, k) for k in keys)
+
+    __hash__ = object.__hash__
+
+    def state(self) -> dict[str, Any]:
+        """Returns the arguments of the encoder as plain data, which JSON holds exactly."""
+        columns = [[*own[:2], *map(list, own[2:7]), own.whole] for own in self._columns]
+        options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
+        lists = {"groups": [*self.groups], "missing": [*self.missing]}
+        lists |= {"labels": [*self.labels]} if len(self._labelled) > 1 else {}
+        state = {"columns": columns, **options, **lists}
+        return state | ({"products": [*map(list, self._products)]} if self._products else {})
+
+    def labels_of(self, rows: Any, where: str = "the pool") -> list[str]:
+        """Returns the labels of the groups of raw rows, (n,); None for a missing cell.
+
+        Messages call the rows `where`.
+
+        Raises:
+            FairbanditError: the group is not a feature, or the rows lack its column.
+        """
+        if not self.labels:
+            raise FairbanditError(
+                "groups: expected the labels of the candidates, since the group is not among the "
+                "features of the encoder"
+            )
+        source = self._source(rows, where)
+        source.need([name := JOINED.join(self.groups)])
+        return list(source.labels(name))
+
+    def labels_in(self, features: NDArray[np.float64]) -> list[str | None]:
+        """Returns the label that the features of each row, (n, d), hold.
+
+        The label is None if the group is not a feature, or if the row has the features of no single
+        code, as with the table's mean in place of a missing cell.
+        """
+        blocks = [(column, features[:, self._places[column.name]]) for column in self._labelled]
+        parts = [column.codes_in(block) for column, block in blocks]
+        rows = zip(*parts, strict=True) if parts else [(None,)] * len(features)
+        return [None if None in row else JOINED.join(row) for row in rows]
+
+    def check_labels(self, groups: Sequence[Any], features: NDArray[np.float64]) -> None:
+        """Raises an error for a label, (n,), that contradicts the features of its row, (n, d)."""
+        check_labels(groups, self.labels_in(features), JOINED.join(self.groups))
+
+    def _source(self, rows: Any, where: str) -> Source:
+        """Returns raw rows as a source, with the column of intersectional groups."""
+        source = source_of(table_of(rows), where, missing_values=self.missing)
+        return replace(source, decimal=self.decimal).joined(self.groups)
+
+    def __call__(
+        self, rows: Any, groups: Sequence[Any] | None = None, where: str = "the pool"
+    ) -> NDArray[np.float64]:
+        """Returns the features of each row, (n, d).
+
+        Args:
+            rows: a DataFrame, an Arrow table, a mapping from names to columns, or a list of rows,
+                each a mapping; other columns are ignored.
+            groups: the labels of the rows' groups, (n,), to be compared with the column of groups,
+                if this is a feature.
+            where: the name of the rows in messages.
+
+        Raises:
+            FairbanditError: a column is missing, a cell is invalid, or a label contradicts its row.
+        """
+        raw = not isinstance(rows, Source)
+        source = self._source(rows, where) if raw else rows.joined(self.groups)
+        source.need(self.columns)
+        features = np.ones((len(source), len(self.names)))
+        for column in self._columns:
+            name = column.name
+            if raw and (column.label or not self.fill):
+                expected = "a value" if column.label else "a value (missing=mean fills in the mean)"
+                source.require(name, ~source.gaps(name), expected)
+            block = _encoded(source, column, raw and self.fill)
+            if raw and column.span and name not in self._far and _note_far(source, column, block):
+                self._far.add(name)
+            block = (block - column.means) / column.deviations
+            if raw and np.isnan(block).any():
+                _note_means(source, column, np.isnan(block[:, 0]))
+            features[:, self._places[name]] = np.where(np.isnan(block), GAP, block)
+        if groups is not None and self.labels:
+            check_labels(groups, source.labels(name := JOINED.join(self.groups)), name)
+        self._multiply(features)
+        return features
+
+
+def _note_far(source: Source, column: Column, block: NDArray[np.float64]) -> bool:
+    """Notes a number that is farther outside the numbers of the table than these are apart."""
+    low, high = column.span
+    far = block[np.abs(block * 2 - low - high) > 3 * (high - low)].tolist()
+    if far:
+        what = f"{source.name}, column {column.name!r}: {brief(far[0])} is far outside"
+        remark(f"{what} {brief(low)} to {brief(high)}, the numbers of the table")
+    return bool(far)
+
+
+def _note_means(source: Source, column: Column, filled: NDArray[np.bool_]) -> None:
+    """Notes that missing cells get the table's mean, and which unknown codes do."""
+    what, gaps = f"{source.name}, column {column.name!r}:", source.gaps(column.name)
+    if gaps.any():
+        remark(f"{what} missing cells get the table's mean, as missing=mean asks for")
+    codes = [*map(str, [*column.codes, *column.reference])]
+    for cell in map(str, source.frame[column.name][filled & ~gaps].unique()):
+        guess = did_you_mean(cell, codes)
+        remark(f"{what} unknown {cell!r}{guess} gets the table's mean; known are {listed(codes)}")
+
+
+def _encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.float64]:
+    """Returns the features of a column before standardisation, (n, width); NaN if missing.
+
+    With `fill`, unknown codes are missing; otherwise they are an error.
+    """
+    import pandas as pd  # here, since it takes a third of a second
+
+    name, codes = column.name, [*column.codes, *column.reference]
+    if not column.codes:
+        return source.numbers(name)[:, None]
+    if column.label:
+        known, cells = codes, source.labels(name)
+    elif isinstance(codes[0], str):
+        known, cells = [normalize("NFC", code) for code in codes], source.frame[name]
+    else:
+        known, cells = [*map(float, codes)], source.numbers(name)
+    places, gaps = pd.Index(known).get_indexer(cells), source.gaps(name)
+    if not fill:
+        expected = f"one of the codes {listed([*map(repr, codes)])}"
+        source.require(name, gaps | (places >= 0), expected)
+    features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
+    features[places < 0] = np.nan
+    return features

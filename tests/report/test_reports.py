@@ -1,0 +1,340 @@
+"""Reports hold the numbers of their sources, show any name as text, and refuse damaged files."""
+
+import json
+import math
+import random
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t as student
+
+from fairbandit import Agent, Encoder, FairbanditError
+from fairbandit.agent.replaying import replay
+from fairbandit.errors import visible
+from fairbandit.evaluation import evaluate
+from fairbandit.policy.build import preset
+from fairbandit.report import Report, of_evaluation, of_log, of_runs, read_report
+from fairbandit.report.runs import group_line
+from fairbandit.runs import read_scenes
+from fairbandit.runs.overview import overview
+from fairbandit.runs.scenes import scenes_of
+from fairbandit.runs.sheets import Sheet
+from tests.environments.data import arguments, people, write
+from tests.evaluation.logs import random_log, read_log
+from tests.figures.conftest import sweep
+from tests.figures.synthetic import saved
+from tests.report.pages import Shown
+
+NAMES = (
+    *("<script>document.title = 'hacked'</script>", "</style><img src=x onerror=alert(1)>"),
+    *("\"'&lt;{{ 7 * 7 }}", "\x00\x1b[31m\u202elive", "x" * 500, "$x$ **a.** ## b"),
+)
+
+
+def reported(command, *words: str) -> Shown:
+    code, out, err = command("report", *words)
+    assert (code, out, err) == (0, "written  report.html\n", "")
+    return Shown(Path("report.html").read_text("utf-8"))
+
+
+def test_runs(command, simulated):
+    """Means with plain intervals; best are the least mean and all that paired tests cannot tell."""
+    shown = reported(command, str(simulated))
+    (scene,) = read_scenes([simulated])
+    table, groups = (overview(scene.runs, groups=by, printed=True) for by in (False, True))
+    for sheet in (table, groups):
+        assert shown.table(*sheet.headers) == [[*row] for row in (sheet.headers, *sheet.rows)]
+    cells_of, best = {row[0]: row for row in table.rows}, set[str]()
+    finals = np.array([[run.curves[c].final for c in scene.metrics] for run in scene.runs])
+    for at, own in enumerate(finals.swapaxes(0, 1), 1):
+        differences = own - own[own.mean(1).argmin()]
+        for run, difference in zip(scene.runs, differences, strict=True):
+            half = student.ppf(0.975, 2) * difference.std(ddof=1) / 3**0.5
+            best |= {cells_of[run.label][at]} if abs(difference.mean()) <= half else set()
+    assert shown.best[0] == best
+    intervals = shown.table("", *table.headers[1:3])[1:]
+    for run, own, (label, *cells) in zip(scene.runs, finals, intervals, strict=True):
+        assert label == run.label
+        half = student.ppf(0.975, 2) * own.std(axis=1, ddof=1) / 3**0.5
+        numbers = [[float(n) for n in re.findall(r"-?[\d.]+", c.replace(",", ""))] for c in cells]
+        right = np.stack([own.mean(1), own.mean(1) - half, own.mean(1) + half], axis=1)
+        assert np.array(numbers) == pytest.approx(right, abs=0.1 * half.max())
+    sums = [json.loads(path.read_text())["checksum"] for path in simulated.rglob("summary.json")]
+    assert {row[-1] for row in shown.table("folder")[1:]} == {*sums}
+    assert shown.elements <= {
+        *("html", "head", "meta", "link", "title", "style", "body", "h1", "h2", "p", "div"),
+        *("table", "thead", "tr", "th", "td", "img", "footer"),
+    }
+
+
+READS = "reads the group at the decision"
+
+
+def table_of(folder: Path, **options: Any) -> dict[str, Any]:
+    path = write(folder / "people.csv", people())
+    world = arguments(path, pool="random", candidates=5, rewards="model", **options)
+    return {**world, "exclude": None}
+
+
+@pytest.mark.parametrize(
+    ("feature", "line"),
+    [
+        (True, "yes (Greedy, Fair-Greedy); no (Uniform random)"),
+        (False, "yes (Fair-Greedy); no (Uniform random, Greedy)"),
+    ],
+)
+def test_runs_and_their_audit_say_which_policies_read_the_group(command, tmp_path, feature, line):
+    runs = sweep(tmp_path / "runs", table_of(tmp_path, group_feature=feature), rounds=60)
+    assert f"{READS.capitalize()}: {line}." in texts(of_runs(runs))
+    assert command("audit", str(runs), "--out", "found")[0] == 0
+    assert f"{READS.capitalize()}: {line}." in texts(read_report(Path("found/audit.json")))
+
+
+def test_runs_that_do_not_know_their_features(tmp_path):
+    sweep(tmp_path, {"name": "simulation"}, rounds=3)
+    assert "only if a feature holds it (Greedy); no (Uniform random)" in texts(of_runs(tmp_path))
+
+
+@pytest.mark.parametrize("policy", ["greedy", "fair_greedy"])
+@pytest.mark.parametrize("feature", [True, False])
+def test_the_log_of_an_agent_says_whether_its_policy_reads_the_group(tmp_path, policy, feature):
+    table = {"sex": ["f", "m"] * 50, "hours": [*range(50)] * 2, "pay": [*range(100)]}
+    options = {"group": "sex", "reward": "pay", "group_feature": feature}
+    encoder, path = Encoder.from_table(table, **options), tmp_path / "log.jsonl"
+    config = {"name": policy, "selector": {"name": "epsilon_greedy", "epsilon": 0.2}}
+    agent = Agent.from_config(config, features=encoder, log=path)
+    for at in range(30):
+        rows = [{"sex": "fm"[n % 2], "hours": (at + n) % 50} for n in range(4)]
+        agent.update(float(at % 7), agent.act(rows, [row["sex"] for row in rows]).ticket)
+    log = read_log(path)
+    reads = policy == "fair_greedy" or (feature and policy == "greedy")
+    assert facts(of_log(log, path))[READS] == ("yes" if reads else "no")
+    other = Agent.from_config("oful", features=encoder, groups=["f", "m"])
+    evaluated = of_evaluation(evaluate(log, ["lin_ts", other]), log, path, [])
+    others = "yes (all)" if feature else "no (all)"
+    if reads != feature:
+        words = ("yes", "no") if reads else ("no", "yes")
+        answer = {words[0]: "logged by log.jsonl", words[1]: "lin_ts, agent"}
+        others = f"yes ({answer['yes']}); no ({answer['no']})"
+    assert facts(evaluated)[READS] == others
+
+
+def test_a_table_of_decisions_names_no_policy():
+    log = random_log(80)
+    unknown = "not known, since the log does not name its policy"
+    assert facts(of_log(log, Path("log.csv")))[READS] == unknown
+    table = evaluate(log, ["greedy", "fair_greedy"])
+    answers = facts(of_evaluation(table, log, Path("log.csv"), []))[READS]
+    assert answers == f"{unknown} (logged); yes (fair_greedy); no (greedy)"
+    indicator = (log.groups == 1)[..., None]  # the same log, with a feature that holds the group
+    log = log.replaced(contexts=np.append(log.contexts, indicator, 2)[log.groups >= 0])
+    log = log.replaced(features=("age", "years", "test", "b"))
+    answers = facts(of_evaluation(evaluate(log, ["greedy"]), log, Path("log.csv"), []))[READS]
+    assert answers == f"{unknown} (logged); yes (greedy)"
+
+
+def texts(report: Report) -> str:
+    return " ".join(part for part in report.parts if isinstance(part, str))
+
+
+def facts(report: Report) -> dict[str, str]:
+    """The rows of the last table, in two columns."""
+    *_, sheet = (part for part in report.parts if isinstance(part, Sheet))
+    return {row[0]: row[1] for row in sheet.rows}
+
+
+def test_an_evaluation_says_all_that_the_command_said(command):
+    random_log(200, k=3).frame.to_csv("log.csv", index=False)
+    words = ["log.csv", "policy=fair_greedy,uniform", "choose=reward", "--out", "found"]
+    assert command("evaluate", *words)[0] == 0
+    shown = reported(command, "found")
+    found = pd.read_csv("found/evaluation.csv").set_index(["measure", "estimator", "policy"])
+    whole = found[[":" not in measure for measure, *_ in found.index]]
+    first, second = (table for table in shown.tables if table[0][:2] == ["", "estimator"])
+    header, seen = first[0], list[tuple[str, str]]()
+    assert header == second[0] == ["", "estimator", "logged", "fair_greedy", "uniform"]
+    for measure, estimator, *cells in [*first[1:], *second[1:]]:
+        name, arrow = measure[:-2].replace(" ", "_"), measure[-1]
+        assert arrow == ("↓" if name in ("fair_regret", "reward_gap", "rank_gap") else "↑")
+        for policy, cell in zip(header[2:], cells, strict=True):
+            row = whole.loc[(name, estimator, policy)]
+            numbers = [float(number) for number in re.findall(r"-?[\d.]+(?:e-\d+)?", cell)]
+            scale = max(row.high - row.low, 1e-3)
+            assert numbers == pytest.approx([row.value, row.low, row.high], abs=0.1 * scale)
+        seen.append((name, estimator))
+    assert len(seen) == len({*seen}) == len(whole) / 3
+    assert dict(seen[: len(first) - 1]) == {
+        **{"reward": "dr", "rank": "direct", "fair_regret": "direct", "win": "snips"},
+        **{"selection_ratio": "exact", "reward_gap": "dr", "rank_gap": "direct"},
+    }
+    assert len({name for name, _ in seen[: len(first) - 1]}) == len(first) - 1
+    assert not shown.best[1]
+    groups = shown.table("policy", "group")
+    assert [row[:2] for row in groups[1:]] == [[p, g] for p in header[2:] for g in "abc"]
+    text = " ".join(text for _, text in shown.texts)
+    assert "What would fair_greedy, uniform give in place of" in text
+    for part in ("The choice is", "choose=reward", "propensities are right", "SHA-256 of log.csv"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("measure", "estimates", "marked"),
+    [
+        # a wide interval says nothing, so that it does not win, whatever its value
+        ("reward_gap", [(44, 0, 3_112), (100, 90, 110), (200, 190, 210)], {"100 [90, 110]"}),
+        ("reward_gap", [(44, 0, 3_112), (100, 90, 110)], set()),
+        ("reward", [(44, 0, 3_112), (30, 20, 40), (10, 5, 15)], {"30 [20, 40]"}),
+        # all that cannot be told from the best, even where they overlap the worst one, too
+        (
+            "reward",
+            [(3.5, 3, 4), (2.5, 1.5, 3.5), (1, 0.5, 1.5)],
+            {"3.50 [3.00, 4.00]", "2.5 [1.5, 3.5]"},
+        ),
+        ("reward", [(3.5, 3, 4), (3.4, 2.9, 3.9), (2.9, 2.4, 3.4)], set()),
+        (
+            "fair_regret",
+            [(1, 0.5, 1.5), (3, 2.5, 3.5), (1.2, 0.7, 1.7)],
+            {"1.00 [0.50, 1.50]", "1.20 [0.70, 1.70]"},
+        ),
+        ("reward", [(9, -math.inf, math.inf), (2, 1.5, 2.5), (1, 0.5, 1.4)], {"2.00 [1.50, 2.50]"}),
+        ("reward", [(9, math.nan, math.nan), (2, 1.5, 2.5), (1, 0.5, 1.4)], {"2.00 [1.50, 2.50]"}),
+        ("reward", [(9, math.nan, math.nan)], set()),
+        ("reward", [(3.5, 3, 4)], set()),
+    ],
+)
+def test_the_best_are_those_that_the_estimates_show_to_be_better(measure, estimates, marked):
+    """∞ and – are different: an end that is not bounded, and no interval or estimate at all."""
+    log = random_log(30)
+    policies = ["logged", *"abcdefgh"][: len(estimates)]
+    rows = [(p, measure, "dr", *own, 9, 9.0) for p, own in zip(policies, estimates, strict=True)]
+    alike = {"reward", "fair_regret"} - {measure}  # which the picture needs
+    rows += [(p, other, "direct", 1, 0, 2, 9, 9.0) for p in policies for other in alike]
+    table = evaluate(log, "uniform")
+    kept = (table["policy"] == "logged") & ~table["measure"].isin([measure, *alike])
+    made = pd.concat([pd.DataFrame(rows, columns=table.columns), table[kept]])
+    made.attrs = table.attrs
+    shown = Shown(of_evaluation(made, log, Path("log.csv"), ()).html)
+    first = next(sheet for sheet in shown.tables if sheet[0][:2] == ["", "estimator"])
+    cells = {row[0][:-2].replace(" ", "_"): row[2:] for row in first[1:]}
+    assert shown.best[0] == marked
+    assert len(cells[measure]) == len(policies)
+    assert {*cells["win"][1:]} <= {"–"}
+    assert "9 [-∞, ∞]" in cells[measure] or math.inf not in np.ravel(estimates)
+    assert "9 [–]" in cells[measure] or not np.isnan(estimates).any()
+    text = " ".join(" ".join(text for _, text in shown.texts).split())
+    assert "∞ is an end of an interval" in text
+    assert "– stands where there is no estimate" in text
+
+
+def test_a_log_and_its_audit(command):
+    agent = Agent.from_config("epsilon_greedy", features=1, seed=0, log="log.jsonl")
+    draw, rewards = random.Random(0), dict[str, list[float]]()
+    for _ in range(60):
+        names = [draw.choice("ab") for _ in range(3)]
+        decision = agent.act([[draw.random()] for _ in names], names)
+        reward = draw.gauss(names[decision.candidate] == "a", 1)
+        rewards.setdefault(names[decision.candidate], []).append(reward)
+        agent.update(reward, decision.ticket)
+    shown = reported(command, "log.jsonl", "epsilon=0.2")
+    for _, group, count, mean in shown.table("attribute", "group", "picks with a reward")[1:]:
+        own = np.array(rewards[group])
+        half = student.ppf(0.975, len(own) - 1) * own.std() / (len(own) - 1) ** 0.5
+        numbers = [float(number) for number in re.findall(r"-?[\d.]+", mean)]
+        right = [own.mean(), own.mean() - half, own.mean() + half]
+        assert int(count) == len(own)
+        assert numbers == pytest.approx(right, abs=0.15 * half)
+    assert command("audit", "log.jsonl", "epsilon=0.2", "--out", "found")[0] == 0
+    assert reported(command, "found").tables == shown.tables
+    facts = dict(row for table in shown.tables for row in table if len(row) == 2)
+    assert facts["last hash of log.jsonl"] == replay(Path("log.jsonl")).sha256
+    assert "ε = 0.2 on average" in " ".join(text for _, text in shown.texts)
+
+
+def test_a_study(command):
+    space = "search={policy.estimator.regularization: {low: 1e-3, high: 10}, policy/split: [full]}"
+    code, out, _ = command("tune", "rounds=30", "replicas=2", "trials=2", "folder=study", space)
+    assert code == 0
+    before = Path("study/study.db").read_bytes()
+    shown = reported(command, "study")
+    assert Path("study/study.db").read_bytes() == before
+    summaries = [json.loads(path.read_text()) for path in Path("study").rglob("summary.json")]
+    least = min(one["metrics"]["fair_regret"]["mean"] for one in summaries)
+    ((_, value, *_),) = shown.table("trial")[1:]
+    assert float(value) == pytest.approx(least, rel=1e-3)
+    printed = next(line for line in out.splitlines() if "with fresh replicas" in line)
+    (again,) = (text for _, text in shown.texts if "with fresh replicas: fairbandit" in text)
+    assert again.split("replicas: ")[1] == printed.partition("replicas")[2].strip()
+    assert not any("were stopped early" in text for _, text in shown.texts)
+    assert len(shown.table("folder")) == 3
+    assert "Reads the group at the decision: yes (all)." in [text for _, text in shown.texts]
+    Path("study/study.db").write_bytes(before[:5000])
+    assert "study.db is not a study of fairbandit tune" in command("report", "study")[2]
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_is_text(name):
+    log = random_log(30)
+    log = log.replaced(labels=(name, *log.labels[1:]), notes=(name, "\ud83d"))
+    html = of_log(log, Path("log")).html
+    shown = Shown(html)
+    assert visible(name) in shown.table("attribute", "group", "received")[1]
+    assert {inner for inner, text in shown.texts if visible(name) in text} == {"td", "p"}
+    assert not shown.elements & {"script", "a", "iframe", "object", "svg"}
+    assert shown.elements >= {"img"}
+    assert not set("\x00\x1b\u202e\ud83d") & {*html}
+    assert "http" not in html.replace("http-equiv", "")
+
+
+def test_two_reports_have_the_same_bytes_and_a_saved_one_is_checked(tmp_path):
+    log, path = random_log(30), tmp_path / "audit.json"
+    first, second = (of_log(log, tmp_path, epsilon=0.1) for _ in range(2))
+    assert first.html == second.html
+    first.save(path)
+    assert read_report(path).html == first.html
+    whole, draw = path.read_bytes(), random.Random(0)
+    for _ in range(200):
+        at = draw.randrange(len(whole))
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << draw.randrange(8)]) + whole[at + 1 :])
+        with suppress(FairbanditError):
+            assert read_report(path).html == first.html  # as a blank that became another one
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing"], "cannot read nothing"),
+        (["\0"], "its name has a null character"),
+        (["."], "holds nothing to report. PATH is one of"),
+        (["a.txt"], "a.txt holds nothing to report"),
+        (["b"], "audit.json is not a whole report"),
+        (["b", "level=0.1"], "only a log takes KEY=VALUE"),
+        (["log.csv", "--out", "folder"], "folder must end in .html"),
+        (["log.csv", "nope=1"], "unknown key 'nope'"),
+    ],
+)
+def test_what_is_refused(command, words, message):
+    Path("a.txt").write_text("a")
+    Path("b").mkdir()
+    Report("", "", []).save(Path("b/audit.json"))
+    content = Path("b/audit.json").read_text()
+    if len(words) == 1:
+        Path("b/audit.json").write_text(content.replace('""', '"a"', 1))
+    if words[0] == "log.csv":
+        random_log(30).frame.to_csv("log.csv", index=False)
+    code, _, err = command("report", *words)
+    assert code == 1
+    assert message in err
+    assert not [*Path().rglob("*.html*")]
+
+
+def test_runs_with_one_group_say_whether_their_policies_read_it():
+    config = {"greedy": preset("greedy"), "fair_greedy": preset("fair_greedy")}
+    runs = [saved(name, {"fair_regret": [1.0, 2.0]}, ["a"], own) for name, own in config.items()]
+    (scene,) = scenes_of(runs)
+    assert "yes (Fair-Greedy)" in group_line(scene)

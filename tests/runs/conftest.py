@@ -1,0 +1,24 @@
+"""A config of a small run, and the saved runs that figures are drawn of, read here."""
+
+import pytest
+
+from tests.figures.conftest import mixed, mixed_scene, scene, simulated
+
+__all__ = ["config", "mixed", "mixed_scene", "scene", "simulated"]
+
+
+@pytest.fixture
+def config():
+    """A small run of the simulation."""
+    return {
+        "policy": {
+            "name": "fair_greedy",
+            "split": "halves",
+            "estimator": "ridge",
+            "rank": "empirical_cdf",
+        },
+        "environment": {"name": "simulation"},
+        "rounds": 100,
+        "replicas": 3,
+        "seed": 1,
+    }

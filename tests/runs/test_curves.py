@@ -1,0 +1,114 @@
+"""Curves: when they are sampled, what they hold, and what TensorBoard shows of a run."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.custom_scalar import layout_pb2
+
+from fairbandit.runs import SavedRun
+from fairbandit.runs.curves import MAX_GROUPS, Curve, from_table, sampled_rounds, to_table
+from fairbandit.runs.execute import execute
+from fairbandit.runs.statistics import RunStatistics
+
+REGRETS = ("fair_regret", "standard_regret")
+
+
+@given(st.integers(1, 10**8))
+def test_curves_have_at_most_a_thousand_points_with_both_ends(rounds):
+    steps = sampled_rounds(rounds).tolist()
+    assert (steps[0], steps[-1]) == (1, rounds)
+    assert len(steps) <= 1000
+    assert steps == sorted(set(steps))
+    if rounds <= 300:
+        assert len(steps) == rounds
+
+
+def test_a_table_of_curves_gives_them_back():
+    steps = np.arange(1, 4)
+    known = Curve(steps, np.full(3, 2.0), np.array([1.0, np.nan, 3.0]), np.ones(3), np.ones(2))
+    other = Curve(steps[2:], np.zeros(1), np.array([np.nan]), np.array([np.nan]), np.zeros(0))
+    curves = {"a": known, "selection_rate/é, x": other}
+    back = from_table(to_table(curves))
+    assert list(back) == list(curves)
+    for name, curve in curves.items():
+        for part in ("rounds", "count", "mean", "std", "final"):
+            np.testing.assert_array_equal(getattr(back[name], part), getattr(curve, part))
+
+
+def scalars(folder: Path) -> dict[str, dict[int, float]]:
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    return {
+        tag: {point.step: point.value for point in events.Scalars(tag)}
+        for tag in events.Tags()["scalars"]
+    }
+
+
+def test_curves_in_tensorboard(config, tmp_path):
+    summary = execute({**config, "rounds": 1500}, tmp_path)
+    shown = scalars(tmp_path)
+    tags = {f"{regret}/{line}" for regret in REGRETS for line in ("mean", "lower", "upper")}
+    assert set(shown) == tags | {f"selection_rate/{group}" for group in "0123"}
+    for regret in REGRETS:
+        mean, std = summary["metrics"][regret]["mean"], summary["metrics"][regret]["std"]
+        ends = {line: shown[f"{regret}/{line}"][1500] for line in ("mean", "lower", "upper")}
+        assert ends == pytest.approx({"mean": mean, "lower": mean - std, "upper": mean + std})
+        assert 1 in shown[f"{regret}/mean"]
+    for group in "0123":
+        rate = summary["selection_rate"][group]["mean"]
+        assert shown[f"selection_rate/{group}"][1500] == pytest.approx(rate)
+    _, tensor = tensors(tmp_path, "config")
+    text = tensor.string_val[0].decode()
+    assert json.loads(text.removeprefix("```json\n").removesuffix("\n```")) == summary["config"]
+
+
+def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
+    config, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("fairbandit.runs.execute.BUDGET", 1)
+    seen: dict[int, dict[str, float]] = {}
+    shown: list[int] = []
+
+    def watch(last, means):
+        seen[last] = dict(means)
+        shown.append(max(scalars(tmp_path)["fair_regret/mean"]))
+
+    summary = execute({**config, "rounds": 600}, tmp_path, watch=watch)
+    assert list(seen) == shown == [256, 512, 600]
+    first = SavedRun(tmp_path, summary).curves["fair_regret"].final[0]
+    assert seen[600]["fair_regret"] == pytest.approx(first)
+
+
+def tensors(folder: Path, tag: str) -> tuple[Any, Any]:
+    events = EventAccumulator(str(folder)).Reload()
+    assert len(events.Tensors(tag)) == 1
+    return events, events.Tensors(tag)[0].tensor_proto
+
+
+def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_path):
+    execute(config, tmp_path)
+    events, tensor = tensors(tmp_path, "custom_scalars__config__")
+    layout = layout_pb2.Layout.FromString(tensor.string_val[0])
+    margins = [chart.margin.series[0] for chart in layout.category[0].chart]
+    tags = set(events.Tags()["scalars"])
+    assert len(margins) == 2
+    drawn = [{one.value, one.lower, one.upper} for one in margins]
+    charts = [chart for category in layout.category[1:] for chart in category.chart]
+    lines = [re.compile(chart.multiline.tag[0]) for chart in charts]
+    drawn += [{tag for tag in tags if line.match(tag)} for line in lines]
+    assert [len(one) for one in drawn] == [3] * 2 + [1] * 4  # the rates of four groups
+    assert set.union(*drawn) == tags
+
+
+def test_of_many_groups_no_selection_rate_is_drawn():
+    names = [f"g{number}" for number in range(MAX_GROUPS + 1)]
+    for groups, drawn in ((names[:-1], MAX_GROUPS), (names, 0)):
+        statistics = RunStatistics(2, groups, {})
+        statistics.start(1)
+        assert len(statistics.curves()) == drawn

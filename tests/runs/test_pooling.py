@@ -1,0 +1,133 @@
+"""Pooled runs are what their replicas are together; Student's intervals hold their level."""
+
+import numpy as np
+import pyarrow.dataset
+import pytest
+from scipy.stats import binom
+
+from fairbandit.runs import pool, read_runs
+from fairbandit.runs.moments import interval, merged_moments, moments
+from fairbandit.runs.pooling import rate_ends
+from tests.figures.conftest import sweep
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    """Two policies, each under three seeds."""
+    folder = tmp_path_factory.mktemp("seeds")
+    for seed in range(3):
+        sweep(folder / str(seed), {"name": "simulation"}, ["greedy", "uniform"], seed=seed)
+    return folder
+
+
+def student_8(t: float) -> float:
+    """The CDF of Student's t with eight degrees of freedom, in closed form (Abramowitz 26.7.4)."""
+    angle = np.arctan(t / np.sqrt(8))
+    c = np.cos(angle) ** 2
+    return 0.5 + np.sin(angle) / 2 * (1 + c / 2 + 3 / 8 * c**2 + 15 / 48 * c**3)
+
+
+def test_pooled_numbers_are_those_of_all_rows(seeds):
+    for run in pool(read_runs([seeds])):
+        assert [one.summary["seed"] for one in run.runs] == [0, 1, 2]
+        tables = [
+            pyarrow.dataset.dataset(one.folder / "rounds").to_table().to_pandas()
+            for one in run.runs
+        ]
+        for column in ("fair_regret", "standard_regret"):
+            sums = np.concatenate([t.groupby("replica")[column].sum() for t in tables])
+            found = run.metrics[column]
+            assert found["n"] == len(sums) == 9
+            assert found["mean"] == pytest.approx(np.mean(sums), rel=1e-12)
+            assert found["std"] == pytest.approx(np.std(sums, ddof=1), rel=1e-12)
+            assert (found["low"] + found["high"]) / 2 == pytest.approx(found["mean"], rel=1e-12)
+            half = (found["high"] - found["low"]) / 2
+            assert student_8(half / (np.std(sums, ddof=1) / 3)) == pytest.approx(0.975, rel=1e-12)
+            curve = run.curves[column]
+            wide = np.concatenate(
+                [t.pivot(index="replica", columns="round", values=column) for t in tables]
+            ).cumsum(1)[:, curve.rounds - 1]
+            np.testing.assert_allclose(curve.mean, wide.mean(0), rtol=1e-12)
+            np.testing.assert_allclose(curve.std, wide.std(0, ddof=1), rtol=1e-9)
+            assert (curve.count == 9).all()
+        picked = np.concatenate(
+            [t.assign(hit=t.group == 2).groupby("replica").hit.mean() for t in tables]
+        )
+        mean, std = run.by_group("selection_rate")
+        assert mean[2] == pytest.approx(picked.mean(), rel=1e-12)
+        assert std[2] == pytest.approx(picked.std(ddof=1), rel=1e-12)
+        counts = np.zeros((400, 4), int)
+        for table in tables:
+            for t, group in zip(table["round"], table["group"], strict=True):
+                counts[t - 1, group] += 1
+        assert (run.picks() == counts).all()
+
+
+def test_intervals_cover_the_truth():
+    """Of 2,000 sweeps of 3 seeds x 10 replicas of a normal law, 93 to 97 % cover its mean.
+
+    The share of intervals that cover has a standard deviation of 0.49 %, so that a right level
+    fails by chance with probability 4e-5.
+    """
+    values = np.random.default_rng(14).normal(7.0, 3.0, (3, 10, 2000))
+    count, mean, std = merged_moments(np.full((3, 2000), 10), values.mean(1), values.std(1, ddof=1))
+    low, high = interval(count, mean, std)
+    assert 0.93 <= np.mean((low <= 7.0) & (high >= 7.0)) <= 0.97
+    # the same with the quantile of the normal distribution, or of one seed, is another interval
+    assert np.mean(high - low) > np.mean(2 * 1.96 * std / np.sqrt(30)) * 1.03
+
+
+def test_what_is_not_known_is_not_pooled(seeds):
+    first, *others = (run for run in read_runs([seeds]) if run.summary["policy"] == "greedy")
+    first.summary["metrics"]["fair_regret"].update(mean=None, std=None)
+    others[0].summary["metrics"]["fair_regret"]["n"] = 2
+    (run,) = pool([first, *others])
+    assert run.metrics["fair_regret"]["n"] == 5
+    assert run.metrics["standard_regret"]["n"] == 9
+
+
+def test_what_is_pooled(seeds, tmp_path, caplog):
+    once = pool(read_runs([seeds]))
+    sweep(tmp_path / "again", {"name": "simulation"}, ["greedy"], seed=1)
+    runs = read_runs([seeds, tmp_path])
+    (notice,) = caplog.messages
+    assert notice.endswith(f"is read once: {tmp_path}/again/greedy repeats {seeds}/1/greedy")
+    assert [run.spreads for run in pool(runs)] == [run.spreads for run in once]
+    sweep(tmp_path / "fewer", {"name": "simulation"}, ["greedy"], seed=1, replicas=2)
+    runs = read_runs([seeds, tmp_path])
+    assert sorted(len(run.runs) for run in pool(runs)) == [1, 3, 3]  # replicas are not pooled twice
+    assert len(pool(runs, each=True)) == 7
+
+
+def test_merged_samples_of_any_sizes():
+    rng = np.random.default_rng(3)
+    samples = [rng.normal(1e6, 1, n) for n in (0, 1, 2, 50)]
+    count, mean, std = merged_moments(*zip(*map(moments, samples), strict=True))
+    together = np.concatenate(samples)
+    assert count == 53
+    assert mean == pytest.approx(together.mean(), rel=1e-14)
+    assert std == pytest.approx(together.std(ddof=1), rel=1e-9)
+    assert np.isnan(merged_moments([0, 0], [np.nan] * 2, [np.nan] * 2)[1:]).all()
+    assert np.isnan(interval(1, 5.0, np.nan)).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 59 / 60, 1e9 / 3])
+def test_equal_replicas_have_no_interval(value):
+    """Nothing varied, so that they do not show how far other replicas would be off."""
+    once = moments([value] * 3)
+    for found in (once, merged_moments(*(np.stack([part] * 2) for part in once))):
+        assert np.isnan(interval(*found)).all()
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.3, 0.6])
+def test_rates_over_replicas_cover_if_each_replica_picks_a_group_always_or_never(chance):
+    """A learner can lock in: then the candidates of a replica are no further evidence."""
+    for n in (3, 8):
+        missed = 0.0
+        probabilities = binom.pmf(np.arange(n + 1), n, chance)
+        for hits, probability in enumerate(probabilities):
+            _, mean, std = moments([1.0] * hits + [0.0] * (n - hits))
+            rate = {"mean": float(mean), "std": float(std), "n": n}
+            low, high = rate_ends({"selection_rate_a": rate, "received_a": {"mean": 60.0}}, "a")
+            missed += probability * (not low <= chance <= high)
+        assert missed <= 0.05, n

@@ -1,0 +1,89 @@
+"""What is read of saved runs is what they saved, and they are told apart."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from fairbandit.errors import FairbanditError
+from fairbandit.runs import read_scenes
+from fairbandit.runs.execute import execute
+from tests import support
+from tests.figures.conftest import sweep
+
+
+def test_a_scene_lists_its_runs_in_the_papers_order(scene):
+    assert scene.name == "simulation"
+    assert [run.label for run in scene.runs] == ["Uniform random", "Greedy", "Fair-Greedy"]
+    assert scene.groups == ("0", "1", "2", "3")
+    assert scene.candidates == 4
+
+
+def test_runs_of_one_policy_are_told_apart(tmp_path, simulated):
+    sweep(tmp_path / "more", {"name": "simulation"}, ["greedy"], seed=7)
+    sweep(tmp_path / "fewer", {"name": "simulation"}, ["uniform"], replicas=2)
+    folders = [simulated, tmp_path / "more", tmp_path / "fewer"]
+    (pooled,) = read_scenes(folders)
+    assert [(run.label, run.replicas) for run in pooled.runs] == [
+        ("Uniform random", 3),
+        (pooled.runs[1].label, 2),
+        ("Greedy", 6),
+        ("Fair-Greedy", 3),
+    ]
+    assert pooled.runs[1].label.startswith("Uniform random, folder=/")
+
+
+def test_environments_are_scenes_apart(tmp_path, simulated, mixed):
+    sweep(tmp_path, {"name": "simulation", "noise": 1.0}, ["uniform"])
+    scenes = read_scenes([simulated, mixed, tmp_path])
+    names = ["simulation, noise=1.0", "simulation, noise=2.0", "table"]
+    assert [one.name for one in scenes] == names
+    assert [len(one.runs) for one in scenes] == [1, 3, 3]
+
+
+def test_rewards_are_densities_and_cdfs(scene, mixed_scene):
+    for one in (scene, mixed_scene):
+        assert len(one.rewards) == len(one.groups)
+        for rewards in one.rewards:
+            assert np.trapezoid(rewards.density, rewards.value) == pytest.approx(1, abs=0.02)
+            assert (np.diff(rewards.cdf) >= 0).all()
+            assert rewards.cdf.iloc[-1] == pytest.approx(1, abs=0.01)
+
+
+def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):
+    shutil.copytree(simulated / "greedy", tmp_path / "greedy")
+    (tmp_path / "greedy" / "rewards.parquet").unlink()
+    (scene,) = read_scenes([tmp_path])
+    assert scene.rewards == (None,) * 4
+
+
+def test_a_choice_of_policies(scene):
+    assert [run.label for run in scene.only(["greedy", "gmf"]).runs] == ["Greedy"]
+    assert scene.only(None) == scene
+    message = "no run has policy=gmf; its values are uniform, greedy, fair_greedy"
+    with pytest.raises(FairbanditError, match=message):
+        scene.only(["gmf"])
+
+
+def test_groups_in_order_of_their_codes(mixed_scene):
+    run = mixed_scene.runs[0]
+    mean, std = run.by_group("selected")
+    saved = json.loads((run.runs[0].folder / "summary.json").read_text())["selected"]
+    assert mean.tolist() == [saved[group]["mean"] for group in mixed_scene.groups]
+    assert std.tolist() == [saved[group]["std"] for group in mixed_scene.groups]
+
+
+def test_runs_of_a_policy_are_in_the_order_of_their_settings(tmp_path):
+    for value in (0.5, 10.0, 0.05):
+        estimator = {"estimator": {"name": "ridge", "regularization": value}}
+        config = {
+            "policy": {"name": "mine", **support.PRESETS["fair_greedy"], **estimator},
+            "environment": {"name": "simulation"},
+            **{"rounds": 5, "replicas": 1},
+        }
+        execute(config, tmp_path / str(value), progress=False)
+    (found,) = read_scenes([tmp_path])
+    assert [run.label for run in found.runs] == [
+        f"mine, regularization={value}" for value in (0.05, 0.5, 10.0)
+    ]

@@ -1,0 +1,323 @@
+"""Which columns are features: inferred, chosen, or named in a YAML file."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from fairbandit.environments import Encoder, Table
+from fairbandit.errors import FairbanditError
+from fairbandit.files.files import data_hash
+from fairbandit.registry import create, describe
+from fairbandit.tables import columns
+from fairbandit.tables.columns import CONSTANT, OTHER, chosen_columns
+from tests.environments.data import COLUMNS, arguments, people, write
+
+COUNT = 60
+
+both = pytest.mark.parametrize("ending", ["csv", "parquet"])
+
+
+def cells(**more: Any) -> dict[str, Any]:
+    """A sound table with some columns beside the group `g`, the reward `r` and the number `x`."""
+    plain = {
+        "g": ["ab"[row % 2] for row in range(COUNT)],
+        "r": [float(row * row % 17) for row in range(COUNT)],
+        "x": [row * 7 % 23 for row in range(COUNT)],
+    }
+    return plain | {name: [make(row) for row in range(COUNT)] for name, make in more.items()}
+
+
+def made(tmp_path: Path, ending: str, table: dict[str, Any], **parameters: Any) -> Table:
+    path = write(tmp_path / f"t.{ending}", table)
+    given: dict[str, Any] = {"group": "g", "reward": "r", "group_feature": False}
+    return Table(path=str(path), **given | parameters)
+
+
+def refused(tmp_path: Path, ending: str, table: dict[str, Any], **parameters: Any) -> str:
+    with pytest.raises(FairbanditError) as caught:
+        made(tmp_path, ending, table, **parameters)
+    return str(caught.value)
+
+
+@both
+def test_numbers_truth_values_and_texts(tmp_path, ending, caplog):
+    table = cells(h=lambda row: row / 8, b=lambda row: row % 3 == 0, t=lambda row: "zyx"[row % 3])
+    found = made(tmp_path, ending, table)
+    assert found.resolved_columns == {"x": None, "h": None, "b": None, "t": ["x", "y", "z"]}
+    assert found.feature_names == ("x", "h", "b", "t=x", "t=y", "t=z", "bias")
+    explicit = made(tmp_path, ending, table, columns=found.resolved_columns)
+    assert found.members.contexts.equal(explicit.members.contexts)
+    assert not caplog.text
+
+
+def test_both_formats_are_judged_alike(tmp_path):
+    table = cells(
+        b=lambda row: row % 2 == 0,
+        day=lambda row: datetime.date(2020, 1, 1 + row % 9),
+        time=lambda row: datetime.datetime(2020, 1, 1, row % 24),
+        zip=lambda row: ["01234", "90210"][row % 2],
+        year=lambda row: ["1999", "2000"][row % 2],
+        half=lambda row: None if row < 30 else "no",
+    )
+    every = [made(tmp_path, ending, table, missing="mean") for ending in ("csv", "parquet")]
+    zips = ["01234", "90210"]
+    assert every[0].resolved_columns == {"x": None, "b": None, "zip": zips, "year": None}
+    assert every[0].resolved_columns == every[1].resolved_columns
+    assert every[0].members.contexts.equal(every[1].members.contexts)
+    assert every[0].members.rewards.equal(every[1].members.rewards)
+
+
+@both
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda row: datetime.date(2020, 1, 1 + row % 9), OTHER),
+        (lambda row: f"{1 + row % 9}/{1 + row % 12}/2020", OTHER),
+        (lambda row: f"2020-01-02T{row % 24:02}:00Z", OTHER),
+        (lambda row: f"{row % 24}:{row:02}", OTHER),
+        (lambda row: str(row) if row % 15 else "unknown", OTHER),
+        (lambda row: f"person {row}", OTHER),
+        (lambda row: 3.5, CONSTANT),
+        (lambda row: ["1", "1.0"][row % 2], CONSTANT),
+        (lambda row: "NL", CONSTANT),
+        (lambda row: None, CONSTANT),
+    ],
+)
+def test_what_is_no_feature_is_named_once(tmp_path, ending, make, reason, caplog):
+    for _ in range(2):
+        assert made(tmp_path, ending, cells(odd=make)).feature_names == ("x", "bias")
+    (record,) = caplog.records
+    expected = f"these columns are not features: 'odd' ({reason}). environment.columns"
+    assert expected in record.message
+
+
+@both
+def test_a_few_texts_among_numbers_are_named(tmp_path, ending, caplog):
+    """Each message names the first cell that is not a number, and missing values that mend it."""
+    odd = {3: "", 7: "absent", 20: 'n "v"'}
+    table, given = cells(age=lambda row: odd.get(row, str(row % 9))), dict[str, Any]()
+    for row, cell in list(odd.items())[ending == "csv" :]:  # "" is missing in CSV files
+        assert made(tmp_path, ending, table, missing="mean", **given).features == 2
+        says = caplog.records[-1].message
+        reason = says.partition(f"'age' (numbers, but for {cell!r} in row {row + 1}; ")[2]
+        given = {"missing_values": json.loads(reason.partition("=")[2].partition("' makes")[0])}
+    assert made(tmp_path, ending, table, missing="mean", **given).features == 3
+    table["age"][:4] = ["absent"] * 4
+    assert made(tmp_path, ending, table, missing="mean").features == 2
+    assert f"'age' ({OTHER})" in caplog.text
+
+
+def test_cells_without_a_text_form_and_an_index_are_no_features(tmp_path, caplog):
+    table = cells(odd=lambda row: [row], bytes=lambda row: b"\xff", y=lambda row: row)
+    table["__index_level_0__"] = list(range(COUNT))
+    assert made(tmp_path, "parquet", table).feature_names == ("x", "y", "bias")
+    assert f"'odd' ({OTHER}), 'bytes' ({OTHER}). environment" in caplog.text
+
+
+def test_more_texts_than_a_category_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns, "MOST_CODES", 10)
+    table = cells(t=lambda row: f"t{row % 11}")
+    assert made(tmp_path, "csv", table).feature_names == ("x", "bias")
+    assert made(tmp_path, "csv", table, columns={"t": "category"}).features == 12
+    assert made(tmp_path, "csv", cells(t=lambda row: f"t{row % 10}")).features == 12
+
+
+def test_decimal_commas_are_noticed(tmp_path):
+    table = cells(
+        h=lambda row: f"{row},5" if row % 4 else row, day=lambda row: f"0{1 + row % 9}.05.2020"
+    )
+    table["r"] = [int(reward) for reward in table["r"]]
+    message = refused(tmp_path, "csv", table)
+    assert "column 'h', row 2: expected a number of at most 1e+100 with dec" in message
+    assert message.endswith("decimal='.'; got '1,5'")
+    found = made(tmp_path, "csv", table, decimal=",")
+    assert found.resolved_columns == {"x": None, "h": None}
+
+
+@both
+@pytest.mark.parametrize(
+    ("found", "codes"),
+    [
+        (["10", "9", "1.50"], [1.5, 9, 10]),
+        ([" b", "a ", "b"], ["a", "b"]),
+        (["01", "1", "1"], ["01", "1"]),
+        (["True", "false", "1"], [0, 1]),
+    ],
+)
+def test_a_category_by_choice(tmp_path, ending, found, codes):
+    table = cells(c=lambda row: found[row % 3])
+    world = made(tmp_path, ending, table, columns={"c": "category", "x": None})
+    assert world.resolved_columns == {"c": codes, "x": None}
+    assert world.feature_names == (*(f"c={code}" for code in codes), "x", "bias")
+
+
+def test_a_file_stands_for_its_mapping(tmp_path):
+    path = write(tmp_path / "t.csv", people())
+    named = str(tmp_path / "columns.yaml")
+    OmegaConf.save(OmegaConf.create(COLUMNS), named)
+    found = create("environment", arguments(path, columns=named))
+    assert found.members.contexts.equal(create("environment", arguments(path)).members.contexts)
+    assert describe(found)["columns"] == named
+    assert Table.fingerprint(describe(found)) == data_hash([path, Path(named)])
+    inferred = create("environment", arguments(path, columns=None))
+    OmegaConf.save(inferred.resolved_columns, named)
+    again = create("environment", arguments(path, columns=named))
+    assert again.members.contexts.equal(inferred.members.contexts)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("job: 5\n", "environment.columns.job: expected null (a number), category"),
+        ("job: {codes: [1], refs: [0]}\n", "expected null (a number), category"),
+        ("smoker: [yes, no]\n", "codes are all numbers or all texts (in quotes)"),
+        ("job: {codes: [1], reference: [1.0]}\n", "and are distinct"),
+        ("age:\njob: [1\n", "cannot be read as YAML: while parsing a flow sequence"),
+        ("age:\nage:\n", "found duplicate key age"),
+        ("- age\n", "environment.columns must be a mapping"),
+        ("", "environment.columns must be a mapping"),
+        ("!!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
+    ],
+)
+def test_a_file_that_is_wrong(tmp_path, text, problem):
+    path = tmp_path / "columns.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FairbanditError) as caught:
+        chosen_columns(str(path))
+    assert str(path) in str(caught.value)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("chosen", ["people.txt", ["age"], 3, {}, "none.yaml"])
+def test_columns_that_are_no_mapping(chosen: Any) -> None:
+    with pytest.raises(FairbanditError, match=r"must be a mapping |none\.yaml cannot be read as"):
+        chosen_columns(chosen)
+
+
+def test_columns_that_may_be_ids_or_names_are_noticed(tmp_path, caplog):
+    """Ids and names become features with a notice; `exclude` leaves them out without one."""
+    table = cells(
+        id=lambda row: 1000 + row,
+        name=lambda row: f"n{row // 3}",
+        place=lambda row: f"p{row % 5}",
+        half=lambda row: row / 2,
+    )
+    found = made(tmp_path, "csv", table)
+    assert {"id", "half", "name=n0", "place=p0"} < {*found.feature_names}
+    (record,) = caplog.records
+    assert (
+        "'id' is another whole number in each row, 'name' has 20 codes in 60 rows; ex"
+        in record.message
+    )
+    caplog.clear()
+    left = made(tmp_path, "csv", table, exclude=["id", "name"])
+    assert {*left.resolved_columns} == {"x", "place", "half"}
+    chosen = made(tmp_path, "csv", table, columns={"x": None, "id": None}, exclude=["id"])
+    assert [*chosen.resolved_columns] == ["x"]
+    assert not caplog.records
+    message = refused(tmp_path, "csv", table, exclude=["plaze"])
+    assert message.startswith("exclude: ")
+    assert "no column 'plaze' (did you mean 'place'?); it has 'g', 'r', 'x', 'id', 'na" in message
+
+
+@both
+def test_row_numbers_that_pandas_has_written_are_no_feature(tmp_path, ending, caplog):
+    table = {"Unnamed: 0": list(range(COUNT)), **cells()}
+    assert made(tmp_path, ending, table).feature_names == ("x", "bias")
+    assert "'Unnamed: 0' (row numbers that pandas has written)" in caplog.text
+    table["Unnamed: 0"] = [row % 7 for row in range(COUNT)]
+    assert made(tmp_path, ending, table).feature_names == ("Unnamed: 0", "x", "bias")
+
+
+def test_a_column_of_amounts_is_no_group(tmp_path, caplog):
+    table = cells(
+        pay=lambda row: row * 1.5, rare=lambda row: "ab"[row > 54], age=lambda row: row % 20
+    )
+    for group in ("pay", "age"):
+        message = refused(tmp_path, "csv", table, group=group)
+        assert f"column '{group}': " in message
+        assert "groups have fewer than 5 members" in message
+    caplog.clear()
+    made(tmp_path, "csv", table, group="rare", columns={"x": None})
+    assert "relative ranks are coarse in groups of few members: 'b': 5" in caplog.text
+    table["rare"] = [["F", "f", "m"][row % 3] for row in range(COUNT)]
+    made(tmp_path, "csv", table, group="rare", columns={"x": None})
+    assert "groups differ in upper and lower case alone: 'F', 'f'" in caplog.text
+
+
+def test_intersectional_groups_and_raw_rows_of_them(tmp_path):
+    """The group of several columns is that of a column which holds their labels together."""
+    table = cells(s=lambda row: "fm"[row // 2 % 2], n=lambda row: row // 4 % 2)
+    joined = [f"{s} × {n}" for s, n in zip(table["s"], table["n"], strict=True)]
+    given = {"group": ["s", "n"], "columns": {"x": None}, "group_feature": True}
+    found = made(tmp_path, "csv", table, **given)
+    other = made(tmp_path, "csv", {**table, "j": joined}, **{**given, "group": "j"})
+    assert found.labels == other.labels == ("f × 0", "f × 1", "m × 0", "m × 1")
+    assert found.feature_names[1:5] == tuple(f"s × n={label}" for label in found.labels)
+    assert found.members.contexts.equal(other.members.contexts)
+    rows = [{"x": 3, "s": "m", "n": 1.0}, {"x": 3, "s": "f", "n": 0}]
+    assert found.encoder(rows)[:, 1:5].argmax(1).tolist() == [3, 0]
+    again = Encoder(**found.encoder.state())
+    assert again == found.encoder
+    assert (again(rows) == found.encoder(rows)).all()
+    for wrong in ([], ["s", "s"], 3, ["s", 2]):
+        assert "group: expected the name of a column" in refused(
+            tmp_path, "csv", table, group=wrong
+        )
+
+
+def test_a_small_group_may_be_misspelt(tmp_path, caplog):
+    """Labels with numbers or of several columns, and male and female, are similar by nature."""
+    few = {0: "Nrod", 1: "zone 1", 2: "male", 3: "Es", 4: "Est"}
+    table = cells(g=lambda row: few.get(row, ["Nord", "zone 2", "female"][row % 3]))
+    table = {name: column * 2 for name, column in table.items()}
+    made(tmp_path, "csv", table)
+    assert "'Nrod': 2 (did you mean 'Nord'?), 'zone 1': 2, 'male': 2, 'Es': 2, 'E" in caplog.text
+    made(tmp_path, "csv", {**table, "s": ["f"] * 120}, group=["g", "s"])
+    assert "'Nrod × f': 2, 'zone 1 × f': 2" in caplog.text
+
+
+def test_an_excluded_group_has_no_features(caplog):
+    table = cells(s=lambda row: "fm"[row // 2 % 2], n=lambda row: row // 4 % 2)
+    given: dict[str, Any] = {"reward": "r"}
+    for chosen, group, exclude, features in (
+        (None, "s", ["s", "g", "n"], []),
+        (None, ["s", "n"], ["s", "g"], ["n=0", "n=1"]),
+        (None, ["s", "n"], ["n", "g"], ["s=f", "s=m"]),
+        (None, ["s", "n"], ["n", "s", "g"], []),
+        ({"x": None}, ["s", "n"], ["n"], ["s=f", "s=m"]),
+        ({"x": None, "n": None}, ["s", "n"], ["s"], ["n"]),
+        ({"x": None, "n": None}, "n", ["n"], []),
+    ):
+        given |= {"columns": chosen, "group": group, "exclude": exclude}
+        found, encoder = Table.from_data(table, **given), Encoder.from_table(table, **given)
+        assert found.feature_names == ("x", *features, "bias")
+        assert encoder.state() == found.encoder.state()
+        assert encoder.labels == ()
+    assert "remains" not in caplog.text
+    Table.from_data(table, group="s", reward="r", exclude=["r"])
+    assert "exclude: the table, column 'r' remains the reward" in caplog.text
+
+
+def test_intervals_are_labels_and_categories():
+    frame = pd.DataFrame(cells())
+    frame["bin"] = pd.cut(frame["x"], [-1, 10, 20, 30])
+    frame["mixed"] = frame["bin"].astype(object).where(frame["x"] < 20, None)
+    found = Table.from_data(frame, group="bin", reward="r", missing="mean")
+    assert found.labels == ("(-1, 10]", "(10, 20]", "(20, 30]")
+    assert {"mixed=(-1, 10]", "mixed=(10, 20]"} < {*found.feature_names}
+
+
+def test_categories_are_decoded():
+    table = {"job": [0, 1, 2, 4] * 10, "g": ["a", "b"] * 20, "pay": [*range(40)]}
+    columns = {"job": {"codes": [1, 2], "reference": [0, 4]}}
+    encoder = Encoder.from_table(table, group="g", reward="pay", columns=columns, missing="mean")
+    rows = encoder([{"g": "a", "job": job} for job in (0, 1, 2, 4, None, 3)])
+    assert [encoder.decoded(row)["job"] for row in rows] == ["0 or 4", 1, 2, "0 or 4", None, None]

@@ -1,0 +1,49 @@
+"""Spellings of labels that are one group, and labels that are not."""
+
+from enum import StrEnum
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbandit.tables.labels import coded, normal, spellings
+
+
+class Sex(StrEnum):
+    F = "f"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        [1, "1", 1.0, "01", "1e0", " 1 ", "+1", np.int8(1), np.float64(1)],
+        [True, "true", "TRUE", np.bool_(True)],
+        ["caf\u00e9", "cafe\u0301", " caf\u00e9\n"],
+        [("f", 1), ["f", "1.0"], "f × 1"],
+        [Sex.F, "f"],
+        [pd.Interval(0, 30), "(0, 30]"],
+        [None, "None"],
+    ],
+)
+def test_spellings_of_one_label(spelled):
+    assert len({normal(one) for one in spelled}) == 1
+
+
+def test_labels_that_differ():
+    labels = [1, True, "a", "A", "", (), None, 0.1, "1" * 16, "1" * 15 + "2", ("a", "b"), "a b"]
+    assert len({normal(one) for one in labels}) == len(labels)
+
+
+@given(st.lists(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.booleans())))
+def test_numbers_of_labels_are_their_order_of_appearance(labels):
+    codes, groups = coded(labels, {})
+    forms = list(map(normal, labels))
+    assert [list(groups)[code] for code in codes] == forms
+    assert list(groups) == list(dict.fromkeys(forms))
+    assert all(normal(form) == form for form in forms)
+    assert [normal(one) for one in spellings(groups)] == list(groups)
+    again, same = coded(labels, groups)
+    assert again.tolist() == codes.tolist()
+    assert same is groups

@@ -1,0 +1,244 @@
+"""Cells, labels and errors of CSV and Parquet tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairbandit.environments import Table
+from fairbandit.errors import FairbanditError
+from fairbandit.registry import create, describe
+from fairbandit.tables import reading
+from fairbandit.tables.reading import MISSING, Source, read_table
+from tests.environments.data import people, write
+
+both = pytest.mark.parametrize("ending", ["csv", "parquet"])
+
+
+def text(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def of(*cells: Any, decimal: str = ".") -> Source:
+    """A table in memory with a column `b`."""
+    array = cells[0] if isinstance(cells[0], pa.Array) else pa.array(cells)
+    return replace(reading.keep(pa.table({"b": array}))[1], decimal=decimal)
+
+
+def refused(path: Path | str, *columns: str, **options: Any) -> str:
+    with pytest.raises(FairbanditError) as caught:
+        read_table(path, columns or ["b"], **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def names(source: Source) -> list[Any]:
+    return source.labels("b").tolist()
+
+
+@both
+def test_only_the_columns_asked_for_are_read(tmp_path, ending):
+    table = people()
+    path = write(tmp_path / f"t.{ending}", table)
+    source = read_table(path, ["wage", "age"])
+    assert source.frame.columns.tolist() == ["age", "wage"]
+    assert source.columns == list(table)
+    assert source.numbers("wage").tolist() == table["wage"]
+    assert len(read_table(path, ["age"], every=True).frame.columns) == len(table)
+
+
+def test_numbers_of_every_spelling():
+    cells = ["007", " 1.5", "1e3", "-4", "+3", "1.", ".5", "-.5E-1", "True", "FALSE", None]
+    expected = [7, 1.5, 1000, -4, 3, 1, 0.5, -0.05, 1, 0, np.nan]
+    np.testing.assert_array_equal(of(*cells).numbers("b"), expected)
+    for cell in ("1e", "0x1f", "1_000", "1,5", "٣", "--1", ".", "1.2.3", "1 2"):
+        with pytest.raises(FairbanditError, match=r"'b', row 1 .from 0.: expected a number"):
+            of("1", cell).numbers("b")
+
+
+@given(st.lists(st.floats(-1e100, 1e100), min_size=1))
+def test_every_float_is_read_as_python_writes_it(values):
+    assert of(*map(repr, values)).numbers("b").tolist() == values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, 2, None], pa.int8()),
+        pa.array([1, 2, None], pa.float32()),
+        pa.array(["1", "2", None], pa.large_string()),
+        pa.array(["1", "2", None]).dictionary_encode(),
+        pa.array([1, 2, None], pa.decimal128(5, 1)),
+        pa.array([1.0, 2.0, float("nan")]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_types_that_are_numbers(values):
+    source = of(values)
+    np.testing.assert_array_equal(source.numbers("b"), [1, 2, np.nan])
+    assert names(source) == ["1", "2", None]
+    assert source.gaps("b").tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("values", [[[1]], [b"\xff"], [{"a": 1}]])
+def test_types_that_are_neither(values):
+    path, _source = reading.keep({"b": values})
+    with pytest.raises(FairbanditError, match="no column 'b' of numbers or texts"):
+        read_table(path, ["b"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", None])
+def test_separators_concern_csv_files_alone(tmp_path, ending):
+    table = {"a": ["1", "2"]}
+    held, _source = reading.keep(table)
+    path = write(tmp_path / f"t.{ending}", table) if ending else held
+    with pytest.raises(FairbanditError, match="no column 'b' of numbers or texts") as raised:
+        read_table(path, ["b"])
+    assert ("with separator=" in str(raised.value)) == (ending == "csv")
+
+
+@pytest.mark.parametrize("cell", ["1e999", "-1e999", "1.8e308", "9" * 5000])
+def test_a_number_that_is_too_large(cell):
+    with pytest.raises(
+        FairbanditError, match=r"'b', row 1 .from 0.: expected a number of at most 1e\+100"
+    ):
+        of("1", cell).numbers("b")
+
+
+def test_one_number_is_one_label():
+    cells = ["1", "1.0", "01", "+1", "1e0", "1.00", "10e-1", " 1 "]
+    assert names(of(*cells)) == ["1"] * len(cells)
+    assert names(of("2", "2e0", "-0", "1.50", "-2.0")) == ["2", "2", "0", "1.5", "-2"]
+    assert names(of(2.0, 0.5, float("nan"))) == ["2", "0.5", None]
+    long = ["12345678901234567", "12345678901234568"]
+    assert names(of(*long)) == names(of(*map(int, long))) == long
+
+
+def test_labels_have_one_unicode_form_and_truth_values_one_case():
+    assert names(of("é", "e\u0301", "True", "TRUE")) == ["é", "é", "true", "true"]
+    assert names(of(True, False)) == ["true", "false"]
+
+
+def test_a_csv_file_has_the_missing_cells_that_pandas_finds(tmp_path):
+    cells = [*MISSING, *map(str.lower, MISSING), *map(str.upper, MISSING), "none", "NaT", "?", "-"]
+    path = text(tmp_path, "a,b\n" + "".join(f"x,{cell}\n" for cell in cells))
+    read = read_table(path, ["b"])
+    assert read.gaps("b").tolist() == pd.read_csv(path)["b"].isna().tolist()
+    assert "none" in names(read)
+    assert not of(*cells).gaps("b").any()
+    pq.write_table(pa.table({"b": cells}), tmp_path / "t.parquet")
+    assert not read_table(tmp_path / "t.parquet", ["b"]).gaps("b").any()
+
+
+def test_a_list_of_missing_values_takes_the_place_of_the_default(tmp_path):
+    table = {"b": ["?", "NA", None, "x"], "c": [-9.0, 1.5, None, 2.5], "d": [-9, 0, 1, 2]}
+    frame = pd.DataFrame(table)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    memory, _held = reading.keep(table)
+    for path in (tmp_path / "t.csv", tmp_path / "t.parquet", memory):
+        source = read_table(path, [*"bcd"], missing_values=["?", "-9"])
+        assert source.gaps("b").tolist() == source.gaps("c").tolist() == [True, False, True, False]
+        assert source.gaps("d").tolist() == [True, False, False, False]
+    for wrong in ({"NA": 1}, [None], [False], 3.5j):
+        assert "missing_values: expected a list of texts" in refused(path, missing_values=wrong)
+
+
+def test_byte_order_mark_windows_lines_and_quoted_line_breaks(tmp_path):
+    path = text(tmp_path, b'\xef\xbb\xbfa,b\r\n"x\ny",1\r\n"x,y",2\r\n')
+    assert read_table(path, ["b"]).numbers("b").tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("t.csv", None, "there is no file"),
+        ("t.xlsx", "b\n1\n", "t.xlsx that ends in .csv or .parquet"),
+        ("t.csv", "", "is not a readable table"),
+        ("t.parquet", "b\n1\n", "is not a readable table; it may be truncated"),
+        ("t.csv", b"b\n1\n\xff\n", "is not a readable table"),
+        ("t.csv", b"\xff\n1\n", "a CSV file must be in UTF-8"),
+        ("t.csv", "a,b,c\n1,2,3\n1,2\n", "#3: Expected 3 columns, got 2: 1,2"),
+        ("t.csv", "a,c\n1,2\n", "with separator=',' it has 'a', 'c'"),
+        ("t.csv", "b,a,b\n1,2,3\n", "has more than one column 'b'"),
+    ],
+)
+def test_a_file_that_is_not_as_it_should_be(tmp_path, name, content, problem):
+    path = tmp_path / name if content is None else text(tmp_path, content, name)
+    assert problem in refused(path)
+
+
+def test_columns_without_a_name_may_stand_twice(tmp_path):
+    path = text(tmp_path, "b,,\n1,2,3\n")
+    assert read_table(path, ["b"], every=True).frame.columns.tolist() == ["b"]
+
+
+def test_damaged_parquet(tmp_path):
+    """A bit of a page, the end of the file, and a text that is not UTF-8."""
+    path = tmp_path / "t.parquet"
+    table = pa.table({"b": np.arange(1000.0)})
+    pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=False)
+    whole = path.read_bytes()
+    buffers = [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+    pq.write_table(pa.table({"b": pa.Array.from_buffers(pa.string(), 1, buffers)}), path)
+    bit = whole[:4000] + bytes([whole[4000] ^ 1]) + whole[4001:]
+    for damaged in (path.read_bytes(), bit, whole[:5000]):
+        path.write_bytes(damaged)
+        assert "is not a readable table; it may be truncated" in refused(path)
+
+
+@pytest.mark.parametrize(("mark", "typed"), [(";", ";"), ("\t", "tab")])
+def test_another_separator(tmp_path, mark, typed):
+    path = text(tmp_path, f"a{mark}b\n1{mark}2,5\n")
+    remedy = f"separator='{typed}', on the command line 'separator={typed}'"
+    assert remedy in refused(path)
+    source = read_table(path, ["b"], separator=typed, decimal=",")
+    assert source.numbers("b").tolist() == [2.5]
+
+
+def test_decimal_commas():
+    cells = ["1,5", "-2", ",5", "1e3"]
+    with pytest.raises(FairbanditError, match=r"with decimal='\.'; got '1,5'"):
+        of(*cells).numbers("b")
+    assert of(*cells, decimal=",").numbers("b").tolist() == [1.5, -2, 0.5, 1000]
+    with pytest.raises(FairbanditError, match=r"got '1\.234'"):  # a thousand and more?
+        of("1,5", "1.234", decimal=",").numbers("b")
+
+
+def test_a_table_in_memory_is_gone_with_its_owner():
+    path, source = reading.keep({"b": [1, 2]})
+    assert read_table(path, ["b"]).numbers("b").tolist() == [1, 2]
+    del source
+    with pytest.raises(FairbanditError, match="this table in memory is gone"):
+        read_table(path, ["b"])
+
+
+def test_every_form_of_a_table_in_memory_is_one_problem(tmp_path):
+    whole = people()
+    path = write(tmp_path / "d2.csv", whole)
+    chosen = {"group": "group", "reward": "wage", "pool": "random", "candidates": 4}
+    expected = create("environment", {"name": "table", "path": str(path), **chosen})
+    frame = pd.DataFrame(whole, index=[f"row {row}" for row in range(400)])
+    frame["town"] = frame["town"].astype("category")
+    arrow = pa.table(whole)
+    for data in (frame, pa.concat_tables([arrow[:100], arrow[100:]]), whole):
+        made = Table.from_data(data, **chosen)
+        assert made.members.contexts.equal(expected.members.contexts)
+        again = create("environment", describe(made))
+        assert again.members.contexts.equal(expected.members.contexts)
+        assert Table.fingerprint(describe(made)) == ""
+    other = Table.from_data(whole | {"wage": whole["wage"][::-1]}, **chosen)
+    assert other.path != made.path == again.path
+    with pytest.raises(FairbanditError, match="the table has no column 'pay'"):
+        Table.from_data(frame, group="group", reward="pay")
