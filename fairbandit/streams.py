@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from fairbandit.locks import cached_property
 
 CHUNK_ROUNDS = 256
 """Rounds are drawn, decided and recorded in pieces that never cross a multiple of this number."""

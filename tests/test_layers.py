@@ -11,7 +11,7 @@ import fairbandit
 PACKAGE = Path(fairbandit.__file__).parent
 
 ORDER = (
-    *("errors", "version", "notices", "files", "locks", "modes", "streams", "registry", "tables"),
+    *("errors", "version", "notices", "files", "streams", "registry", "tables"),
     *("environments", "theory", "history", "splits", "estimators", "counting", "ranks"),
     *("selectors", "metrics", "policy", "runs", "figures", "logs", "agent", "conformance"),
     *("evaluation", "audit", "report", "cli", "__main__", "__init__"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 
 from fairbandit.agent import blocks, inputs, journal, learning, openings, saving
 from fairbandit.agent.calls import Now, call
@@ -21,7 +22,6 @@ from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints, Log, Position
 from fairbandit.logs.log import check_log
 from fairbandit.logs.schema import Learned, Schema, described
-from fairbandit.modes import inferring
 from fairbandit.notices import remark
 from fairbandit.policy.build import build_policy
 from fairbandit.policy.policy import Policy
@@ -192,7 +192,8 @@ class Agent(Deciding):
         features = log.encoder or log.schema.names or log.schema.width
         options = {"features": features, "reward": log.reward, **options}
         agent = cls(policy, groups=log.labels, **options)
-        agent._now = inferring(True, learning.after_log, agent._policy, agent._now, log)
+        with torch.inference_mode():
+            agent._now = learning.after_log(agent._policy, agent._now, log)
         return agent
 
     @call

@@ -19,7 +19,6 @@ from fairbandit.errors import FairbanditError
 from fairbandit.history import Knowledge
 from fairbandit.logs import LogFile, Position
 from fairbandit.logs.schema import Learned
-from fairbandit.modes import inferring
 from fairbandit.tables.labels import Codes
 
 P = ParamSpec("P")
@@ -176,7 +175,8 @@ def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], 
             try:
                 torch.set_num_threads(1)
                 self._settle()
-                return inferring(True, method, self, *args, **kwargs)
+                with torch.inference_mode():
+                    return method(self, *args, **kwargs)
             finally:
                 torch.set_num_threads(running.threads)  # C code, which no interrupt breaks off
                 del running  # a traceback would keep it alive

@@ -21,7 +21,6 @@ from fairbandit.estimators import NoBounds
 from fairbandit.history import Knowledge
 from fairbandit.logs import Floats
 from fairbandit.logs.schema import unnamed
-from fairbandit.modes import inferring
 from fairbandit.notices import remark
 from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import Rolling
@@ -189,8 +188,9 @@ def explanation(
     if compares:
         values["past_count"] = scored.past.count.to(torch.int64)
     # copies, which the caller can modify and differentiate
-    for name, tensor in values.items():
-        values[name] = None if tensor is None else inferring(False, tensor[0, 0].detach().clone)
+    with torch.inference_mode(False):
+        for name, tensor in values.items():
+            values[name] = None if tensor is None else tensor[0, 0].detach().clone()
     values["_asked"] = asked
     values["groups"], values["note"] = tuple(pool.labels[0]), _note(agent, known, scored)
     return Explanation(**values)

@@ -26,7 +26,6 @@ from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, m
 from fairbandit.environments.base import Truth
 from fairbandit.history import Knowledge, Outcomes
 from fairbandit.history.problem import Problem
-from fairbandit.modes import inferring
 from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
 
@@ -72,8 +71,8 @@ def reads_group(policy: Spec | Policy, *, feature: bool = False, groups: int = 3
     >>> reads_group("fair_greedy"), reads_group("greedy"), reads_group("greedy", feature=True)
     (True, False, True)
     """
-    with restored():
-        return inferring(True, _reads_group, made("policy", policy), feature, groups)
+    with restored(), torch.inference_mode():
+        return _reads_group(made("policy", policy), feature, groups)
 
 
 def answer(policy: Spec | Policy, feature: bool | None = None, groups: int = 3) -> str:

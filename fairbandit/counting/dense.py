@@ -8,6 +8,7 @@ and the search for faults. See `fairbandit.counting.forced`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -15,7 +16,6 @@ from torch import Tensor
 
 from fairbandit.estimators.models import RewardModel
 from fairbandit.history.contexts import Contexts, Ints
-from fairbandit.locks import cached_property
 
 Of = Literal["score", "lower", "upper"]
 """The past quantity that values are compared with: scores, or confidence bounds."""

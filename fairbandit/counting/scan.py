@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from fairbandit.history.contexts import Contexts, occurrences
-from fairbandit.modes import inferring
 
 CHUNK = 1 << 18
 """The approximate number of scores in a chunk; four times as many comparisons are made at once."""
@@ -40,7 +39,8 @@ def scratch(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
         or kept.numel() < size
         or (kept.dtype, kept.device) != (like.dtype, like.device)
     ):
-        kept = inferring(False, like.new_empty, size + size // 2)  # writable in every mode
+        with torch.inference_mode(False):  # writable in every mode
+            kept = like.new_empty(size + size // 2)
         setattr(_kept, name, kept)
     return kept[:size].view(shape)
 

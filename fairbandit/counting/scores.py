@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -18,7 +19,6 @@ from fairbandit.estimators.models import RewardModel
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history.contexts import Contexts, Ints
 from fairbandit.history.sorted_segment import SortedSegment
-from fairbandit.locks import cached_property
 
 OF: tuple[str, ...] = get_args(Of)
 

@@ -13,7 +13,6 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators.models import RewardModel, all_finite
 from fairbandit.history import NEVER, Knowledge, Outcomes, State
 from fairbandit.history.problem import Problem
-from fairbandit.modes import inferring
 from fairbandit.registry import base
 from fairbandit.registry.part import Part
 from fairbandit.splits import Plan
@@ -93,8 +92,9 @@ class Estimator(Part):
             rounds, numbers = [rounds[at] for at in first], distinct.tolist()
             of_round = torch.from_numpy(number).to(problem.device)
         if "rewards" in self.needs:  # a fit to all outcomes may compute gradients
-            outcomes = inferring(False, past.outcomes_of(0, numbers[-1]).copied)
-            model = inferring(False, self._models, problem, state, rounds, numbers, outcomes)
+            with torch.inference_mode(False):
+                outcomes = past.outcomes_of(0, numbers[-1]).copied()
+                model = self._models(problem, state, rounds, numbers, outcomes)
         else:
             outcomes = past.outcomes_of(trained, numbers[-1])
             model = self._models(problem, state, rounds, numbers, outcomes)

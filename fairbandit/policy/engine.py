@@ -12,7 +12,6 @@ from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judge, Metric, Played
-from fairbandit.modes import inferring
 from fairbandit.policy.delays import Delays
 from fairbandit.policy.fixed_point import BlockSize, fixed_point, outcomes_of
 from fairbandit.policy.policy import Policy
@@ -115,7 +114,8 @@ class Engine:
                 n_ready = self.policy.n_ready(played, last)
                 n = min(self.size.next(n_ready), self.at_once, last - played)
                 piece = pools[played + 1 - first : played + n + 1 - first]
-                selections.append(inferring(True, self._decide, piece, n_ready))
+                with torch.inference_mode():
+                    selections.append(self._decide(piece, n_ready))
             whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
             yield self.judge.judge(first, pools, whole.squeezed())
 

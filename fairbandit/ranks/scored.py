@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,6 @@ from fairbandit.counting import PastScores
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Models
 from fairbandit.history import Knowledge, Outcomes
-from fairbandit.locks import cached_property
 from fairbandit.splits import Plan
 from fairbandit.streams import Purpose
 

@@ -48,8 +48,8 @@ CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
 }
 
-WRAPPERS = {"call", "inferring"}
-"""The functions around every call."""
+WRAPPERS = {"call"}
+"""The function around every call."""
 
 POINTS = 8
 """Places in each call of each agent where it is broken off, in either way: 64 a call in all."""
