@@ -124,7 +124,11 @@ class PooledRuns:
         for run in self.runs:
             known = {column: moments(own) for column, own in run.of_groups.items()}
             spreads.append({k: dict(zip(parts, own, strict=True)) for k, own in known.items()})
-        return _pooled(spreads)
+        pooled = _pooled(spreads)
+        for column, spread in pooled.items():
+            if column.startswith(("share:", "rank:")) and spread["low"] is not None:
+                spread["low"], spread["high"] = max(spread["low"], 0.0), min(spread["high"], 1.0)
+        return pooled
 
     @property
     def columns(self) -> list[str]:

@@ -108,6 +108,9 @@ def test_comparisons_are_paired(runs):
 def test_all_that_is_pooled_can_be_compared(runs):
     rows, pooled = runs.rounds(["round", "group"]), runs.pooled(by="group")
     assert len(repr(runs[0]).splitlines()) == 10
+    bounded = pooled.filter(regex="^(share|rank|selection_rate).*_(low|high)$")
+    assert bounded.shape[1] >= 24
+    assert not ((bounded < 0) | (bounded > 1)).any(axis=None)
     shares = (rows.group == "3").groupby(rows.folder).mean()
     for metric in ("share:3", "selection_rate_3"):  # equal, with one candidate of each group
         assert f"{metric}_mean" in pooled
