@@ -15,8 +15,14 @@ from typing import Literal, NamedTuple, get_args
 from fairbandit.errors import FairbanditError
 from fairbandit.history.sorted_segment import SortedSegment
 
-SLICE, SCORE, COMPARE = 150, 1.5, 0.25
-"""The costs of a slice, of each score that slices are cut from, and of each comparison in them."""
+SLICE = 150
+"""The cost of a slice."""
+
+SCORE = 1.5
+"""The cost of a score that slices are cut from."""
+
+COMPARE = 0.25
+"""The cost of a comparison within a slice."""
 
 HELD = 1 << 22
 """The largest number of scores of a replica that slices are cut from."""

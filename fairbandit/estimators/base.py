@@ -48,8 +48,8 @@ class Models(NamedTuple):
 class Estimator(Part):
     """Gives the reward models of a block of rounds; a subclass writes `_models`.
 
-    An estimator that keeps sums also writes `_init` and `_advance`, which gets each outcome once
-    for each state, in any order. An estimator that refits all past outcomes declares
+    An estimator that keeps sums also writes `_init` and `_advance`; `_advance` receives every
+    outcome exactly once, in any order. An estimator that refits all past outcomes declares
     `needs = frozenset({"rewards"})`; `_models` then gets all of them and may use gradients.
     """
 

@@ -22,7 +22,7 @@ class _Undeclared(Truth):
 
 
 UNDECLARED = _Undeclared(None, _undeclared, rewards=_undeclared)
-"""Stands for the truth in a policy none of whose parts declares that it reads it; reading fails."""
+"""Placeholder for policies without `needs = {"truth"}`; any access raises."""
 
 
 @dataclass(frozen=True)

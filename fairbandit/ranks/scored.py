@@ -29,8 +29,7 @@ class Scored:
         problem: the problem that is played.
         contexts, groups: the tensors in `pools`.
         present: whether each place holds a candidate, (B, N, K) bool.
-        scores: each candidate's score under its own round's model, (B, N, K). Equal candidates of a
-            pool have the same score.
+        scores: each candidate's score under its own round's model, (B, N, K).
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class Scored:
 
     @cached_property
     def rounds(self) -> Tensor:
-        """The rounds t as which the pools are decided, (N,) int64; see `Plan.times`."""
+        """The round number that each pool is decided with, (N,) int64; see `Plan.times`."""
         return torch.from_numpy(self.plan.times).to(self.groups.device)
 
     @cached_property

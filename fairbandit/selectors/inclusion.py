@@ -39,7 +39,7 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor | N
     point = torch.arange(int(sizes.max()), device=sums.device)
     points = (start[..., None] + point).to(sums.dtype)
     at, width = torch.searchsorted(sums, points.contiguous(), right=True), inclusion.shape[-1]
-    # despite rounding, ascend strictly and leave a position for each later point
+    # rounding may put two points into one interval: force distinct, increasing positions
     at = ((at - point).cummax(-1).values + point).minimum(width - sizes[..., None] + point)
     drawn = point < sizes[..., None]
     places = order.gather(-1, at.clamp(max=width - 1)).masked_fill(~drawn, width)

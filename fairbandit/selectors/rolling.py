@@ -213,7 +213,7 @@ class Secretary(Rolling):
 
 
 def seen(ranked: Ranked) -> Approximate:
-    """The index as thresholds see it: it may be anything while no reward has been learned from."""
+    """Returns the index, with infinite slack while no reward is known: it reaches every bar."""
     value, slack = ranked.index
     known = ranked.scored.models.if_informed(torch.zeros_like(value), torch.inf)
     return Approximate(value, slack + known)

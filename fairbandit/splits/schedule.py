@@ -20,7 +20,7 @@ class Plan(NamedTuple):
 
     Attributes:
         first: the first of the rounds, from 1.
-        times: the round as which each pool is decided, (N,).
+        times: the round number that each pool is decided with, (N,).
         n_train: the number of first rounds that train the reward model of each, (N,).
         windows: the rank window of each is rounds start + 1 … stop, (2, N).
     """
