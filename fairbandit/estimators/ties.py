@@ -20,8 +20,8 @@ for a regularization from 0.1 to 1e-8; by 2e-15 on normal features, by 2e-11 whe
 features is a thousand times their spread, and by 1e-13 where the scales of features differ by 1e6.
 τ = 1e-9 is 50 times the largest of these errors, so exactly equal scores always tie. With injected
 noise two scores are almost never equal, and a wider slack would undo the parity that the noise is
-injected for; the slack then covers the last product alone. Offsets beyond a thousand spreads make the
-problem itself ill-conditioned: decisions follow the scores as computed, and a notice says to
+injected for; the slack then covers the last product alone. Offsets beyond a thousand spreads make
+the problem itself ill-conditioned: decisions follow the scores as computed, and a notice says to
 standardise.
 """
 
