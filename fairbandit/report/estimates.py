@@ -70,7 +70,8 @@ def of_evaluation(
 
     found, policies = table.attrs, [*dict.fromkeys(table["policy"])]
     decisions = f"the {len(log):,} decisions of {path.name}"
-    judged = listed([name for name in policies if name != LOGGED], 6)
+    names = [repr(name) if ", " in name else name for name in policies if name != LOGGED]
+    judged = listed(names, 6)
     question = f"What would {judged} give in place of {decisions}?"
     whole = table[[":" not in measure for measure in table["measure"]]]
     measures = dict.fromkeys(whole["measure"])
