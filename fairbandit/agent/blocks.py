@@ -27,7 +27,7 @@ PIECE = 16 * CHUNK_ROUNDS
 """The number of logged rounds that are processed at once."""
 
 
-class Block(NamedTuple):
+class LabelledPools(NamedTuple):
     """N pools of at most K candidates, whose groups are numbered, as a policy takes them.
 
     Attributes:
@@ -322,7 +322,7 @@ def tensors(
 
     Smaller pools are padded with empty places; `first` is the number of the first round.
     """
-    x, g = Block.padded(pools, [codes], {}).tensors
+    x, g = LabelledPools.padded(pools, [codes], {}).tensors
     rounds, at = torch.arange(len(pools)), torch.from_numpy(places)
     given = torch.from_numpy(rewards)[None]
     return x, g, Outcomes(rounds + first, x[:, rounds, at], g[:, rounds, at], given)

@@ -16,7 +16,7 @@ from fairbandit.agent.journal import Checker, Entry
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.tickets import Tickets
 from fairbandit.errors import FairbanditError
-from fairbandit.history import Knowledge
+from fairbandit.history import History
 from fairbandit.logs import LogFile, Position
 from fairbandit.logs.schema import Learned
 from fairbandit.tables.labels import Codes
@@ -41,14 +41,14 @@ class Now(NamedTuple):
         openings: the openings that are not closed, by ticket.
     """
 
-    known: Knowledge
+    known: History
     groups: Codes
     tickets: Tickets
     learned: Learned
     log: Position | None = None
     openings: Mapping[int, Offers] = MappingProxyType({})
 
-    def numbered(self, known: Knowledge) -> Knowledge:
+    def numbered(self, known: History) -> History:
         """The knowledge with the candidates of open openings counted in.
 
         Each candidate thus has its own draws, which are addressed by its number.

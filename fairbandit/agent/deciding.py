@@ -97,7 +97,7 @@ class Deciding(Openings):
         for some in _blocks(self._policy, now.known.past.rounds, sizes, known, m):
             if (groups := known[some.start]) is not now.groups:
                 now = learning.grown(self._policy, now, groups)
-            block = blocks.Block.padded(arrays[some], codes[some], now.groups)
+            block = blocks.LabelledPools.padded(arrays[some], codes[some], now.groups)
             now, more, lines = self._decided(now, block, min(m, int(sizes[some.start])))
             decisions += more
             entries += lines
@@ -105,23 +105,23 @@ class Deciding(Openings):
         return decisions
 
     def _decided(
-        self, now: Now, pools: blocks.Block, picks: int
+        self, now: Now, pools: blocks.LabelledPools, picks: int
     ) -> tuple[Now, list[Decision], list[journal.Entry]]:
         """Decides N pools as the next rounds; returns the state, decisions and entries of a log."""
-        tensors, n = pools.tensors, pools.groups.shape[1]
-        past = now.known.past.with_pools(*tensors)
-        known, first = now.known._replace(past=past), past.rounds - n + 1
-        asked = known if n == 1 else known._replace(past=past.supposing(past.nothing))
-        selection = self._policy.propose(now.numbered(asked), first, tensors, picks)
+        history = self._policy.open(now.known, *pools.tensors)
+        history = history._replace(rewards_pending=pools.groups.shape[1] > 1)
+        selection = self._policy.propose(now.numbered(history), picks)
         decisions = Decision.each(now.next_ticket, selection)
-        waiting, groups = Waiting.picked(pools, selection.actions, decisions, first)
-        known = self._policy.advance(known, groups, stepwise=n > 1)
+        waiting = Waiting.picked(pools, selection.actions, decisions, history.block.first)
+        known = self._policy.close(history, selection.actions)
         tickets = now.tickets.add([decision.ticket for decision in decisions], waiting)
-        tickets = tickets.give_up(past.rounds, self._patience)
+        tickets = tickets.give_up(known.past.rounds, self._patience)
         entries = journal.decision_entries(decisions, pools, selection) if self._journal else []
         return now._replace(known=known, tickets=tickets), decisions, entries
 
-    def _pool(self, contexts: Any, groups: Any, picks: Any) -> tuple[Now, blocks.Block, int]:
+    def _pool(
+        self, contexts: Any, groups: Any, picks: Any
+    ) -> tuple[Now, blocks.LabelledPools, int]:
         """Returns the state with the pool's groups, the pool, and the number m of picks."""
         contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names)
         d = self._now.known.problem.features
@@ -130,7 +130,7 @@ class Deciding(Openings):
         self._note_new(now.groups)
         tensors = torch.from_numpy(x[None, None]), torch.from_numpy(codes[None, None])
         m = min(inputs.whole(picks, "picks", 1), x.shape[0])
-        return now, blocks.Block(*tensors, now.groups), m
+        return now, blocks.LabelledPools(*tensors, now.groups), m
 
     def _note_new(self, groups: Codes, first: int | None = None) -> None:
         """Notes groups that the table of the encoder lacks, from number `first` on.

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from fairbandit.agent.blocks import Block
+from fairbandit.agent.blocks import LabelledPools
 from fairbandit.agent.calls import call
 from fairbandit.agent.inputs import whole
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
 from fairbandit.errors import FairbanditError, brief, shown
 from fairbandit.estimators import NoBounds
-from fairbandit.history import Knowledge
+from fairbandit.history import History
 from fairbandit.logs import Floats
 from fairbandit.logs.schema import unnamed
 from fairbandit.notices import remark
@@ -166,7 +166,7 @@ class Explanation:
 
 
 def explanation(
-    agent: Any, known: Knowledge, pool: Block, picks: int, offers: Offers | None = None
+    agent: Any, known: History, pool: LabelledPools, picks: int, offers: Offers | None = None
 ) -> Explanation:
     """Explains how an agent decides the next round.
 
@@ -196,7 +196,7 @@ def explanation(
     return Explanation(**values)
 
 
-def _note(agent: Any, known: Knowledge, scored: Scored) -> str:
+def _note(agent: Any, known: History, scored: Scored) -> str:
     """Returns a warning of a reward model with few rewards, or ""."""
     if not agent._policy.learns:
         return ""
@@ -216,8 +216,8 @@ def _note(agent: Any, known: Knowledge, scored: Scored) -> str:
 @call
 def _play(
     agent: Any,
-    known: Knowledge,
-    pool: Block,
+    known: History,
+    pool: LabelledPools,
     picks: int,
     offers: Offers | None,
     contexts: Floats,
@@ -228,7 +228,7 @@ def _play(
         The ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
     """
     tensors = torch.from_numpy(contexts[None, None]), pool.tensors[1]
-    ranked = agent._policy.ranked(known, known.past.rounds + 1, tensors)
+    ranked = agent._policy.considered(known, *tensors)
     selector = agent._policy.selector
     if not isinstance(selector, Rolling):
         return ranked, (selector.select(ranked, picks).inclusion, None, None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from fairbandit.agent.blocks import Block
+from fairbandit.agent.blocks import LabelledPools
 from fairbandit.agent.decisions import Decision
 from fairbandit.agent.tickets import Waiting
 from fairbandit.errors import FairbanditError
@@ -62,7 +62,7 @@ def reward_entry(ticket: int, rewards: Mapping[int, float], picks: Waiting) -> E
 
 
 def decision_entries(
-    decisions: Sequence[Decision], pools: Block, selection: Selection
+    decisions: Sequence[Decision], pools: LabelledPools, selection: Selection
 ) -> list[Entry]:
     """Returns the log's entries for the decisions about N pools."""
     [contexts], [chances] = pools.contexts.tolist(), selection.inclusion.tolist()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fairbandit.agent import blocks, inputs
 from fairbandit.agent.calls import Now
 from fairbandit.environments.base import Truth
-from fairbandit.history import Knowledge, Outcomes
+from fairbandit.history import History, Outcomes
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.logs.schema import pick_hashes, pool_key
@@ -30,10 +30,10 @@ FAR = 3.29
 """With probability 0.001, a normal variable is more standard deviations away from its mean."""
 
 
-def tell_checked(policy: Policy, known: Knowledge, outcomes: Outcomes) -> Knowledge:
+def tell_checked(policy: Policy, known: History, outcomes: Outcomes) -> History:
     """Adds outcomes to the knowledge; raises an error if a later call could not process them."""
     known = policy.tell(known, outcomes)
-    included, state = known.trained, known.state
+    included, state = known.n_state, known.state
     refits = "rewards" in policy.estimator.needs
     tried = known.past.outcomes if refits else outcomes
     largest = float(torch.linalg.vector_norm(tried.contexts, torch.inf))
@@ -81,10 +81,10 @@ def after_opening(policy: Policy, now: Now, ticket: int, patience: int | None) -
     if not offers.n:
         return now
     pool = offers.pool(now.groups)
-    past = now.known.past.with_pools(*pool.tensors)
-    waiting = offers.waiting(now.groups, past.rounds)
-    known = policy.advance(now.known._replace(past=past), waiting.groups[:, None])
-    tickets = now.tickets.add([ticket], [waiting]).give_up(past.rounds, patience)
+    history = policy.open(now.known, *pool.tensors)
+    known = policy.close(history, torch.tensor(offers.picks, dtype=torch.int64)[None, None])
+    waiting = offers.waiting(now.groups, known.past.rounds)
+    tickets = now.tickets.add([ticket], [waiting]).give_up(known.past.rounds, patience)
     now = now._replace(known=known, tickets=tickets)
     return after_rewards(policy, now, ticket, offers.held) if offers.held else now
 
@@ -98,7 +98,7 @@ def after_log(policy: Policy, now: Now, log: Log) -> Now:
         assert flat.contexts is not None
         padded = piece.padded(flat.contexts, 0.0), piece.groups
         x, g = (torch.from_numpy(values)[None] for values in padded)
-        known = known._replace(past=known.past.with_pools(x, g))
+        known = policy.open(known, x, g)
         groups = np.where(piece.picks >= 0, piece.at_picks(flat.groups), -1)
         rewarded = ~np.isnan(piece.rewards)
         if rewarded.any():
@@ -107,7 +107,7 @@ def after_log(policy: Policy, now: Now, log: Log) -> Now:
             parts = (part[rewarded] for part in (contexts, groups, piece.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
             known = tell_checked(policy, known, outcomes)
-        known = policy.advance(known, torch.from_numpy(groups)[None])
+        known = policy.close(known, torch.from_numpy(piece.picks)[None])
     return now._replace(known=known, learned=now.learned.add(log.pick_hashes))
 
 
@@ -128,8 +128,8 @@ def after_rounds(
     first = now.known.past.rounds + 1
     now, codes = with_groups(policy, truth, now, labels)
     x, g, outcomes = blocks.tensors(pools, codes, places, rewards, first)
-    known = now.known._replace(past=now.known.past.with_pools(x, g))
-    known = policy.advance(tell_checked(policy, known, outcomes), outcomes.groups[..., None])
+    known = tell_checked(policy, policy.open(now.known, x, g), outcomes)
+    known = policy.close(known, torch.from_numpy(places)[None, :, None])
     tickets, hashes, at = now.tickets.give_up(known.past.rounds, patience), [], 0
     for pool, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
         key = pool_key(map(normal, labels[at : at + len(pool)]))
@@ -168,16 +168,13 @@ def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
 
 
 def probabilities_of(
-    policy: Policy, known: Knowledge, contexts: Floats, groups: NDArray[np.int64], picks: int
+    policy: Policy, known: History, contexts: Floats, groups: NDArray[np.int64], picks: int
 ) -> Floats:
     """Returns the candidates' probabilities in n pools, (n, K), as if each pool came next."""
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
-    first = known.past.rounds + 1
     cuts = [slice(low, low + PIECE) for low in range(0, len(groups), PIECE)]
-    inclusion = [torch.zeros_like(x[:, :0, :, 0])] + [
-        policy.propose(known, first, (x[:, at], g[:, at]), picks, frozen=True).inclusion
-        for at in cuts
-    ]
+    inclusion = [torch.zeros_like(x[:, :0, :, 0])]
+    inclusion += [policy.probabilities(known, x[:, at], g[:, at], picks) for at in cuts]
     return torch.cat(inclusion, 1)[0].numpy()
 
 

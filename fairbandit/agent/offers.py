@@ -10,7 +10,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from fairbandit.agent.blocks import Block
+from fairbandit.agent.blocks import LabelledPools
 from fairbandit.agent.tickets import Waiting
 from fairbandit.estimators.ties import Approximate
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
@@ -99,9 +99,9 @@ class Offers(NamedTuple):
         """The numbers of the candidates who are taken."""
         return tuple(self.taken.nonzero()[:, 0].tolist())
 
-    def pool(self, known: Codes) -> Block:
+    def pool(self, known: Codes) -> LabelledPools:
         """Returns the candidates as a pool in their order of arrival."""
-        return Block(self.contexts[:, None], self.groups[:, None], known)
+        return LabelledPools(self.contexts[:, None], self.groups[:, None], known)
 
     def waiting(self, known: Codes, t: int) -> Waiting:
         """Returns the picks as picks of round t, which all wait for a reward."""

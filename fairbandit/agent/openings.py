@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Self
 
 from fairbandit.agent import inputs, learning
-from fairbandit.agent.blocks import Block
+from fairbandit.agent.blocks import LabelledPools
 from fairbandit.agent.calls import Committing, Now, call
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.offers import Offer, Offers
@@ -74,7 +74,7 @@ class Openings(Committing):
 
     _policy: Policy
     _patience: int | None
-    _pool: Callable[..., tuple[Now, Block, int]]
+    _pool: Callable[..., tuple[Now, LabelledPools, int]]
 
     @call
     def round(
@@ -139,9 +139,9 @@ class Openings(Committing):
     def _offer(self, ticket: int, context: Any, group: Hashable) -> Offer:
         before, (_, offers) = self._now, self._offers(ticket)
         now, pool, _ = self._pool([context], [group], 1)
-        selector, t = self._policy.selector, now.known.past.rounds + 1
+        selector = self._policy.selector
         assert isinstance(selector, Rolling)
-        ranked = self._policy.ranked(now.numbered(now.known), t, pool.tensors)
+        ranked = self._policy.considered(now.numbered(now.known), *pool.tensors)
         place, law = offers.n, hazards(offers.law, offers.candidates)
         if place == len(law) and law[-1] == 0:
             _log.warning(

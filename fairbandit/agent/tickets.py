@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.agent import inputs
-from fairbandit.agent.blocks import Block
+from fairbandit.agent.blocks import LabelledPools
 from fairbandit.agent.decisions import Decision
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.files.formats import Count, Natural, fitted, mapping, within
@@ -56,8 +56,8 @@ class Waiting(NamedTuple):
 
     @classmethod
     def picked(
-        cls, pools: Block, actions: Tensor, decisions: Sequence[Decision], first: int
-    ) -> tuple[list[Self], Tensor]:
+        cls, pools: LabelledPools, actions: Tensor, decisions: Sequence[Decision], first: int
+    ) -> list[Self]:
         """Returns the picks of N rounds, which all wait for a reward.
 
         Args:
@@ -65,23 +65,18 @@ class Waiting(NamedTuple):
             actions: the picked places, (1, N, m), −1 in empty slots.
             decisions: the same picks, as decisions.
             first: the first of the rounds.
-
-        Returns:
-            The picks of each round, and the groups of all picks, (1, N, m), −1 in empty slots.
         """
         short = any(len(decision.picks) < actions.shape[2] for decision in decisions)
         at = actions.clamp(min=0) if short else actions
         contexts = torch.take_along_dim(pools.contexts, at[..., None], 2)
         groups = pools.groups.gather(2, at)
-        if short:
-            groups = groups.masked_fill(actions < 0, -1)
         rows = zip(decisions, _apart(contexts, 1), _apart(groups, 1), pools.keys, strict=True)
         waiting = []
         for t, ((*_, places, _), x, g, key) in enumerate(rows, first):
             if short:
                 x, g = x[:, : len(places)], g[:, : len(places)]
             waiting.append(cls(places, places, x, g, key, t))
-        return waiting, groups
+        return waiting
 
     def hashes(self, t: int, rewards: Mapping[int, float]) -> list[tuple[int, int, int]]:
         """Returns the hashes of picks of round t with rewards by place; see `logs.schema`."""

@@ -27,8 +27,9 @@ from fairbandit.counting import forced
 from fairbandit.counting.choice import Way
 from fairbandit.environments.base import Pools
 from fairbandit.files import state
-from fairbandit.history import Knowledge
+from fairbandit.history import History
 from fairbandit.policy.fixed_point import outcomes_of
+from fairbandit.policy.policy import Policy
 from fairbandit.registry.signatures import parameters_of
 from fairbandit.selectors import Selection
 
@@ -133,23 +134,21 @@ def online(kind: str, spec: Spec) -> str | None:
             for t in range(1, ROUNDS + 1):
                 known = policy.grow(known, problem) if t == ROUNDS // 2 + 1 else known
                 new = picks.rows(m * t - m, m * t)
-                known = policy.advance(_with_pool(known, pools), new.groups[:, None])
+                known = policy.close(_with_pool(policy, known, pools), actions[:, t - 1 : t])
                 known = known if t in late else policy.tell(known, new)
             for slot in [m * t - n for t in reversed(late) for n in range(1, m + 1)]:
                 known = policy.tell(known, picks.rows(slot, slot + 1))  # one pick at a time
-            last = pools.contexts[:, ROUNDS:], pools.groups[:, ROUNDS:]
-            policy.propose(_with_pool(known, pools), ROUNDS + 1, last, m)
+            policy.propose(_with_pool(policy, known, pools), m)
             shown.append(results(policy, ROUNDS + 1, ROUNDS + 1))
         label = f"rewards of {m} picks and a group that come late and in time"
         same(label, *shown, start=ROUNDS + 1)
     return None
 
 
-def _with_pool(known: Knowledge, pools: Pools) -> Knowledge:
-    """The knowledge with the pool of the next round."""
-    n = known.past.rounds
-    past = known.past.with_pools(pools.contexts[:, n : n + 1], pools.groups[:, n : n + 1])
-    return known._replace(past=past)
+def _with_pool(policy: Policy, known: History, pools: Pools) -> History:
+    """The history with the pool of the next round."""
+    at = slice(known.past.rounds, known.past.rounds + 1)
+    return policy.open(known, pools.contexts[:, at], pools.groups[:, at])
 
 
 def reads_no_later(kind: str, spec: Spec) -> None:

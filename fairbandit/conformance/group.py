@@ -24,7 +24,7 @@ from torch import Tensor
 from fairbandit.conformance.purity import restored
 from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, made
 from fairbandit.environments.base import Truth
-from fairbandit.history import Knowledge, Outcomes
+from fairbandit.history import History, Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
@@ -148,7 +148,7 @@ def _reads_group(policy: Policy, feature: bool, groups: int) -> bool:
         moved = torch.randint(1, groups, (POOLS, 1), generator=draws) * place
         both = torch.cat([codes, (codes + moved) % groups])
         pools = _features(x.repeat(2, 1, 1, 1), both, groups * feature), both
-        ranked = policy.ranked(known, rounds + 1, pools, True)
+        ranked = policy.considered(known, *pools)
         for picks in PICKS:
             chances = policy.selector.select(ranked, picks).inclusion
             if bool(differ(*chances.split(REPLICAS)).any()):
@@ -158,12 +158,12 @@ def _reads_group(policy: Policy, feature: bool, groups: int) -> bool:
 
 def _after(
     policy: Policy,
-    known: Knowledge,
+    known: History,
     count: int,
     theta: Tensor,
     feature: bool,
     draws: torch.Generator,
-) -> Knowledge:
+) -> History:
     """Returns the knowledge after further rounds with one pick each, whose rewards are known."""
     groups = known.problem.groups
     x, codes = _pools(count, groups, draws)
@@ -185,9 +185,9 @@ def _after(
     x, codes, picked, group, rewards = (
         torch.cat([part] * 2) for part in (x, codes, picked, group, rewards)
     )
-    known = known._replace(past=known.past.with_pools(x, codes))
+    known = policy.open(known, x, codes)
     known = policy.tell(known, Outcomes(rounds, picked, group[..., 0], rewards))
-    return policy.advance(known, group)
+    return policy.close(known, pick)
 
 
 def _pools(count: int, groups: int, draws: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,7 @@ from fairbandit.conformance.world import (
     ROUNDS,
     SEED,
     ConformanceError,
+    Recorded,
     Scattered,
     Spec,
     asked,
@@ -29,6 +30,7 @@ from fairbandit.conformance.world import (
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.environments.picks import gather_picks
 from fairbandit.estimators import NoBounds
+from fairbandit.history import Block
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judge, Judged
 from fairbandit.ranks import Rank
@@ -76,17 +78,23 @@ def models_soundly(kind: str, spec: Spec) -> None:
         refuse(crossing, "bounds that cross", shown, start=LATER)
 
 
+def _rescored(policy: Recorded, scored: Scored, contexts: Tensor, groups: Tensor) -> Scored:
+    """Other pools in the place of the last ones that a policy decided."""
+    block = Block(scored.plan.first, contexts, groups)
+    return Scored(policy.known._replace(open=block), scored.plan, scored.models)
+
+
 def permutes(kind: str, spec: Spec) -> None:
     """Permuting the candidates of a pool permutes their indices."""
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     ranked, policy = asked(kind, spec)
     scored = ranked.scored
-    pools = scored.contexts[:, :, order], scored.groups[:, :, order]
-    shuffled = policy.rank.index(Scored(policy.known, scored.plan, pools, scored.models))
+    groups = scored.groups[:, :, order]
+    shuffled = policy.rank.index(_rescored(policy, scored, scored.contexts[:, :, order], groups))
     fault = "permuting the candidates does more than permute their indices"
     for before, after in ((ranked.index.value, shuffled.value), (ranked.index.high, shuffled.high)):
         before = before[:, :, order]
-        wrong = differ(before, after) & (pools[1] >= 0)
+        wrong = differ(before, after) & (groups >= 0)
         refuse(wrong, fault, {"before": before, "after": after}, start=LATER)
 
 
@@ -101,10 +109,10 @@ def ranks_alone(kind: str, spec: Spec) -> str | None:
         'where they come later: declare needs = {"pool"};'
     )
     for k in range(index.shape[2]):
-        pools = scored.contexts[:, :, k : k + 1], scored.groups[:, :, k : k + 1]
-        alone = policy.rank.index(Scored(policy.known, scored.plan, pools, scored.models)).value
+        x, groups = scored.contexts[:, :, k : k + 1], scored.groups[:, :, k : k + 1]
+        alone = policy.rank.index(_rescored(policy, scored, x, groups)).value
         shown = {"among": index[:, :, k : k + 1], "alone": alone}
-        wrong = differ(shown["among"], alone) & (pools[1] >= 0)
+        wrong = differ(shown["among"], alone) & (groups >= 0)
         refuse(wrong, f"at place {k}, {fault}", shown, axes=AXES[:2], start=LATER)
     return None
 

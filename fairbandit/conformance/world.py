@@ -14,7 +14,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.models import NoBounds
-from fairbandit.history import Knowledge, Past
+from fairbandit.history import Block, History, Past
 from fairbandit.history.problem import Problem
 from fairbandit.policy.build import build_policy
 from fairbandit.policy.engine import Engine
@@ -122,20 +122,20 @@ class Recorded(Policy):
     """
 
     asked: Ranked
-    known: Knowledge
+    known: History
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
         self.shown: dict[int, tuple[Tensor, ...]] = {}
 
-    def ranked(self, *given: Any) -> Ranked:
+    def ranked(self, history: History) -> Ranked:
         """Records the ranked candidates; see `Policy.ranked`."""
-        self.known, self.asked = given[0], super().ranked(*given)
+        self.known, self.asked = history, super().ranked(history)
         return self.asked
 
-    def propose(self, *given: Any, **options: Any) -> Selection:
+    def propose(self, history: History, picks: int = 1) -> Selection:
         """Records the values of the decision; see `Policy.propose`."""
-        selection = super().propose(*given, **options)
+        selection = super().propose(history, picks)
         scored = self.asked.scored
         parts = scored.scores.value, self.asked.index.value, selection.inclusion
         shown = (part.where(scored.present, 0).unbind(1) for part in parts)
@@ -266,9 +266,9 @@ def same_past(rank: Rank, members: int) -> Scored:
     past = past.with_pools(torch.cat([x, x.flip(2)], 2), groups)
     theta = torch.randn(ASKERS, 1, d, generator=draws, dtype=torch.float64)
     models = Models(LinearModel(theta), torch.zeros(1, dtype=torch.int64))
-    pools = candidates, torch.tensor([0, 1, 0, 1]).expand(ASKERS, 1, -1)
+    block = Block(rounds + 1, candidates, torch.tensor([0, 1, 0, 1]).expand(ASKERS, 1, -1))
     plan = Schedule(Full()).plan(rounds + 1, 1)
-    return Scored(Knowledge(problem, past), plan, pools, models)
+    return Scored(History(problem, past, open=block), plan, models)
 
 
 def differ(first: Tensor, second: Tensor) -> Tensor:

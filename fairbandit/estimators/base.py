@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.models import RewardModel, all_finite
-from fairbandit.history import NEVER, Knowledge, Outcomes, State
+from fairbandit.history import NEVER, History, Outcomes, State
 from fairbandit.history.problem import Problem
 from fairbandit.registry import base
 from fairbandit.registry.part import Part
@@ -64,24 +64,25 @@ class Estimator(Part):
         """The state before the first round."""
         return self._init(problem)
 
-    def models(self, known: Knowledge, plan: Plan) -> Models:
+    def models(self, history: History, plan: Plan) -> Models:
         """The reward models of N rounds.
 
         The model of a round is trained on the known outcomes of its first `n_train` rounds. In the
         first guess of a block, the outcomes of undecided rounds are missing.
 
         Args:
-            known: the knowledge before the rounds; it may include supposed outcomes of them.
+            history: the history; its past may hold a guess of the outcomes of these rounds.
             plan: the rounds, and the number of first rounds that train each round's model.
 
         Raises:
             FairbanditError: a model is not finite.
         """
-        problem, past = known.problem, known.past
+        problem, past = history.problem, history.past
         n = len(plan.n_train)
-        decided = plan.first - 1 if past.supposed is None else NEVER
-        numbers = np.minimum(plan.n_train, decided).tolist() if self.learns else [0] * n
-        trained, state, informed = known.trained, known.state, None
+        # without a guess, no reward of the open block is known
+        last = NEVER if past.guess is not None or history.rewards_pending else plan.first - 1
+        numbers = np.minimum(plan.n_train, last).tolist() if self.learns else [0] * n
+        n_state, state, informed = history.n_state, history.state, None
         if self.learns and numbers[0] < past.first_reward:
             informed = torch.tensor(numbers, device=problem.device) >= past.first_reward
         rounds = list(range(plan.first, plan.first + n))
@@ -96,7 +97,7 @@ class Estimator(Part):
                 outcomes = past.outcomes_of(0, numbers[-1]).copied()
                 model = self._models(problem, state, rounds, numbers, outcomes)
         else:
-            outcomes = past.outcomes_of(trained, numbers[-1])
+            outcomes = past.outcomes_of(n_state, numbers[-1])
             model = self._models(problem, state, rounds, numbers, outcomes)
         if not all(all_finite(p) for p in model.parameters if p.is_floating_point()):
             raise FairbanditError(

@@ -1,7 +1,7 @@
 """The pools, picks and rewards of the rounds so far, and the estimator's state, as values."""
 
 from fairbandit.history.contexts import Contexts
-from fairbandit.history.knowledge import Knowledge, State
+from fairbandit.history.history import Block, History, State
 from fairbandit.history.outcomes import Outcomes
 from fairbandit.history.past import NEVER, Past
 from fairbandit.history.problem import Problem
@@ -9,8 +9,9 @@ from fairbandit.history.rows import Rows
 
 __all__ = [
     "NEVER",
+    "Block",
     "Contexts",
-    "Knowledge",
+    "History",
     "Outcomes",
     "Past",
     "Problem",

@@ -32,8 +32,7 @@ class Past(NamedTuple):
         rows: the outcomes that are kept.
         picks: the number of picks of each group up to the end of each round, from round 0 on, as
             rows (B, ·, G); None if no part reads them.
-        supposed: outcomes that are guesses for undecided rounds; an empty set supposes that no
-            rewards come.
+        guess: outcomes that are guessed for rounds of the open block; None without a guess.
     """
 
     rounds: int
@@ -44,7 +43,7 @@ class Past(NamedTuple):
     nothing: Outcomes
     rows: Rows
     picks: Rows | None
-    supposed: Outcomes | None = None
+    guess: Outcomes | None = None
 
     @classmethod
     def empty(
@@ -80,13 +79,13 @@ class Past(NamedTuple):
 
     @property
     def outcomes(self) -> Outcomes:
-        """The kept outcomes followed by the supposed outcomes."""
+        """The kept outcomes followed by the guess."""
         rounds, *others = self.rows[self.rows.start, self.rows.stop]
         kept = Outcomes(rounds[0], *others)
-        return kept if self.supposed is None else kept.and_then(self.supposed)
+        return kept if self.guess is None else kept.and_then(self.guess)
 
     def outcomes_of(self, start: int, stop: int) -> Outcomes:
-        """The kept and the supposed outcomes of rounds start + 1 … stop."""
+        """The kept and the guessed outcomes of rounds start + 1 … stop."""
         if min(stop, self.last_reward) <= start:
             return self.nothing
         outcomes = self.outcomes
@@ -142,9 +141,9 @@ class Past(NamedTuple):
         first, last = min(self.first_reward, first), max(self.last_reward, last)
         return self._replace(first_reward=first, last_reward=last, rows=rows)
 
-    def supposing(self, outcomes: Outcomes) -> Past:
+    def with_guess(self, outcomes: Outcomes) -> Past:
         """The past with guessed outcomes of rounds that are not played yet; picks do not change."""
-        return self.with_outcomes(outcomes, outcomes.n)._replace(supposed=outcomes)
+        return self.with_outcomes(outcomes, outcomes.n)._replace(guess=outcomes)
 
     def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> Past:
         """The past without entries that no later round reads.

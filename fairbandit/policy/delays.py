@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairbandit.errors import FairbanditError
-from fairbandit.history import Knowledge, Outcomes
+from fairbandit.history import History, Outcomes
 from fairbandit.streams import Purpose, Streams
 
 LAWS = ("fixed", "geometric")
@@ -59,7 +59,7 @@ class Delays:
         """Returns the held outcomes as plain data, each after the round of its arrival."""
         return [[t, *outcomes] for t, several in self._waiting.items() for outcomes in several]
 
-    def load_state(self, state: Sequence[Sequence[Any]], known: Knowledge) -> None:
+    def load_state(self, state: Sequence[Sequence[Any]], known: History) -> None:
         """Continues from a saved `state`, with the knowledge at the time of saving."""
         self._waiting, past = {}, known.past
         for t, *parts in state:

@@ -136,16 +136,14 @@ class Engine:
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
         """Decides the rounds of the pools; the first `n_ready` rounds do not need guesses."""
         policy, first, n = self.policy, self.played + 1, pools.groups.shape[1]
-        past = self.known.past.with_pools(pools.contexts, pools.groups)
-        known = self.known._replace(past=past)
-        solution = fixed_point(policy, known, first, pools, n_ready, self.picks)
+        history = policy.open(self.known, pools.contexts, pools.groups)
+        solution = fixed_point(policy, history, pools, n_ready, self.picks)
         selection = solution.selection
         self.decisions += solution.decisions
         if n > n_ready:
             self.size.learn(n, solution.changes, n_ready)
         outcomes = outcomes_of(first, pools, selection)
-        groups = outcomes.groups.view(selection.actions.shape)
-        self.known = policy.advance(known, groups)
+        self.known = policy.close(history, selection.actions)
         for arrived in self.delays.exchange(self.played, outcomes):
             self.known = policy.tell(self.known, arrived)
         return selection

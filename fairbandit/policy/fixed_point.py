@@ -18,7 +18,7 @@ import torch
 
 from fairbandit.environments.base import Pools
 from fairbandit.environments.picks import gather_picks
-from fairbandit.history import Knowledge, Outcomes
+from fairbandit.history import Block, History, Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
@@ -53,7 +53,7 @@ def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
 
 
 def fixed_point(
-    policy: Policy, known: Knowledge, first: int, pools: Pools, n_ready: int, picks: int = 1
+    policy: Policy, history: History, pools: Pools, n_ready: int, picks: int = 1
 ) -> Solution:
     """Decides N rounds at once, although later rounds depend on outcomes of earlier rounds.
 
@@ -62,27 +62,29 @@ def fixed_point(
 
     Args:
         policy: the policy.
-        known: the knowledge before the block, and the pools of the block.
-        first: the first round of the block, from 1.
-        pools: the N rounds, with the rewards of all candidates.
+        history: the history with the open block of N rounds.
+        pools: the pools of the block, with the rewards of all candidates.
         n_ready: the number of leading rounds that depend on no outcome of the block, at least 1.
         picks: m, the number of picks from each pool.
 
     Returns:
         The same picks as round by round.
     """
-    contexts, groups = pools.contexts, pools.groups
+    first, contexts, groups = history.block
     n = groups.shape[1]
-    selection = policy.propose(known, first, (contexts, groups), picks)
+    selection = policy.propose(history, picks)
     # The first `confirmed` picks equal sequential play, and are not decided again.
     confirmed, changes, decisions = n_ready, 0, n
     while confirmed < n:
-        outcomes = outcomes_of(first, pools, selection)
+        outcomes, rest = outcomes_of(first, pools, selection), slice(confirmed, n)
         picked = outcomes.groups.view(selection.actions.shape)
-        past = known.past.supposing(outcomes).with_picks(picked)
-        supposed, rest = known._replace(past=past), slice(confirmed, n)
-        pools_left = contexts[:, rest], groups[:, rest]
-        again = policy.propose(supposed, first + confirmed, pools_left, picks)
+        again = policy.propose(
+            history._replace(
+                past=history.past.with_guess(outcomes).with_picks(picked),
+                open=Block(first + confirmed, contexts[:, rest], groups[:, rest]),
+            ),
+            picks,
+        )
         decisions += n - confirmed
         differs = again.places != selection.places[:, rest]
         changed = differs.transpose(0, 1).flatten(1).any(1).nonzero()

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
+from fairbandit.environments.picks import gather_picks
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator
 from fairbandit.files.formats import fitted
-from fairbandit.history import Knowledge, Outcomes, Past
+from fairbandit.history import Block, History, Outcomes, Past
 from fairbandit.history.problem import UNDECLARED, Problem
 from fairbandit.ranks import Rank
 from fairbandit.ranks.scored import Scored
@@ -31,8 +32,8 @@ class Policy:
     Values go one way through a decision: plan (split), reward models (estimator), `Scored`, index
     (rank), `Ranked`, selection (selector).
 
-    A policy holds nothing of a run: `init` returns the knowledge before the first round, `propose`
-    decides rounds, `advance` moves on after decided rounds, and `tell` takes in rewards.
+    A policy holds nothing of a run: `init` returns the history before the first round, `open`
+    takes in pools, `propose` decides them, `close` moves on, and `tell` takes in rewards.
 
     Args:
         split: says which past rounds train the estimator and which feed the rank.
@@ -101,7 +102,7 @@ class Policy:
         """Whether a pick may depend on earlier rounds."""
         return self.reads_rewards or self.reads_picks or "contexts" in self.needs
 
-    def init(self, problem: Problem) -> Knowledge:
+    def init(self, problem: Problem) -> History:
         """The knowledge before the first round of a problem, without a truth that no part needs.
 
         Raises:
@@ -118,92 +119,99 @@ class Policy:
             picks=self.reads_picks,
             max_contexts=self.rank.max_contexts,
         )
-        return Knowledge(problem, past, self.estimator.init(problem))
+        return History(problem, past, self.estimator.init(problem))
 
-    def grow(self, known: Knowledge, problem: Problem) -> Knowledge:
+    def grow(self, known: History, problem: Problem) -> History:
         """The same knowledge in a problem with more groups."""
         past = known.past.grow(problem.groups)
-        return Knowledge(problem, past, self.estimator.grow(known.state, problem), known.trained)
+        return History(problem, past, self.estimator.grow(known.state, problem), known.n_state)
 
-    def propose(
-        self,
-        known: Knowledge,
-        first: int,
-        pools: tuple[Tensor, Tensor],
-        picks: int = 1,
-        frozen: bool = False,
-    ) -> Selection:
-        """Decides N consecutive rounds.
+    def open(self, history: History, contexts: Tensor, groups: Tensor) -> History:
+        """Takes in the pools of the next N rounds, to decide them.
 
         Args:
-            known: the knowledge before the rounds. It includes the pools of the rounds, unless
-                there is one round or `frozen`; it may include supposed outcomes of the rounds.
-            first: the first of the rounds, from 1.
-            pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
-            picks: m, the number of picks from each pool.
-            frozen: whether each pool is decided as if it were that of the first round. Nothing is
-                learned from one pool for another, but each has its own draws.
-
-        Returns:
-            The picks and their probabilities.
+            history: the history before, without an open block.
+            contexts, groups: the pools, (B, N, K, d) and (B, N, K) int64, −1 for an empty place.
         """
-        return self.selector.select(self.ranked(known, first, pools, frozen), picks)
+        block = Block(history.past.rounds + 1, contexts, groups)
+        return history._replace(past=history.past.with_pools(contexts, groups), open=block)
 
-    def ranked(
-        self, known: Knowledge, first: int, pools: tuple[Tensor, Tensor], frozen: bool = False
-    ) -> Ranked:
-        """The candidates of N consecutive rounds as the selector sees them; see `propose`."""
-        plan = self.schedule.plan(first, pools[1].shape[1], frozen)
-        models = self.estimator.models(known, plan)
-        scored = Scored(known, plan, pools, models)
+    def propose(self, history: History, picks: int = 1) -> Selection:
+        """Decides the rounds of the open block: `picks` candidates of each pool."""
+        return self.selector.select(self.ranked(history), picks)
+
+    def ranked(self, history: History) -> Ranked:
+        """The candidates of the open block as the selector sees them."""
+        return self._ranked(history, next_each=False)
+
+    def considered(self, history: History, contexts: Tensor, groups: Tensor) -> Ranked:
+        """The candidates of N pools as the selector sees them if each pool came next.
+
+        Nothing is learned from one pool for another, but each has its own draws.
+        """
+        past, counts = history.past, (groups >= 0).sum((1, 2)).numpy(force=True)
+        block = Block(past.rounds + 1, contexts, groups)
+        past = past._replace(candidates=past.candidates + counts)
+        return self._ranked(history._replace(past=past, open=block), next_each=True)
+
+    def probabilities(
+        self, history: History, contexts: Tensor, groups: Tensor, picks: int = 1
+    ) -> Tensor:
+        """The probability of each candidate to be picked, (B, N, K), if each pool came next."""
+        ranked = self.considered(history, contexts, groups)
+        return self.selector.select(ranked, picks).inclusion
+
+    def _ranked(self, history: History, *, next_each: bool) -> Ranked:
+        block = history.block
+        plan = self.schedule.plan(block.first, block.groups.shape[1], next_each)
+        scored = Scored(history, plan, self.estimator.models(history, plan))
         index = self.rank.index(scored)
         bounds = self.rank.bounds(scored, index) if "bounds" in self.needs else None
-        counts = None if known.past.picks is None else self._pick_counts(known.past, plan)
+        counts = None if history.past.picks is None else self._pick_counts(history.past, plan)
         return Ranked(scored, index, bounds, counts)
 
-    def advance(self, known: Knowledge, groups: Tensor, stepwise: bool = False) -> Knowledge:
-        """Moves on after N decided rounds, whose pools are in the past already.
+    def close(self, history: History, actions: Tensor) -> History:
+        """Moves on after the rounds of the open block are decided.
 
-        Outcomes are summed up if later rounds read only their sums. Contexts, outcomes and picks
-        are forgotten if no later round reads them.
+        Outcomes are summed up if later rounds read only their sums: round by round, with the
+        rounding of N blocks, if `rewards_pending`, and else all at once, which is faster. Contexts,
+        outcomes and picks are forgotten if no later round reads them.
 
         Args:
-            known: the knowledge before.
-            groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
-            stepwise: whether outcomes are added round by round, with the rounding of N calls. To
-                add all at once is faster.
+            history: the history before, with an open block.
+            actions: the places of the picks, (B, N, m) int64, −1 in empty slots.
         """
-        problem, past, state, trained = known
-        past, rounds = past.with_picks(groups), past.rounds
+        groups, problem = gather_picks(history.block.groups, actions, -1), history.problem
+        past, state, n_state = history.past.with_picks(groups), history.state, history.n_state
+        rounds, count = past.rounds, groups.shape[1]
         n = self.n_train(rounds + 1)
-        if n > trained:
-            outcomes = past.outcomes_of(trained, n)
-            count = groups.shape[1]
+        if n > n_state:
+            outcomes = past.outcomes_of(n_state, n)
+            stepwise = history.rewards_pending
             for some in self._by_round(outcomes, rounds, count) if stepwise else (outcomes,):
                 state = self.estimator.advance(state, some)
-            trained = n
+            n_state = n
             if outcomes.n and "rewards" not in self.needs:
                 past = past.forget(outcomes=outcomes.n)
-        if (rounds - groups.shape[1]) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
+        if (rounds - count) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
             start = int(self.schedule.plan(rounds + 1, 1).windows[0, 0])
             past = past.forget(contexts=start, picks=rounds)
-        return Knowledge(problem, past, state, trained)
+        return History(problem, past, state, n_state)
 
-    def tell(self, known: Knowledge, outcomes: Outcomes) -> Knowledge:
-        """Takes in rewards of decided rounds, now or late.
+    def tell(self, history: History, outcomes: Outcomes) -> History:
+        """Takes in rewards of the rounds so far, now or late.
 
         Args:
-            known: the knowledge before.
-            outcomes: of any decided rounds, in order of round.
+            history: the history before.
+            outcomes: of any of these rounds, in order of round.
         """
-        problem, past, state, trained = known
-        summed = outcomes.n  # the number of outcomes that no later round reads separately
-        if self.learns:
-            (summed,) = outcomes.counts([trained])
+        state, summed = history.state, outcomes.n
+        if self.learns:  # later outcomes wait, since some rounds still to come read them apart
+            (summed,) = outcomes.counts([history.n_state])
             state = self.estimator.advance(state, outcomes.rows(0, summed))
         skipped = 0 if "rewards" in self.needs else summed
-        past = past.with_outcomes(outcomes, skipped)
-        return Knowledge(problem, past, state, trained)
+        past = history.past.with_outcomes(outcomes, skipped)
+        return history._replace(past=past, state=state)
 
     def n_ready(self, played: int, last: int, rewards: bool = True) -> int:
         """The number of next rounds, up to round `last`, that can be decided without a guess.
@@ -235,23 +243,23 @@ class Policy:
         parts = {kind: registry.describe(part) for kind, part in self.parts.items()}
         return {"name": self.name, "refresh": self.refresh, **parts}
 
-    def state(self, known: Knowledge) -> dict[str, Any]:
-        """Knowledge as plain tensors and numbers."""
+    def state(self, known: History) -> dict[str, Any]:
+        """History as plain tensors and numbers."""
         return {
-            "states": [(known.trained, _plain(known.state))],
+            "states": [(known.n_state, _plain(known.state))],
             "past": known.past.state(),
         }
 
-    def restored(self, known: Knowledge, state: Mapping[str, Any]) -> Knowledge:
+    def restored(self, known: History, state: Mapping[str, Any]) -> History:
         """The knowledge whose `state` this is; `known` is any of the same problem."""
-        pattern = known.trained, known.state
+        pattern = known.n_state, known.state
         (saved,) = state["states"]  # earlier versions saved several under `refresh`
         trained, own = fitted(saved, pattern)
         past = known.past.restored(state["past"], known.problem.groups)
         t, picks = past.rounds, past.picks
         if picks is not None and not (picks.start <= t and picks.stop == t + 1):
             raise ValueError("it lacks picks of some rounds")
-        return Knowledge(known.problem, past, own, trained)
+        return History(known.problem, past, own, trained)
 
     def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
         """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""

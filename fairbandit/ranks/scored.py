@@ -10,7 +10,7 @@ from torch import Tensor
 from fairbandit.counting import PastScores
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Models
-from fairbandit.history import Knowledge, Outcomes
+from fairbandit.history import History, Outcomes
 from fairbandit.splits import Plan
 from fairbandit.streams import Purpose
 
@@ -19,25 +19,22 @@ class Scored:
     """The scored candidates of N consecutive rounds, and the past that ranks may read.
 
     Args:
-        known: the knowledge before the rounds. It includes the pools of the rounds, unless there is
-            one round, or each pool is decided as if it came next.
+        history: the history, whose open block holds the pools of the rounds.
         plan: the past rounds that each round reads.
-        pools: contexts (B, N, K, d), and groups (B, N, K) int64, −1 for an empty place.
         models: the reward models of the rounds.
 
     Attributes:
         problem: the problem that is played.
-        contexts, groups: the tensors in `pools`.
+        contexts, groups: the pools, (B, N, K, d) and (B, N, K) int64, −1 for an empty place.
         present: whether each place holds a candidate, (B, N, K) bool.
         scores: each candidate's score under its own round's model, (B, N, K).
     """
 
-    def __init__(
-        self, known: Knowledge, plan: Plan, pools: tuple[Tensor, Tensor], models: Models
-    ) -> None:
-        self.problem, self.plan, self.models = known.problem, plan, models
-        self.contexts, self.groups = contexts, groups = pools
-        self._past = known.past
+    def __init__(self, history: History, plan: Plan, models: Models) -> None:
+        self.problem, self.plan, self.models = history.problem, plan, models
+        _, contexts, groups = history.block
+        self.contexts, self.groups = contexts, groups
+        self._past = history.past
         self.present = groups >= 0
         self._model = models.of_rounds
         self.scores = self._model.approximate(contexts, groups)
@@ -88,7 +85,7 @@ class Scored:
     def outcomes(self) -> Outcomes:
         """The known picks with their rewards, if a part of the policy needs rewards.
 
-        In a block they include supposed outcomes of the rounds that are being decided: read the
+        In a block they include guessed outcomes of the rounds that are being decided: read the
         outcomes of earlier rounds only.
         """
         return self._past.outcomes
@@ -115,9 +112,7 @@ class Scored:
         Draws are indexed by the candidate's running number among the candidates of all rounds.
         """
         counts = self.present.sum((1, 2)).numpy(force=True)
-        # a past that holds the pools of these rounds counts their candidates already
-        held = self._past.rounds >= self.plan.first
-        starts = self._past.candidates - (counts if held else 0)
+        starts = self._past.candidates - counts  # the past counts the candidates of the open block
         stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores.value)
         drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
         return drawn

@@ -205,7 +205,7 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
     Returns:
         ranks: (R,), from 0 for the best to 1 for the worst; NaN for runs that know the truth, and
             for a column without a better direction.
-        ties: (R,), whether the interval of the paired difference to the best contains 0.
+        ties: (R,), whether the paired difference to the best is 0, or its interval contains 0.
     """
     ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
     directed = any("lower_is_better" in run.spreads.get(column, {}) for run in runs)
@@ -218,7 +218,8 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
         for row in rows:
             difference = paired_difference(runs[row], runs[rows[0]], column)
-            ties[row] = ranks[row] == 0 or difference["low"] <= 0 <= difference["high"]
+            equal = ranks[row] == 0 or difference["mean"] == 0
+            ties[row] = equal or difference["low"] <= 0 <= difference["high"]
     return ranks, ties
 
 

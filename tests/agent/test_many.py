@@ -195,9 +195,9 @@ def test_one_large_pool_does_not_make_all_pools_wide(
     widths, policy = list[int](), agent._policy
     propose = policy.propose
 
-    def seen(known: Any, first: int, tensors: Any, picks: int) -> Any:
-        widths.append(tensors[1].numel())
-        return propose(known, first, tensors, picks)
+    def seen(history: Any, picks: int) -> Any:
+        widths.append(history.block.groups.numel())
+        return propose(history, picks)
 
     monkeypatch.setattr(policy, "propose", seen)
     sizes = [4] * 100 + [5_000] + [4] * 100

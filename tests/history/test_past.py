@@ -65,7 +65,7 @@ def test_late_outcomes_come_in_order_of_round() -> None:
     assert past.first_reward == 1
     fewer = past.forget(outcomes=2).with_outcomes(outcomes(6))
     assert fewer.outcomes.rounds.tolist() == [5, 5, 6, 7, 9]
-    assert past.supposing(outcomes(10, 11)).outcomes.rounds.tolist()[-3:] == [9, 10, 11]
+    assert past.with_guess(outcomes(10, 11)).outcomes.rounds.tolist()[-3:] == [9, 10, 11]
     assert past.outcomes.n == 6
 
 

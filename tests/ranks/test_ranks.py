@@ -17,7 +17,7 @@ from fairbandit import Engine, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.ties import Approximate
-from fairbandit.history import Knowledge, Outcomes, Past
+from fairbandit.history import Block, History, Outcomes, Past
 from fairbandit.history.problem import Problem
 from fairbandit.ranks import (
     EmpiricalCdf,
@@ -104,9 +104,10 @@ def scored(
     groups = given.groups.take_along_dim(at, 2)[:, :, 0]
     past = past.with_outcomes(Outcomes(torch.arange(1, rounds + 1), x, groups, given.rewards))
     models = Models(LinearModel(given.theta[:, rounds - last :]), torch.arange(last))
-    pools = given.contexts[:, rounds - last :], given.groups[:, rounds - last :]
+    rows = slice(rounds - last, rounds)
+    block = Block(rounds - last + 1, given.contexts[:, rows], given.groups[:, rows])
     plan = Schedule(split()).plan(rounds - last + 1, last)
-    return Scored(Knowledge(problem, past), plan, pools, models)
+    return Scored(History(problem, past, open=block), plan, models)
 
 
 def index(rank: Rank, given: World) -> Approximate:
