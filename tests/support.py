@@ -218,6 +218,6 @@ def blocks(policy: Policy, rounds: int) -> Iterator[tuple[int, int]]:
     """Stretches of rounds, n+1 … m, that can each be decided once the n before are played."""
     played = 0
     while played < rounds:
-        end = played + policy.n_ready(played, rounds)
+        end = played + policy.n_ready_after(played, rounds)
         yield played, end
         played = end

@@ -113,7 +113,7 @@ class Deciding(Openings):
         selection = self._policy.propose(now.numbered(history), picks)
         decisions = Decision.each(now.next_ticket, selection)
         waiting = Waiting.picked(pools, selection.actions, decisions, history.block.first)
-        known = self._policy.close(history, selection.actions)
+        known = self._policy.close(history, selection)
         tickets = now.tickets.add([decision.ticket for decision in decisions], waiting)
         tickets = tickets.give_up(known.past.rounds, self._patience)
         entries = journal.decision_entries(decisions, pools, selection) if self._journal else []
@@ -166,6 +166,6 @@ def _blocks(
     ends |= {*range(-played % CHUNK_ROUNDS, len(sizes), CHUNK_ROUNDS)}
     for low, high in pairwise(sorted({0} | ends)):
         while low < high:
-            n = policy.n_ready(played + low, played + high, rewards=False)
+            n = policy.n_ready_after(played + low, played + high, pending=True)
             yield from pieces(sizes[low : low + n], BLOCK, low)
             low += n

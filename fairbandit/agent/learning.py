@@ -20,6 +20,7 @@ from fairbandit.logs.log import PIECE, pieces
 from fairbandit.logs.schema import pick_hashes, pool_key
 from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy
+from fairbandit.selectors import Selection
 from fairbandit.tables.labels import Codes, coded, normal
 
 UNUSUAL, LARGE = 1e3, 1e6
@@ -82,7 +83,8 @@ def after_opening(policy: Policy, now: Now, ticket: int, patience: int | None) -
         return now
     pool = offers.pool(now.groups)
     history = policy.open(now.known, *pool.tensors)
-    known = policy.close(history, torch.tensor(offers.picks, dtype=torch.int64)[None, None])
+    picks = torch.tensor(offers.picks, dtype=torch.int64)
+    known = policy.close(history, Selection.of(picks[None, None]))
     waiting = offers.waiting(now.groups, known.past.rounds)
     tickets = now.tickets.add([ticket], [waiting]).give_up(known.past.rounds, patience)
     now = now._replace(known=known, tickets=tickets)
@@ -107,7 +109,7 @@ def after_log(policy: Policy, now: Now, log: Log) -> Now:
             parts = (part[rewarded] for part in (contexts, groups, piece.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
             known = tell_checked(policy, known, outcomes)
-        known = policy.close(known, torch.from_numpy(piece.picks)[None])
+        known = policy.close(known, Selection.of(torch.from_numpy(piece.picks)[None]))
     return now._replace(known=known, learned=now.learned.add(log.pick_hashes))
 
 
@@ -129,7 +131,7 @@ def after_rounds(
     now, codes = with_groups(policy, truth, now, labels)
     x, g, outcomes = blocks.tensors(pools, codes, places, rewards, first)
     known = tell_checked(policy, policy.open(now.known, x, g), outcomes)
-    known = policy.close(known, torch.from_numpy(places)[None, :, None])
+    known = policy.close(known, Selection.of(torch.from_numpy(places)[None, :, None]))
     tickets, hashes, at = now.tickets.give_up(known.past.rounds, patience), [], 0
     for pool, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
         key = pool_key(map(normal, labels[at : at + len(pool)]))

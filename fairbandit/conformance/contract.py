@@ -128,13 +128,14 @@ def online(kind: str, spec: Spec) -> str | None:
         policy, problem, shown = engine.policy, engine.known.problem, list[Played]()
         actions = play(engine)["pick"].long().view(REPLICAS, ROUNDS, m)
         pools = engine.environment.pools(1, ROUNDS + 1)
-        picks = outcomes_of(1, pools[:ROUNDS], Selection(actions, actions, actions))
+        picks = outcomes_of(1, pools[:ROUNDS], Selection.of(actions))
         for late, groups in ((LATE, problem.groups - 1), ((), problem.groups)):
             known = policy.init(replace(problem, groups=groups))
             for t in range(1, ROUNDS + 1):
                 known = policy.grow(known, problem) if t == ROUNDS // 2 + 1 else known
                 new = picks.rows(m * t - m, m * t)
-                known = policy.close(_with_pool(policy, known, pools), actions[:, t - 1 : t])
+                made = Selection.of(actions[:, t - 1 : t])
+                known = policy.close(_with_pool(policy, known, pools), made)
                 known = known if t in late else policy.tell(known, new)
             for slot in [m * t - n for t in reversed(late) for n in range(1, m + 1)]:
                 known = policy.tell(known, picks.rows(slot, slot + 1))  # one pick at a time

@@ -27,6 +27,7 @@ from fairbandit.environments.base import Truth
 from fairbandit.history import History, Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
+from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 
 READS = "reads the group at the decision"
@@ -187,7 +188,7 @@ def _after(
     )
     known = policy.open(known, x, codes)
     known = policy.tell(known, Outcomes(rounds, picked, group[..., 0], rewards))
-    return policy.close(known, pick)
+    return policy.close(known, Selection.of(pick))
 
 
 def _pools(count: int, groups: int, draws: torch.Generator) -> tuple[Tensor, Tensor]:

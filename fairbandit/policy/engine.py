@@ -111,7 +111,7 @@ class Engine:
             selections = []
             while self.played < last:
                 played = self.played
-                n_ready = self.policy.n_ready(played, last)
+                n_ready = self.policy.n_ready(self.known, last)
                 n = min(self.size.next(n_ready), self.at_once, last - played)
                 piece = pools[played + 1 - first : played + n + 1 - first]
                 with torch.inference_mode():
@@ -143,7 +143,7 @@ class Engine:
         if n > n_ready:
             self.size.learn(n, solution.changes, n_ready)
         outcomes = outcomes_of(first, pools, selection)
-        self.known = policy.close(history, selection.actions)
+        self.known = policy.close(history, selection)
         for arrived in self.delays.exchange(self.played, outcomes):
             self.known = policy.tell(self.known, arrived)
         return selection

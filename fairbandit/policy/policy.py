@@ -23,6 +23,7 @@ from fairbandit.registry.part import NEEDS, Part
 from fairbandit.selectors import Rolling, Selection, Selector
 from fairbandit.selectors.ranked import Ranked
 from fairbandit.splits import Plan, Schedule, Split
+from fairbandit.splits.base import Ints
 from fairbandit.streams import CHUNK_ROUNDS
 
 
@@ -170,7 +171,7 @@ class Policy:
         counts = None if history.past.picks is None else self._pick_counts(history.past, plan)
         return Ranked(scored, index, bounds, counts)
 
-    def close(self, history: History, actions: Tensor) -> History:
+    def close(self, history: History, selection: Selection) -> History:
         """Moves on after the rounds of the open block are decided.
 
         Outcomes are summed up if later rounds read only their sums: round by round, with the
@@ -179,9 +180,9 @@ class Policy:
 
         Args:
             history: the history before, with an open block.
-            actions: the places of the picks, (B, N, m) int64, −1 in empty slots.
+            selection: the picks of the block.
         """
-        groups, problem = gather_picks(history.block.groups, actions, -1), history.problem
+        groups = gather_picks(history.block.groups, selection.actions, -1)
         past, state, n_state = history.past.with_picks(groups), history.state, history.n_state
         rounds, count = past.rounds, groups.shape[1]
         n = self.n_train(rounds + 1)
@@ -196,7 +197,7 @@ class Policy:
         if (rounds - count) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
             start = int(self.schedule.plan(rounds + 1, 1).windows[0, 0])
             past = past.forget(contexts=start, picks=rounds)
-        return History(problem, past, state, n_state)
+        return History(history.problem, past, state, n_state)
 
     def tell(self, history: History, outcomes: Outcomes) -> History:
         """Takes in rewards of the rounds so far, now or late.
@@ -213,26 +214,24 @@ class Policy:
         past = history.past.with_outcomes(outcomes, skipped)
         return history._replace(past=past, state=state)
 
-    def n_ready(self, played: int, last: int, rewards: bool = True) -> int:
-        """The number of next rounds, up to round `last`, that can be decided without a guess.
+    def n_ready(self, history: History, last: int) -> int:
+        """The number of next rounds, up to round `last`, that can be decided without a guess."""
+        return self.n_ready_after(history.past.rounds, last, pending=history.rewards_pending)
 
-        Args:
-            played: the number of rounds played.
-            last: the last round that is asked about.
-            rewards: whether rewards come between these rounds. Without rewards, a round waits only
-                for picks.
+    def n_ready_after(self, played: int, last: int, *, pending: bool = False) -> int:
+        """The same after `played` rounds; a round waits only for picks if rewards are pending."""
+        return int(self._reads(played + 1, last - played, pending).searchsorted(played, "right"))
 
-        """
-        if self.reads_picks or (rewards and self.reads_last_reward):
-            return 1
-        n_train, ready = self.schedule.plan(played + 1, last - played).n_train, last - played
-        if self.learns and rewards:
-            ready = min(ready, int(n_train.searchsorted(played, side="right")))
-        return ready
+    def _reads(self, first: int, n: int, pending: bool) -> Ints:
+        """The last round whose reward or pick each of n rounds depends on, (n,)."""
+        plan = self.schedule.plan(first, n)
+        if self.reads_picks or (self.reads_last_reward and not pending):
+            return plan.times - 1
+        return plan.n_train if self.learns and not pending else 0 * plan.times
 
     def last_read(self, t: int) -> int:
         """The last round whose reward or pick the decision at round t depends on."""
-        return t - 1 if self.reads_picks or self.reads_last_reward else self.n_train(t)
+        return int(self._reads(t, 1, False)[0])
 
     def n_train(self, t: int) -> int:
         """The number of first rounds that train the estimator at round t; 0 without learning."""

@@ -31,6 +31,12 @@ class Selection(NamedTuple):
     propensities: Tensor
     inclusion: Tensor
 
+    @classmethod
+    def of(cls, actions: Tensor) -> Selection:
+        """Picks that somebody else made, (B, N, m), whose probabilities are not known."""
+        unknown = torch.full(actions.shape, torch.nan, device=actions.device)
+        return cls(actions, unknown, unknown[..., :0])
+
     @property
     def places(self) -> Tensor:
         """The places picked in ascending order, (B, N, m), empty slots first."""
