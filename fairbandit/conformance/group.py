@@ -24,6 +24,7 @@ from torch import Tensor
 from fairbandit.conformance.purity import restored
 from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, made
 from fairbandit.environments.base import Truth
+from fairbandit.errors import FairbanditError
 from fairbandit.history import History, Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
@@ -94,7 +95,7 @@ def answer(policy: Spec | Policy, feature: bool | None = None, groups: int = 3) 
                 return YES
             if feature is False or not reads_group(built, feature=True, groups=groups):
                 return NO
-    except Exception:  # of a plugin, or of a config that names one which is not there
+    except FairbanditError:  # the config names a plugin that is not there, for example
         return "not known, since the policy cannot be played here"
     return YES if feature else THROUGH
 
@@ -183,8 +184,8 @@ def _after(
     noise = torch.randn(group.shape[:2], generator=draws, dtype=torch.float64)
     rewards = (picked @ theta + group[..., 0] + noise).where(~last[..., 0], LARGE * picked @ theta)
     rounds = torch.arange(count) + known.past.rounds + 1
-    x, codes, picked, group, rewards = (
-        torch.cat([part] * 2) for part in (x, codes, picked, group, rewards)
+    x, codes, pick, picked, group, rewards = (
+        torch.cat([part] * 2) for part in (x, codes, pick, picked, group, rewards)
     )
     known = policy.open(known, x, codes)
     known = policy.tell(known, Outcomes(rounds, picked, group[..., 0], rewards))
