@@ -24,7 +24,6 @@ from torch import Tensor
 from fairbandit.conformance.purity import restored
 from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, made
 from fairbandit.environments.base import Truth
-from fairbandit.errors import FairbanditError
 from fairbandit.history import History, Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
@@ -95,8 +94,10 @@ def answer(policy: Spec | Policy, feature: bool | None = None, groups: int = 3) 
                 return YES
             if feature is False or not reads_group(built, feature=True, groups=groups):
                 return NO
-    except FairbanditError:  # the config names a plugin that is not there, for example
-        return "not known, since the policy cannot be played here"
+    except Exception as error:  # of a plugin, or of a config that names one which is not there
+        return (
+            f"not known, since the policy cannot be played here ({type(error).__name__}: {error})"
+        )
     return YES if feature else THROUGH
 
 

@@ -103,11 +103,16 @@ class OneOfEach(Selector):
         ({**RIDGE, "rank": {"name": "tradeoff", "alpha": 1.0}}, THROUGH),  # all for the reward
         ({**RIDGE, "rank": {"name": "tradeoff", "alpha": 0.9}}, YES),
         ({**RIDGE, "estimator": "zero", "rank": "empirical_cdf"}, YES),  # but not if unseen
-        ("no_such_policy", "not known, since the policy cannot be played here"),
     ],
 )
 def test_compositions(policy, expected):
     assert answer(policy) == expected
+
+
+def test_a_policy_that_cannot_be_played_gives_the_reason():
+    why = answer("no_such_policy")
+    assert why.startswith("not known, since the policy cannot be played here (FairbanditError: ")
+    assert "no_such_policy" in why
 
 
 def test_parts_are_answered_beside_parts_that_do_not_read_groups():
