@@ -232,7 +232,7 @@ def test_an_anytime_interval_holds_at_all_times_at_once():
         for low in range(0, 1000, 50):
             some = slice(low, low + 50)
             total = total.merged(Sums.of(one[some], np.tile([1.0, 0.0], 50), none))
-            found = [*total.rewards(0.9, (0.0, 1.0))][-1]
+            found = [*total.rewards(0.9, (0.0, 1.0), anytime=True)][-1]
             inside &= found.low <= mean[: low + 50].mean() <= found.high
         missed += not inside
         widths.append(found.high - found.low)
