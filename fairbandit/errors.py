@@ -21,7 +21,7 @@ class FairbanditError(ValueError):
 
 
 RENAMED = {"level": "level is now called confidence: 0.95 gives intervals and tests of 95 %"}
-"""What to say of each argument that has another name now."""
+"""The message for each argument that has another name now."""
 
 
 def renamed(function: Callable[P, R]) -> Callable[P, R]:

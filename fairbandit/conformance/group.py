@@ -55,7 +55,7 @@ LARGE = 100.0
 def reads_group(policy: Spec | Policy, *, feature: bool = False, groups: int = 3) -> bool:
     """Whether some probability of a decision depends on the group of a candidate of the pool.
 
-    A policy may learn from the groups of earlier candidates without reading this one. A policy that
+    A policy may learn from earlier groups without reading the group of a candidate. A policy that
     knows the truth plays rewards that are linear in the features. A rule that binds only after more
     than 1,000 rounds is not found.
 
@@ -67,7 +67,7 @@ def reads_group(policy: Spec | Policy, *, feature: bool = False, groups: int = 3
         groups: G, at least 2.
 
     Raises:
-        FairbanditError: the policy cannot be built, or not played with so many groups.
+        FairbanditError: the policy cannot be built, or not played with G groups.
 
     >>> reads_group("fair_greedy"), reads_group("greedy"), reads_group("greedy", feature=True)
     (True, False, True)
@@ -201,6 +201,6 @@ def _pools(count: int, groups: int, draws: torch.Generator) -> tuple[Tensor, Ten
 
 
 def _features(x: Tensor, codes: Tensor, indicators: int) -> Tensor:
-    """Returns the features with the group: indicators, and their products with the first one."""
+    """Returns the features with indicators of groups, and their products with feature 1."""
     indicator = (codes[..., None] == torch.arange(indicators)).to(x.dtype)
     return torch.cat([x, indicator, x[..., :1] * indicator], -1)

@@ -1,4 +1,4 @@
-"""Ties: which scores and indices are equal but for rounding, by three rules.
+"""Ties: three rules decide which scores and indices are equal up to rounding.
 
 Two scores that are equal in exact arithmetic may differ in floating-point arithmetic, by the order
 of a sum, the kernel of a product, or the company in which a model was solved. Policies must treat

@@ -6,7 +6,7 @@ f a function of a candidate. If the probabilities are right, then, given the poo
     D = Σ_{a ∈ S} c(a),   c = f − Σ pf / Σ p,   has the mean 0 and |D| ≤ b = m·max |c|.
 
 Where rounding may have moved each p by a unit u, the mean is within r = u·Σ|c|. So for both signs
-ξ = (±D − r)/(b + r) has a mean of at most 0 and is at least −1, whatever the scale of f is, and the
+ξ = (±D − r)/(b + r) has a mean of at most 0 and is at least −1, for every scale of f, and the
 wealth exp(λ Σ ξ − ψ(λ) Σ ξ²) is a supermartingale for each stake λ; see `betting.lower_end`. The
 mean of the wealth over all functions, signs and stakes is one, too, and exceeds 10,000 in at most
 one of 10,000 logs (Ville). It needs the sums of ξ and ξ² alone, which parts of a log add up.
@@ -55,7 +55,7 @@ def balance(log: Log, p: Floats | None, unit: float) -> Balance:
 
 def _sums(log: Log, x: Floats, p: Floats, unit: float) -> Balance:
     if np.allclose(p, (log.slots / log.sizes)[log.decisions], rtol=0, atol=1e-12):
-        unit = 0.0  # 1/K in all pools is no rounded number, however few digits it has
+        unit = 0.0  # 1/K in all pools is exact, however few digits it has
     weights = (p / log.sums(p)[log.decisions])[:, None]
     filled, slots = (log.picks >= 0)[..., None], log.slots[:, None]
     sums = dict[str, Floats]()
@@ -65,7 +65,7 @@ def _sums(log: Log, x: Floats, p: Floats, unit: float) -> Balance:
         size = np.abs(c)
         bound = np.maximum.reduceat(size, log.starts) * slots
         rounding = unit * log.sums(size) if unit else np.zeros_like(bound)
-        # no bets where values are equal but for errors, or where rounding may explain everything
+        # no bets where values are equal up to rounding, or where rounding may explain D
         equal = bound <= 1e-12 * np.abs(f).max(0)
         scale = np.where(equal | (rounding >= bound), np.inf, bound + rounding)
         parts = [difference.sum(0)]

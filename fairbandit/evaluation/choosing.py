@@ -84,7 +84,7 @@ def best_of(rows: pd.DataFrame, measure: str) -> list[str]:
 def _best(rows: pd.DataFrame, less: bool) -> str | None:
     """Returns the policy with the best worst case: the least upper or the greatest lower end.
 
-    None if all of these ends are infinite.
+    None if all these ends are infinite.
     """
     ends = rows["high" if less else "low"]
     ends = ends[np.isfinite(ends)]

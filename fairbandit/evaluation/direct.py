@@ -185,7 +185,7 @@ def direct_estimates(
     }
     n = len(log)
     for measure, (of, span) in measures.items():
-        whole = _unbiased(measure, of.sum(1), n, n, span)
+        whole = _unbiased(of.sum(1), n, n, span, within=measure == "rank")
         yield whole.at(confidence, measure, "direct")
     codes = {label: code for code, label in enumerate(map(normal, log.labels))}
     picked = {label: own for label, own in sums.groups.items() if own.picks > 0}
@@ -195,11 +195,11 @@ def direct_estimates(
             with np.errstate(all="ignore"):
                 ratios = of[:, codes[label]] / share[:, codes[label]]
             n, ess = int(own.counts[0]), own.pools.effective(0)
-            found[label] = _unbiased(measure, ratios, n, ess, span)
+            found[label] = _unbiased(ratios, n, ess, span, within=measure == "rank")
         yield from by_group(measure, "direct", found, confidence, whole=True)
 
 
-def _unbiased(measure: str, values: Floats, n: int, ess: float, span: Span) -> Uncertain:
+def _unbiased(values: Floats, n: int, ess: float, span: Span, *, within: bool) -> Uncertain:
     """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values.
 
     The interval is infinite if a repetition lacks a value, because it lacks picks of a group.
@@ -208,7 +208,7 @@ def _unbiased(measure: str, values: Floats, n: int, ess: float, span: Span) -> U
     if np.isfinite(again).all():
         value, freedom = 2 * value - float(again.mean()), min(len(again), ess) - 1
     variance = float(again.var(ddof=1)) if freedom else 0.0
-    if within := measure == "rank":  # the correction may leave the range of ranks
+    if within:  # the correction may leave the span
         value = min(max(value, span[0]), span[1])
     ends = partial(mean_ends, value, variance, freedom, ess, span, within=within)
     return Uncertain(value, ends, n, ess)

@@ -26,9 +26,9 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
     shares, weighted by the groups' Σ wᵢ. Sorting makes it O(n log n). A group with one pick has
     share ½.
 
-    A decision moves v as a pick by wᵢ/Σw, and as a reference by (1/pᵢ)/Σ(1/p) of its group. The
-    effective number of these sums, and of their squares for the degrees of freedom, makes the
-    interval (`share_ends`). One more degree is lost for each further group.
+    The weight of a decision in v is wᵢ/Σw as a pick, plus (1/pᵢ)/Σ(1/p) of its group as a
+    reference. The effective number of these weights gives the interval (`share_ends`), and the
+    effective number of their squares the degrees of freedom, less 1 for each group.
 
     Returns:
         The estimate of all picks, and the shares of the groups with two picks or more, by label.

@@ -190,7 +190,7 @@ _GROUP_DASHES: Sequence[Any] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (
 
 
 def own_looks() -> dict[str, OwnLook]:
-    """Returns the looks of named policies: fairbandit's own, and those in the files of others.
+    """Returns the looks of named policies: fairbandit's own, and the looks in users' files.
 
     Raises:
         FairbanditError: the look in a file is not valid.

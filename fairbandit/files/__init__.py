@@ -1,4 +1,4 @@
-"""Files that are written whole, their hashes, and the forms of what they hold."""
+"""Files that are written whole, their hashes, and the forms of their contents."""
 
 from fairbandit.files.files import data_hash
 

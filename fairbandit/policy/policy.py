@@ -204,7 +204,7 @@ class Policy:
 
         Args:
             history: the history before.
-            outcomes: of any of these rounds, in order of round.
+            outcomes: the outcomes of any earlier rounds, in order of round.
         """
         state, summed = history.state, outcomes.n
         if self.learns:  # later outcomes wait, since some rounds still to come read them apart

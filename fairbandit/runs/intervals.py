@@ -1,9 +1,9 @@
 """Confidence intervals of means of independent units, such as decisions or replicas.
 
 Let v be the estimate of a mean from n units, with an estimated variance of f degrees of freedom.
-Student's interval is v ± t·√variance. It knows only what was seen: if nothing varied, its width is
-0, and if large values are rare, it is too short on their side. So two intervals for values between
-`least` and `most` are joined with it:
+Student's interval is v ± t·√variance. It rests on the observed values alone: if nothing varied,
+its width is 0, and if large values are rare, it is too short on their side. So two intervals for
+values between `least` and `most` are joined with it:
 
 * Clopper and Pearson's interval for as many independent events as would have the same variance,
   which is Korn and Graubard's. It is longer on the side of the rarer values.
@@ -123,7 +123,10 @@ def _events(
     confidence: float,
     least: float,
 ) -> Span:
-    """The interval for independent events with the variance (t/z)²·variance, at least so many."""
+    """The interval for as many independent events as have the variance (t/z)²·variance.
+
+    The number of events is at least `least`.
+    """
     width = span[1] - span[0]
     share = min(max((value - span[0]) / width, 0.0), 1.0)
     wider = _quantile(freedom, confidence) / _quantile(math.inf, confidence)

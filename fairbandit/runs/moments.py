@@ -62,7 +62,7 @@ def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats,
     The interval is mean ± q·std/√n, where q is the (1 + CONFIDENCE)/2 quantile of Student's t
     distribution with n − 1 degrees of freedom. It is exact for independent normal values; means
     over many rounds of independent replicas are nearly normal. It is NaN for fewer than two values,
-    and for values that are equal but for rounding, which do not show how far others would be off.
+    and for values that are equal up to rounding, which do not show how far others would be off.
 
     >>> low, high = interval(3, 3.0, 7.0**0.5)
     >>> round(float(low), 2), round(float(high), 2)

@@ -88,7 +88,7 @@ def _replaced_parts(texts: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_replaced(policy: Policy) -> str:
-    """Returns the name of a policy, and what is not as in the file of the named policy.
+    """Returns the name of a policy, with each part and parameter that its file has otherwise.
 
     >>> with_replaced(build_policy({"name": "fair_greedy", "rank": "smoothed_cdf"}))
     'fair_greedy, rank=smoothed_cdf'

@@ -33,7 +33,7 @@ class Selection(NamedTuple):
 
     @classmethod
     def of(cls, actions: Tensor) -> Selection:
-        """Picks that somebody else made, (B, N, m), whose probabilities are not known."""
+        """Returns picks (B, N, m) whose probabilities are not known, such as logged picks."""
         unknown = torch.full(actions.shape, torch.nan, device=actions.device)
         return cls(actions, unknown, unknown[..., :0])
 
