@@ -65,7 +65,7 @@ def help_text(tools: Mapping[str, str]) -> str:
         "Keys (key=value)": settings,
         "Experiments (+experiment=...)": _described(config_files("experiment")),
         "Policies (policy=...)": _described(config_files("policy")),
-        "Reading of the group at the decision, by policy (docs/may_i_use.md)": _group_readers(),
+        "Whether policies read the group at the decision (docs/may_i_use.md)": _group_readers(),
         **{
             f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)": _registered(kind)
             for kind in registry.PART_KINDS
