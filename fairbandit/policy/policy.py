@@ -252,13 +252,14 @@ class Policy:
     def restored(self, known: History, state: Mapping[str, Any]) -> History:
         """The knowledge whose `state` this is; `known` is any of the same problem."""
         pattern = known.n_state, known.state
-        (saved,) = state["states"]  # earlier versions saved several under `refresh`
-        trained, own = fitted(saved, pattern)
+        if len(state["states"]) != 1:
+            raise ValueError("an earlier version saved it under `refresh`: replay its log")
+        n_state, own = fitted(state["states"][0], pattern)
         past = known.past.restored(state["past"], known.problem.groups)
         t, picks = past.rounds, past.picks
         if picks is not None and not (picks.start <= t and picks.stop == t + 1):
             raise ValueError("it lacks picks of some rounds")
-        return History(known.problem, past, own, trained)
+        return History(known.problem, past, own, n_state)
 
     def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
         """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""
