@@ -19,7 +19,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.ties import Approximate
 from fairbandit.files import state
-from fairbandit.history import Block, History, Past
+from fairbandit.history import History
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Played
 from fairbandit.policy.build import preset, presets
@@ -104,9 +104,7 @@ def ranked(
     number = max(int(groups.max()), 0) + 1 if pick_counts is None else pick_counts.shape[2]
     problem = Problem(1, number, Streams(5, range(b)))
     models = Models(LinearModel(index.new_zeros(b, n, 1)), torch.arange(n))
-    block = Block(1, index.new_zeros(b, n, k, 1), groups)
-    past = Past.empty(problem).with_pools(*block[1:])
-    history = History(problem, past, open=block)
+    history = History.empty(problem).with_pools(index.new_zeros(b, n, k, 1), groups)
     scored = Scored(history, Schedule(Full()).plan(1, n), models)
     return Ranked(scored, Approximate(index, slack), bounds, pick_counts)
 

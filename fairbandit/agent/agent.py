@@ -134,7 +134,7 @@ class Agent(Deciding):
     @call
     def rounds(self) -> int:
         """The number of rounds so far, decided and observed."""
-        return self._now.known.past.rounds
+        return self._now.known.rounds
 
     @property
     @call
@@ -325,7 +325,7 @@ class Agent(Deciding):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         given = saving.options(state["options"])
         Agent.__init__(self, state["policy"], truth=state["truth"], **given)
-        known = self._policy.restored(self._now.known, state["known"])
+        known = self._now.known.restored(state["known"])
         tickets = Tickets.restored(state["waiting"], known.problem)
         seen, log = Learned.restored(state["learned"]), state["log"] and Position(*state["log"])
         now = Now(known, self._now.groups, tickets, seen, log)

@@ -56,13 +56,12 @@ class Now(NamedTuple):
         if not self.openings:
             return known
         offered = sum(offers.n for offers in self.openings.values())
-        past = known.past._replace(candidates=known.past.candidates + offered)
-        return known._replace(past=past)
+        return known._replace(candidates=known.candidates + offered)
 
     @property
     def next_ticket(self) -> int:
         """The number of the next decision: its round, or later after openings took tickets."""
-        return max(self.known.past.rounds, self.tickets.latest or 0) + 1
+        return max(self.known.rounds, self.tickets.latest or 0) + 1
 
     @property
     def waiting(self) -> Tickets:

@@ -94,7 +94,7 @@ class Deciding(Openings):
         self._note_new(known[-1] if known else now.groups)
         sizes = np.array([len(array) for array in arrays], np.int64)
         decisions, entries = list[Decision](), list[journal.Entry]()
-        for some in _blocks(self._policy, now.known.past.rounds, sizes, known, m):
+        for some in _blocks(self._policy, now.known.rounds, sizes, known, m):
             if (groups := known[some.start]) is not now.groups:
                 now = learning.grown(self._policy, now, groups)
             block = blocks.LabelledPools.padded(arrays[some], codes[some], now.groups)
@@ -115,7 +115,7 @@ class Deciding(Openings):
         waiting = Waiting.picked(pools, selection.actions, decisions, history.block.first)
         known = self._policy.close(history, selection)
         tickets = now.tickets.add([decision.ticket for decision in decisions], waiting)
-        tickets = tickets.give_up(known.past.rounds, self._patience)
+        tickets = tickets.give_up(known.rounds, self._patience)
         entries = journal.decision_entries(decisions, pools, selection) if self._journal else []
         return now._replace(known=known, tickets=tickets), decisions, entries
 
@@ -165,7 +165,6 @@ def _blocks(
     ends = {*(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
     ends |= {*range(-played % CHUNK_ROUNDS, len(sizes), CHUNK_ROUNDS)}
     for low, high in pairwise(sorted({0} | ends)):
-        while low < high:
-            n = policy.n_ready_after(played + low, played + high, pending=True)
-            yield from pieces(sizes[low : low + n], BLOCK, low)
-            low += n
+        step = 1 if policy.reads_picks else high - low
+        for first in range(low, high, step):
+            yield from pieces(sizes[first : first + step], BLOCK, first)

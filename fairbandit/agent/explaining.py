@@ -202,7 +202,7 @@ def _note(agent: Any, known: History, scored: Scored) -> str:
         return ""
     if scored.models.informed is not None:
         return "The reward model has learned from no reward yet: all candidates tie."
-    outcomes, n_train = known.past.outcomes, int(scored.plan.n_train[0])
+    outcomes, n_train = known.outcomes, int(scored.plan.n_train[0])
     later = outcomes.n - outcomes.counts([n_train])[0]  # rewards that train later models
     rewards, features = agent._now.learned.picks - later, known.problem.features
     if rewards >= features:

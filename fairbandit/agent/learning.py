@@ -36,7 +36,7 @@ def tell_checked(policy: Policy, known: History, outcomes: Outcomes) -> History:
     known = policy.tell(known, outcomes)
     included, state = known.n_state, known.state
     refits = "rewards" in policy.estimator.needs
-    tried = known.past.outcomes if refits else outcomes
+    tried = known.outcomes if refits else outcomes
     largest = float(torch.linalg.vector_norm(tried.contexts, torch.inf))
     if largest <= (LARGE if refits else UNUSUAL) or not policy.learns:
         return known
@@ -44,12 +44,12 @@ def tell_checked(policy: Policy, known: History, outcomes: Outcomes) -> History:
     if int(outcomes.rounds[-1]) > included:
         policy.estimator.advance(state, outcomes)
         if largest > LARGE:
-            waiting = known.past.outcomes
+            waiting = known.outcomes
             (before,) = waiting.counts([int(outcomes.rounds[0]) - 1])
             for n in range(before + 1, waiting.n + 1):
                 policy.estimator.advance(state, waiting.rows(0, n))
     # also try the models of later rounds, as if no further reward came, one round at a time
-    t = known.past.rounds + 1
+    t = known.rounds + 1
     trained = range(max(included, policy.n_train(t), int(outcomes.rounds[0])), t)
     ends = {trained[0], trained[-1]}
     later = sorted({policy.schedule.refreshed(n) for n in (trained if refits else ends)})
@@ -85,8 +85,8 @@ def after_opening(policy: Policy, now: Now, ticket: int, patience: int | None) -
     history = policy.open(now.known, *pool.tensors)
     picks = torch.tensor(offers.picks, dtype=torch.int64)
     known = policy.close(history, Selection.of(picks[None, None]))
-    waiting = offers.waiting(now.groups, known.past.rounds)
-    tickets = now.tickets.add([ticket], [waiting]).give_up(known.past.rounds, patience)
+    waiting = offers.waiting(now.groups, known.rounds)
+    tickets = now.tickets.add([ticket], [waiting]).give_up(known.rounds, patience)
     now = now._replace(known=known, tickets=tickets)
     return after_rewards(policy, now, ticket, offers.held) if offers.held else now
 
@@ -95,7 +95,7 @@ def after_log(policy: Policy, now: Now, log: Log) -> Now:
     """Returns the agent's state after the decisions of a log that numbers the groups like it."""
     known = now.known
     for cut in pieces(log.sizes, PIECE):
-        piece, first = log[cut], known.past.rounds + 1
+        piece, first = log[cut], known.rounds + 1
         flat = piece.candidates
         assert flat.contexts is not None
         padded = piece.padded(flat.contexts, 0.0), piece.groups
@@ -127,12 +127,12 @@ def after_rounds(
 
     The hashes of their picks are returned, too.
     """
-    first = now.known.past.rounds + 1
+    first = now.known.rounds + 1
     now, codes = with_groups(policy, truth, now, labels)
     x, g, outcomes = blocks.tensors(pools, codes, places, rewards, first)
     known = tell_checked(policy, policy.open(now.known, x, g), outcomes)
     known = policy.close(known, Selection.of(torch.from_numpy(places)[None, :, None]))
-    tickets, hashes, at = now.tickets.give_up(known.past.rounds, patience), [], 0
+    tickets, hashes, at = now.tickets.give_up(known.rounds, patience), [], 0
     for pool, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
         key = pool_key(map(normal, labels[at : at + len(pool)]))
         hashes.append(pick_hashes("", key, place, reward, pool[place]))
@@ -150,7 +150,7 @@ def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
     """
     n, h = len(rewards), len(rewards) // 2
     plan = policy.schedule.plan(n + 1, 1)
-    if not h or not policy.learns or plan.n_train[0] == n == np.ptp(plan.windows):
+    if not h or not policy.learns or plan.n_train[0] == n == plan.rank_stop[0] - plan.rank_start[0]:
         return
     names, values = [normal(label) for label in labels], {"mean reward": rewards}
     for name in dict.fromkeys(names):

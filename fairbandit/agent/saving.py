@@ -24,7 +24,7 @@ from fairbandit.tables.labels import spellings
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
 
-VERSION = 10
+VERSION = 11
 """The version of the format; files of other versions are refused."""
 
 _SAVED = mapping(
@@ -51,7 +51,7 @@ def plain(
         options["reward"] = reward
     return {
         "options": options,
-        "known": policy.state(now.known),
+        "known": now.known.saved(),
         "waiting": now.tickets.state(problem.features),
         "openings": [{"ticket": t, **o.state()} for t, o in now.openings.items()],
         "learned": now.learned.state(),

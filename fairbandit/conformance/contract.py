@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
@@ -23,8 +23,6 @@ from fairbandit.conformance.world import (
     results,
     same,
 )
-from fairbandit.counting import forced
-from fairbandit.counting.choice import Way
 from fairbandit.environments.base import Pools
 from fairbandit.files import state
 from fairbandit.history import History
@@ -95,21 +93,6 @@ def empty_slots(kind: str, spec: Spec) -> str | None:
     return None
 
 
-def counted_alike(kind: str, spec: Spec) -> str | None:
-    """Gives the same results in every way of counting past scores."""
-    engine = engine_of(kind, spec, replicas=[0])
-    if "contexts" not in engine.policy.needs:
-        return "it does not read past contexts"
-    by_cost = play(engine, piece=1)
-    for way in get_args(Way):
-        with forced(way):
-            counted = play(
-                engine_of(kind, spec, replicas=[0]), piece=1 if way == "sorted" else ROUNDS
-            )
-        same(f"the way {way!r} to count past scores and the way of least cost", counted, by_cost)
-    return None
-
-
 def resumes(kind: str, spec: Spec) -> None:
     """Continues from its saved state as if it had never stopped."""
     for split, picks in SETTINGS[:2]:
@@ -148,7 +131,7 @@ def online(kind: str, spec: Spec) -> str | None:
 
 def _with_pool(policy: Policy, known: History, pools: Pools) -> History:
     """The history with the pool of the next round."""
-    at = slice(known.past.rounds, known.past.rounds + 1)
+    at = slice(known.rounds, known.rounds + 1)
     return policy.open(known, pools.contexts[:, at], pools.groups[:, at])
 
 
@@ -157,7 +140,7 @@ def reads_no_later(kind: str, spec: Spec) -> None:
     for split, picks in SETTINGS[:2]:
         options: dict[str, Any] = {"split": split, "picks": picks}
         policy = engine_of(kind, spec, **options).policy
-        last = torch.tensor([policy.last_read(t) for t in range(1, ROUNDS + 1)])
+        last = torch.from_numpy(policy.schedule.plan(1, ROUNDS).reads)
         shown = {"before": last[:-1], "after": last[1:]}
         refuse(last.diff() < 0, "`last_read` decreases", shown, axes=["round"], start=2)
         calm = play(engine_of(kind, spec, **options), piece=1)

@@ -170,7 +170,7 @@ def _after(
     """Returns the knowledge after further rounds with one pick each, whose rewards are known."""
     groups = known.problem.groups
     x, codes = _pools(count, groups, draws)
-    if known.past.rounds == 0:  # the last group has not come yet
+    if known.rounds == 0:  # the last group has not come yet
         codes %= groups - 1
     else:  # each pool has several groups
         codes[..., 1] = (codes[..., 0] + 1) % groups
@@ -184,7 +184,7 @@ def _after(
     group = codes.gather(2, pick)
     noise = torch.randn(group.shape[:2], generator=draws, dtype=torch.float64)
     rewards = (picked @ theta + group[..., 0] + noise).where(~last[..., 0], LARGE * picked @ theta)
-    rounds = torch.arange(count) + known.past.rounds + 1
+    rounds = torch.arange(count) + known.rounds + 1
     x, codes, pick, picked, group, rewards = (
         torch.cat([part] * 2) for part in (x, codes, pick, picked, group, rewards)
     )

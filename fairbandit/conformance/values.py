@@ -80,7 +80,7 @@ def models_soundly(kind: str, spec: Spec) -> None:
 
 def _rescored(policy: Recorded, scored: Scored, contexts: Tensor, groups: Tensor) -> Scored:
     """Returns other pools, scored in the place of the pools that a policy decided last."""
-    block = Block(scored.plan.first, contexts, groups)
+    block = Block(scored.first, contexts, groups)
     return Scored(policy.known._replace(open=block), scored.plan, scored.models)
 
 

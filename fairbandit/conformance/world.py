@@ -14,7 +14,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.models import NoBounds
-from fairbandit.history import Block, History, Past
+from fairbandit.history import Block, History
 from fairbandit.history.problem import Problem
 from fairbandit.policy.build import build_policy
 from fairbandit.policy.engine import Engine
@@ -140,7 +140,7 @@ class Recorded(Policy):
         parts = scored.scores.value, self.asked.index.value, selection.inclusion
         shown = (part.where(scored.present, 0).unbind(1) for part in parts)
         # the last repetition counts
-        self.shown.update(enumerate(zip(*shown, strict=True), scored.plan.first))
+        self.shown.update(enumerate(zip(*shown, strict=True), scored.first))
         return selection
 
 
@@ -262,13 +262,13 @@ def same_past(rank: Rank, members: int) -> Scored:
     without_draws(streams)
     truth = Truth(torch.ones(d).double(), lambda groups, values, rounds: torch.sigmoid(values))
     problem = Problem(d, 2, streams, truth=truth)
-    past = Past.empty(problem, max_contexts=rank.max_contexts)
-    past = past.with_pools(torch.cat([x, x.flip(2)], 2), groups)
+    history = History.empty(problem, max_contexts=rank.max_contexts)
+    history = history.with_pools(torch.cat([x, x.flip(2)], 2), groups)
     theta = torch.randn(ASKERS, 1, d, generator=draws, dtype=torch.float64)
     models = Models(LinearModel(theta), torch.zeros(1, dtype=torch.int64))
     block = Block(rounds + 1, candidates, torch.tensor([0, 1, 0, 1]).expand(ASKERS, 1, -1))
     plan = Schedule(Full()).plan(rounds + 1, 1)
-    return Scored(History(problem, past, open=block), plan, models)
+    return Scored(history._replace(open=block), plan, models)
 
 
 def differ(first: Tensor, second: Tensor) -> Tensor:

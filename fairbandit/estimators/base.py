@@ -71,33 +71,32 @@ class Estimator(Part):
         first guess of a block, the outcomes of undecided rounds are missing.
 
         Args:
-            history: the history; its past may hold a guess of the outcomes of these rounds.
+            history: the history, which may hold a guess of the outcomes of these rounds.
             plan: the rounds, and the number of first rounds that train each round's model.
 
         Raises:
             FairbanditError: a model is not finite.
         """
-        problem, past = history.problem, history.past
-        n = len(plan.n_train)
+        problem, state, n = history.problem, history.state, len(plan.n_train)
+        first, informed = int(plan.rounds[0]), None
         # without a guess, no reward of the open block is known
-        last = NEVER if past.guess is not None or history.rewards_pending else plan.first - 1
-        numbers = np.minimum(plan.n_train, last).tolist() if self.learns else [0] * n
-        n_state, state, informed = history.n_state, history.state, None
-        if self.learns and numbers[0] < past.first_reward:
-            informed = torch.tensor(numbers, device=problem.device) >= past.first_reward
-        rounds = list(range(plan.first, plan.first + n))
+        last = NEVER if history.guess is not None or history.rewards_pending else first - 1
+        numbers = np.minimum(plan.n_train, last).tolist()
+        if self.learns and numbers[0] < history.first_reward:
+            informed = torch.tensor(numbers, device=problem.device) >= history.first_reward
+        rounds = list(range(first, first + n))
         of_round = torch.arange(n, device=problem.device)
         may_share = not self.draws_models and "truth" not in self.needs  # a truth may drift
         if may_share and n > 1 and len(set(numbers)) < n:
-            distinct, first, number = np.unique(numbers, return_index=True, return_inverse=True)
-            rounds, numbers = [rounds[at] for at in first], distinct.tolist()
+            distinct, where, number = np.unique(numbers, return_index=True, return_inverse=True)
+            rounds, numbers = [rounds[at] for at in where], distinct.tolist()
             of_round = torch.from_numpy(number).to(problem.device)
         if "rewards" in self.needs:  # a fit to all outcomes may compute gradients
             with torch.inference_mode(False):
-                outcomes = past.outcomes_of(0, numbers[-1]).copied()
+                outcomes = history.outcomes_of(0, numbers[-1]).copied()
                 model = self._models(problem, state, rounds, numbers, outcomes)
         else:
-            outcomes = past.outcomes_of(n_state, numbers[-1])
+            outcomes = history.outcomes_of(history.n_state, numbers[-1])
             model = self._models(problem, state, rounds, numbers, outcomes)
         if not all(all_finite(p) for p in model.parameters if p.is_floating_point()):
             raise FairbanditError(

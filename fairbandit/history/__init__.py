@@ -1,9 +1,8 @@
 """The pools, picks and rewards of the rounds so far, and the estimator's state, as values."""
 
 from fairbandit.history.contexts import Contexts
-from fairbandit.history.history import Block, History, State
+from fairbandit.history.history import NEVER, Block, History, State
 from fairbandit.history.outcomes import Outcomes
-from fairbandit.history.past import NEVER, Past
 from fairbandit.history.problem import Problem
 from fairbandit.history.rows import Rows
 
@@ -13,7 +12,6 @@ __all__ = [
     "Contexts",
     "History",
     "Outcomes",
-    "Past",
     "Problem",
     "Rows",
     "State",

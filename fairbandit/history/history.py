@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from fairbandit.history.past import Past
+from fairbandit.files.formats import fitted
+from fairbandit.history.contexts import Contexts, Ints
+from fairbandit.history.outcomes import Outcomes
 from fairbandit.history.problem import Problem
+from fairbandit.history.rows import Rows
+
+NEVER = 2**53
+"""A number larger than every round."""
 
 State = Any
 """What an estimator has learned: plain tuples of tensors and numbers, never changed in place."""
@@ -31,23 +40,201 @@ class History(NamedTuple):
 
     Attributes:
         problem: the problem that is played.
-        past: the pools, picks and rewards so far, with the pools of the open block.
+        rounds: the number of rounds, including the rounds of the open block.
+        candidates: the number of candidates in these rounds, (B,).
+        first_reward: the first round whose reward is known; `NEVER` before any reward is known.
+        contexts: the contexts of these rounds by group; None if no part reads them.
+        waiting: the outcomes that the state does not include, or all if a part reads rewards.
+        picks: the number of picks of each group up to the end of each round, from round 0 on, as
+            rows (B, ·, G); None if no part reads them.
         state: the estimator's state, which includes the known outcomes of rounds 1 … n_state.
         n_state: the number of first rounds that `state` includes.
         open: the rounds to decide; None between two blocks.
+        guess: outcomes that are guessed for rounds of the open block; None without a guess.
         rewards_pending: whether no reward comes between the rounds of the open block, although they
             are played one after another.
     """
 
     problem: Problem
-    past: Past
+    rounds: int
+    candidates: Ints
+    first_reward: int
+    contexts: Contexts | None
+    waiting: Rows
+    picks: Rows | None
     state: State = ()
     n_state: int = 0
     open: Block | None = None
+    guess: Outcomes | None = None
     rewards_pending: bool = False
+
+    @classmethod
+    def empty(
+        cls,
+        problem: Problem,
+        state: State = (),
+        *,
+        contexts: bool = True,
+        picks: bool = False,
+        max_contexts: int | None = None,
+    ) -> History:
+        """The history before the first round.
+
+        Args:
+            problem: the problem that is played.
+            state: the estimator's state before any outcome.
+            contexts: whether to keep contexts.
+            picks: whether to count picks by group.
+            max_contexts: the number of last contexts of each group that count; None counts all
+                contexts.
+        """
+        b, d, g, device = problem.replicas, problem.features, problem.groups, problem.device
+        none = problem.zeros(b, 0, d)
+        whole = torch.zeros(b, 0, dtype=torch.int64, device=device)
+        return cls(
+            problem=problem,
+            rounds=0,
+            candidates=np.zeros(b, np.int64),
+            first_reward=NEVER,
+            contexts=Contexts.empty(none, g, max_contexts) if contexts else None,
+            waiting=Rows([whole[:1], none, whole, problem.zeros(b, 0)]),
+            picks=Rows([whole.new_zeros(b, 1, g)]) if picks else None,
+            state=state,
+        )
 
     @property
     def block(self) -> Block:
         """The open block."""
         assert self.open is not None, "no block is open"
         return self.open
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The waiting outcomes followed by the guess."""
+        rounds, *others = self.waiting[self.waiting.start, self.waiting.stop]
+        waiting = Outcomes(rounds[0], *others)
+        return waiting if self.guess is None else waiting.and_then(self.guess)
+
+    def outcomes_of(self, start: int, stop: int) -> Outcomes:
+        """The waiting and the guessed outcomes of rounds start + 1 … stop."""
+        outcomes = self.outcomes
+        return outcomes.rows(*outcomes.counts([start, stop]))
+
+    def pick_counts(self, rounds: Ints) -> Tensor:
+        """The number of picks of each group in rounds 1 … t, for t of (N,): (B, N, G) int64."""
+        assert self.picks is not None
+        low, high = int(rounds.min()), int(rounds.max())
+        (counts,) = self.picks[low, high + 1]
+        return counts.index_select(1, torch.from_numpy(rounds - low).to(counts.device))
+
+    def with_pools(self, contexts: Tensor, groups: Tensor) -> History:
+        """The history with the pools of the next N rounds as its open block."""
+        present = groups.flatten(1).numpy(force=True) >= 0
+        return self._replace(
+            rounds=self.rounds + groups.shape[1],
+            candidates=self.candidates + present.sum(1),
+            contexts=None if self.contexts is None else self.contexts.append(contexts, groups),
+            open=Block(self.rounds + 1, contexts, groups),
+        )
+
+    def with_picks(self, groups: Tensor) -> History:
+        """The history with the picks of the next N rounds, if any part reads them.
+
+        Args:
+            groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
+        """
+        if self.picks is None:
+            return self
+        (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
+        every = torch.arange(last.shape[2], device=groups.device)
+        counts = (groups[..., None] == every).sum(2).cumsum(1).add_(last)
+        return self._replace(picks=self.picks.append(counts))
+
+    def with_outcomes(self, outcomes: Outcomes, skipped: int = 0) -> History:
+        """The history with outcomes of any rounds.
+
+        Args:
+            outcomes: in order of round.
+            skipped: the number of first outcomes that do not wait, since the state includes them.
+        """
+        if not outcomes.n:
+            return self
+        rows, new = self.waiting, outcomes.rows(skipped, outcomes.n)
+        held = self.outcomes
+        if new.n and held.n and new.rounds[0] < held.rounds[-1]:
+            both = held.and_then(new)
+            order = both.rounds.argsort(stable=True)
+            rounds, *others = both
+            rows = Rows([rounds[None, order], *(part[:, order] for part in others)], rows.start)
+        elif new.n:
+            rows = rows.append(new.rounds[None], *new[1:])
+        first = min(self.first_reward, int(outcomes.rounds[0]))
+        return self._replace(first_reward=first, waiting=rows)
+
+    def with_guess(self, outcomes: Outcomes, groups: Tensor) -> History:
+        """The history with a guess of the outcomes of the first N rounds of the open block.
+
+        Args:
+            outcomes: the guessed outcomes.
+            groups: the groups of the guessed picks, (B, N, m) int64, −1 in empty slots.
+        """
+        first = min(self.first_reward, int(outcomes.rounds[0]))
+        return self.with_picks(groups)._replace(guess=outcomes, first_reward=first)
+
+    def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> History:
+        """The history without entries that no later round reads.
+
+        Args:
+            outcomes: the number of first waiting outcomes to forget.
+            contexts: the last round whose pool to forget.
+            picks: the first round whose counts of picks to keep.
+        """
+        return self._replace(
+            waiting=self.waiting.forget(self.waiting.start + outcomes),
+            contexts=None if self.contexts is None else self.contexts.forget(contexts),
+            picks=None if self.picks is None else self.picks.forget(picks),
+        )
+
+    def grow(self, problem: Problem, state: State) -> History:
+        """The history in a problem with more groups, with the estimator's state in it."""
+        contexts, picks = self.contexts, self.picks
+        if picks is not None:
+            (counts,) = picks[picks.start, picks.stop]
+            more = problem.groups - counts.shape[2]
+            picks = Rows([torch.nn.functional.pad(counts, (0, more))], picks.start)
+        contexts = None if contexts is None else contexts.grow(problem.groups)
+        return self._replace(problem=problem, state=state, contexts=contexts, picks=picks)
+
+    def saved(self) -> dict[str, Any]:
+        """All that is kept between two blocks, as plain tensors and numbers."""
+        return {
+            "rounds": self.rounds,
+            "candidates": self.candidates.tolist(),
+            "first_reward": self.first_reward,
+            "contexts": None if self.contexts is None else self.contexts.state(),
+            "waiting": _saved_rows(self.waiting),
+            "picks": None if self.picks is None else _saved_rows(self.picks),
+            "state": _plain(self.state),
+            "n_state": self.n_state,
+        }
+
+    def restored(self, saved: Mapping[str, Any]) -> History:
+        """The history that was saved, of the policy and the problem of this empty history.
+
+        Raises:
+            ValueError: the types or the sizes do not fit the policy or the problem.
+        """
+        read = fitted(saved, {**self.forget(picks=1).saved(), "state": self.state})
+        contexts = self.contexts and self.contexts.restored(read["contexts"])
+        read |= {"candidates": np.array(read["candidates"]), "contexts": contexts}
+        read |= {key: read[key] and Rows(*read[key]) for key in ("waiting", "picks")}
+        return self._replace(**read)
+
+
+def _saved_rows(rows: Rows) -> tuple[list[Tensor], int]:
+    return [part.clone() for part in rows[rows.start, rows.stop]], rows.start
+
+
+def _plain(state: Any) -> Any:
+    """A state without the names of its tuples."""
+    return tuple(map(_plain, state)) if isinstance(state, tuple) else state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -11,18 +10,6 @@ from torch import Tensor
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.streams import Streams
-
-
-def _undeclared(*_: object) -> NoReturn:
-    raise FairbanditError('this part reads the truth: declare needs = frozenset({"truth"})')
-
-
-class _Undeclared(Truth):
-    linear_theta = _undeclared
-
-
-UNDECLARED = _Undeclared(None, _undeclared, rewards=_undeclared)
-"""Placeholder for policies without `needs = {"truth"}`; any access raises."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +21,7 @@ class Problem:
         groups: G.
         streams: the random numbers of the run, for B replicas.
         exploration: the environment's `exploration`, for parts that do not set their own.
-        truth: the truth; None if it is unknown.
+        truth: the truth; None if it is unknown, or for a policy none of whose parts needs it.
         dtype: the dtype of all real tensors.
     """
 

@@ -61,7 +61,7 @@ class Delays:
 
     def load_state(self, state: Sequence[Sequence[Any]], known: History) -> None:
         """Continues from a saved `state`, with the knowledge at the time of saving."""
-        self._waiting, past = {}, known.past
+        self._waiting = {}
         for t, *parts in state:
-            outcomes = past.nothing.restored(parts, past.rounds, known.problem.groups)
+            outcomes = known.outcomes.restored(parts, known.rounds, known.problem.groups)
             self._waiting.setdefault(t, []).append(outcomes)

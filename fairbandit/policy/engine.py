@@ -91,7 +91,7 @@ class Engine:
     @property
     def played(self) -> int:
         """The number of rounds played so far."""
-        return self.known.past.rounds
+        return self.known.rounds
 
     def play(self) -> Iterator[Played]:
         """Plays the remaining rounds, in pieces that end at multiples of `CHUNK_ROUNDS`.
@@ -122,14 +122,14 @@ class Engine:
     def state(self) -> dict[str, Any]:
         """Returns the state after the last piece, as plain tensors and numbers."""
         return {
-            "known": self.policy.state(self.known),
+            "known": self.known.saved(),
             "metrics": self.judge.state(),
             "waiting": self.delays.state(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continues from the state of an engine with the same policy, problem and seed."""
-        self.known = self.policy.restored(self.known, state["known"])
+        self.known = self.known.restored(state["known"])
         self.judge.load_state(state["metrics"])
         self.delays.load_state(state["waiting"], self.known)
 

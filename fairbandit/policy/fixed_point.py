@@ -79,9 +79,8 @@ def fixed_point(
         outcomes, rest = outcomes_of(first, pools, selection), slice(confirmed, n)
         picked = outcomes.groups.view(selection.actions.shape)
         again = policy.propose(
-            history._replace(
-                past=history.past.with_guess(outcomes).with_picks(picked),
-                open=Block(first + confirmed, contexts[:, rest], groups[:, rest]),
+            history.with_guess(outcomes, picked)._replace(
+                open=Block(first + confirmed, contexts[:, rest], groups[:, rest])
             ),
             picks,
         )

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.environments.picks import gather_picks
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator
-from fairbandit.files.formats import fitted
-from fairbandit.history import Block, History, Outcomes, Past
-from fairbandit.history.problem import UNDECLARED, Problem
+from fairbandit.history import Block, History, Outcomes
+from fairbandit.history.problem import Problem
 from fairbandit.ranks import Rank
 from fairbandit.ranks.scored import Scored
 from fairbandit.registry.part import NEEDS, Part
 from fairbandit.selectors import Rolling, Selection, Selector
 from fairbandit.selectors.ranked import Ranked
-from fairbandit.splits import Plan, Schedule, Split
-from fairbandit.splits.base import Ints
+from fairbandit.splits import Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
 
 
@@ -65,7 +62,6 @@ class Policy:
     ) -> None:
         self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
         self.refresh, self.name = refresh, name
-        self.schedule = Schedule(split, refresh)
         parts = self.parts.values()
         self.needs = frozenset[str]().union(*(part.needs for part in parts))
         for part in parts:
@@ -87,6 +83,8 @@ class Policy:
         self.reads_picks = "picks" in self.needs
         self.reads_last_reward = "rewards" in rank.needs | selector.needs
         self.learns = estimator.learns
+        reads_last = self.reads_picks or self.reads_last_reward
+        self.schedule = Schedule(split, refresh, learns=self.learns, reads_last=reads_last)
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -104,7 +102,7 @@ class Policy:
         return self.reads_rewards or self.reads_picks or "contexts" in self.needs
 
     def init(self, problem: Problem) -> History:
-        """The knowledge before the first round of a problem, without a truth that no part needs.
+        """The history before the first round of a problem, without a truth that no part needs.
 
         Raises:
             FairbanditError: a part needs a truth, and the problem has none.
@@ -113,19 +111,18 @@ class Policy:
             if "truth" in part.needs and problem.truth is None:
                 raise FairbanditError(f"{part} needs a truth: true rewards and their CDFs")
         if "truth" not in self.needs and problem.truth is not None:
-            problem = replace(problem, truth=UNDECLARED)
-        past = Past.empty(
+            problem = replace(problem, truth=None)
+        return History.empty(
             problem,
+            self.estimator.init(problem),
             contexts="contexts" in self.needs,
             picks=self.reads_picks,
             max_contexts=self.rank.max_contexts,
         )
-        return History(problem, past, self.estimator.init(problem))
 
-    def grow(self, known: History, problem: Problem) -> History:
-        """The same knowledge in a problem with more groups."""
-        past = known.past.grow(problem.groups)
-        return History(problem, past, self.estimator.grow(known.state, problem), known.n_state)
+    def grow(self, history: History, problem: Problem) -> History:
+        """The same history in a problem with more groups."""
+        return history.grow(problem, self.estimator.grow(history.state, problem))
 
     def open(self, history: History, contexts: Tensor, groups: Tensor) -> History:
         """Takes in the pools of the next N rounds, to decide them.
@@ -134,8 +131,7 @@ class Policy:
             history: the history before, without an open block.
             contexts, groups: the pools, (B, N, K, d) and (B, N, K) int64, −1 for an empty place.
         """
-        block = Block(history.past.rounds + 1, contexts, groups)
-        return history._replace(past=history.past.with_pools(contexts, groups), open=block)
+        return history.with_pools(contexts, groups)
 
     def propose(self, history: History, picks: int = 1) -> Selection:
         """Decides the rounds of the open block: `picks` candidates of each pool."""
@@ -150,10 +146,12 @@ class Policy:
 
         Nothing is learned from one pool for another, but each has its own draws.
         """
-        past, counts = history.past, (groups >= 0).sum((1, 2)).numpy(force=True)
-        block = Block(past.rounds + 1, contexts, groups)
-        past = past._replace(candidates=past.candidates + counts)
-        return self._ranked(history._replace(past=past, open=block), next_each=True)
+        counts = (groups >= 0).sum((1, 2)).numpy(force=True)
+        opened = history._replace(
+            candidates=history.candidates + counts,
+            open=Block(history.rounds + 1, contexts, groups),
+        )
+        return self._ranked(opened, next_each=True)
 
     def probabilities(
         self, history: History, contexts: Tensor, groups: Tensor, picks: int = 1
@@ -168,7 +166,9 @@ class Policy:
         scored = Scored(history, plan, self.estimator.models(history, plan))
         index = self.rank.index(scored)
         bounds = self.rank.bounds(scored, index) if "bounds" in self.needs else None
-        counts = None if history.past.picks is None else self._pick_counts(history.past, plan)
+        counts = None
+        if history.picks is not None:  # picks that are not decided yet count from the next block on
+            counts = history.pick_counts((plan.rounds - 1).clip(max=history.picks.stop - 1))
         return Ranked(scored, index, bounds, counts)
 
     def close(self, history: History, selection: Selection) -> History:
@@ -183,21 +183,20 @@ class Policy:
             selection: the picks of the block.
         """
         groups = gather_picks(history.block.groups, selection.actions, -1)
-        past, state, n_state = history.past.with_picks(groups), history.state, history.n_state
-        rounds, count = past.rounds, groups.shape[1]
+        stepwise, rounds, count = history.rewards_pending, history.rounds, groups.shape[1]
+        history = history.with_picks(groups)._replace(open=None, rewards_pending=False)
         n = self.n_train(rounds + 1)
-        if n > n_state:
-            outcomes = past.outcomes_of(n_state, n)
-            stepwise = history.rewards_pending
-            for some in self._by_round(outcomes, rounds, count) if stepwise else (outcomes,):
-                state = self.estimator.advance(state, some)
-            n_state = n
+        if n > history.n_state:
+            outcomes, state = history.outcomes_of(history.n_state, n), history.state
+            for new in self._by_round(outcomes, rounds, count) if stepwise else (outcomes,):
+                state = self.estimator.advance(state, new)
+            history = history._replace(state=state, n_state=n)
             if outcomes.n and "rewards" not in self.needs:
-                past = past.forget(outcomes=outcomes.n)
+                history = history.forget(outcomes=outcomes.n)
         if (rounds - count) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
-            start = int(self.schedule.plan(rounds + 1, 1).windows[0, 0])
-            past = past.forget(contexts=start, picks=rounds)
-        return History(history.problem, past, state, n_state)
+            start = int(self.schedule.plan(rounds + 1, 1).rank_start[0])
+            history = history.forget(contexts=start, picks=rounds)
+        return history
 
     def tell(self, history: History, outcomes: Outcomes) -> History:
         """Takes in rewards of the rounds so far, now or late.
@@ -211,55 +210,25 @@ class Policy:
             (summed,) = outcomes.counts([history.n_state])
             state = self.estimator.advance(state, outcomes.rows(0, summed))
         skipped = 0 if "rewards" in self.needs else summed
-        past = history.past.with_outcomes(outcomes, skipped)
-        return history._replace(past=past, state=state)
+        return history.with_outcomes(outcomes, skipped)._replace(state=state)
 
     def n_ready(self, history: History, last: int) -> int:
         """The number of next rounds, up to round `last`, that can be decided without a guess."""
-        return self.n_ready_after(history.past.rounds, last, pending=history.rewards_pending)
+        return self.n_ready_after(history.rounds, last)
 
-    def n_ready_after(self, played: int, last: int, *, pending: bool = False) -> int:
-        """The same after `played` rounds; a round waits only for picks if rewards are pending."""
-        return int(self._reads(played + 1, last - played, pending).searchsorted(played, "right"))
-
-    def _reads(self, first: int, n: int, pending: bool) -> Ints:
-        """The last round whose reward or pick each of n rounds depends on, (n,)."""
-        plan = self.schedule.plan(first, n)
-        if self.reads_picks or (self.reads_last_reward and not pending):
-            return plan.times - 1
-        return plan.n_train if self.learns and not pending else 0 * plan.times
-
-    def last_read(self, t: int) -> int:
-        """The last round whose reward or pick the decision at round t depends on."""
-        return int(self._reads(t, 1, False)[0])
+    def n_ready_after(self, played: int, last: int) -> int:
+        """The same after `played` rounds."""
+        plan = self.schedule.plan(played + 1, last - played)
+        return int(plan.reads.searchsorted(played, "right"))
 
     def n_train(self, t: int) -> int:
         """The number of first rounds that train the estimator at round t; 0 without learning."""
-        return int(self.schedule.plan(t, 1).n_train[0]) if self.learns else 0
+        return int(self.schedule.plan(t, 1).n_train[0])
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""
         parts = {kind: registry.describe(part) for kind, part in self.parts.items()}
         return {"name": self.name, "refresh": self.refresh, **parts}
-
-    def state(self, known: History) -> dict[str, Any]:
-        """History as plain tensors and numbers."""
-        return {
-            "states": [(known.n_state, _plain(known.state))],
-            "past": known.past.state(),
-        }
-
-    def restored(self, known: History, state: Mapping[str, Any]) -> History:
-        """The knowledge whose `state` this is; `known` is any of the same problem."""
-        pattern = known.n_state, known.state
-        if len(state["states"]) != 1:
-            raise ValueError("an earlier version saved it under `refresh`: replay its log")
-        n_state, own = fitted(state["states"][0], pattern)
-        past = known.past.restored(state["past"], known.problem.groups)
-        t, picks = past.rounds, past.picks
-        if picks is not None and not (picks.start <= t and picks.stop == t + 1):
-            raise ValueError("it lacks picks of some rounds")
-        return History(known.problem, past, own, n_state)
 
     def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
         """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""
@@ -267,14 +236,3 @@ class Policy:
         for low, high in pairwise([0, *outcomes.counts(numbers.tolist())]):
             if low < high:
                 yield outcomes.rows(low, high)
-
-    def _pick_counts(self, past: Past, plan: Plan) -> Tensor:
-        """The number of picks of each group before each round, (B, N, G); see `Ranked`."""
-        assert past.picks is not None
-        last = (plan.times - 1).clip(max=past.picks.stop - 1)
-        return past.pick_counts(torch.from_numpy(last).to(past.nothing.rewards.device))
-
-
-def _plain(state: Any) -> Any:
-    """A state without the names of its tuples."""
-    return tuple(map(_plain, state)) if isinstance(state, tuple) else state

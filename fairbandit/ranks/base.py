@@ -85,7 +85,7 @@ class Rank(Part):
             b, n, k = (~values.isfinite()).nonzero()[0].tolist()
             raise FairbanditError(
                 f"{self} gave {name} of {values[b, n, k].item()} at replica "
-                f"{scored.problem.streams.replicas[b]}, round {scored.plan.first + n}, place "
+                f"{scored.problem.streams.replicas[b]}, round {scored.first + n}, place "
                 f"{k}; expected finite values"
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +26,7 @@ class Scored:
 
     Attributes:
         problem: the problem that is played.
+        first: the first of the rounds, by which draws are addressed.
         contexts, groups: the pools, (B, N, K, d) and (B, N, K) int64, −1 for an empty place.
         present: whether each place holds a candidate, (B, N, K) bool.
         scores: each candidate's score under its own round's model, (B, N, K).
@@ -32,23 +34,23 @@ class Scored:
 
     def __init__(self, history: History, plan: Plan, models: Models) -> None:
         self.problem, self.plan, self.models = history.problem, plan, models
-        _, contexts, groups = history.block
+        self.first, contexts, groups = history.block
         self.contexts, self.groups = contexts, groups
-        self._past = history.past
+        self._history = history
         self.present = groups >= 0
         self._model = models.of_rounds
         self.scores = self._model.approximate(contexts, groups)
 
     @cached_property
     def rounds(self) -> Tensor:
-        """The round number that each pool is decided with, (N,) int64; see `Plan.times`."""
-        return torch.from_numpy(self.plan.times).to(self.groups.device)
+        """The round number that each pool is decided with, (N,) int64; see `Plan`."""
+        return torch.from_numpy(self.plan.rounds).to(self.groups.device)
 
     @cached_property
     def rank_window(self) -> tuple[Tensor, Tensor]:
         """Start and stop of each round's rank window, rounds start + 1 … stop, (N,) int64 both."""
-        start, stop = (self.rounds.new_tensor(end) for end in self.plan.windows)
-        return start, stop
+        start, stop = self.plan.rank_start, self.plan.rank_stop
+        return self.rounds.new_tensor(start), self.rounds.new_tensor(stop)
 
     @cached_property
     def tolerance(self) -> Tensor:
@@ -74,12 +76,13 @@ class Scored:
         Raises:
             FairbanditError: the rank does not declare that it needs contexts.
         """
-        contexts = self._past.contexts
+        contexts = self._history.contexts
         if contexts is None:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        plan, models = self.plan, self.models
-        given = plan.times, plan.windows, self.groups, models.distinct, models.of_round
-        return PastScores(contexts, *given, self.scores)
+        rounds, _, start, stop, _ = self.plan
+        window = np.stack([start, stop])
+        models = self.models.distinct, self.models.of_round
+        return PastScores(contexts, rounds, window, self.groups, *models, self.scores)
 
     @property
     def outcomes(self) -> Outcomes:
@@ -88,7 +91,7 @@ class Scored:
         In a block they include guessed outcomes of the rounds that are being decided: read the
         outcomes of earlier rounds only.
         """
-        return self._past.outcomes
+        return self._history.outcomes
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
         """Replaces missing shares by ranks drawn from U(0, 1), a draw for each candidate.
@@ -112,7 +115,7 @@ class Scored:
         Draws are indexed by the candidate's running number among the candidates of all rounds.
         """
         counts = self.present.sum((1, 2)).numpy(force=True)
-        starts = self._past.candidates - counts  # the past counts the candidates of the open block
+        starts = self._history.candidates - counts  # the history counts the open block
         stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores.value)
         drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())
         return drawn

@@ -15,7 +15,7 @@ NEEDS = frozenset({"contexts", "rewards", "picks", "truth", "refresh", "bounds",
 contexts: the past contexts in the rank window, as `scored.past`. rewards: all past picks with their
 rewards, as `scored.outcomes` and as the outcomes that an estimator receives. picks: how often each
 group was picked, as `ranked.pick_counts`. Rewards and picks are read up to the round before. truth:
-the truth of the problem, which is then not None; a policy without this need is given `UNDECLARED`.
+the truth of the problem, which is None for a policy without this need.
 refresh: a `refresh` of the policy, since a fit takes long. bounds: bounds of the index, as
 `ranked.bounds`. pool: the other candidates of the pool, on which a rank's index of a candidate then
 depends; `rolling` cannot use such a rank.

@@ -57,7 +57,8 @@ def note_rare_groups(
     """
     if not isinstance(policy.rank, EmpiricalCdf):
         return
-    start, stop = policy.schedule.plan(rounds, 1).windows[:, 0].tolist()
+    plan = policy.schedule.plan(rounds, 1)
+    start, stop = int(plan.rank_start[0]), int(plan.rank_stop[0])
     counts = statistics.received.double().mean(0) * (stop - start) / rounds
     n = counts.clamp(min=1, max=policy.rank.max_contexts)
     if isinstance(environment, Table):  # a person who comes again does not add a context

@@ -77,7 +77,7 @@ class Selector(Part):
         possible = inclusion > 0
         if int(possible.count_nonzero()) > float(sizes.sum()):
             n, streams = sizes.shape[1], ranked.problem.streams
-            start = streams[Purpose.SELECTOR].uniform(ranked.scored.plan.first, n, 1)[..., 0]
+            start = streams[Purpose.SELECTOR].uniform(ranked.scored.first, n, 1)[..., 0]
             keys = ranked.scored.draws(Purpose.ORDER) if picks > 1 else None
             places = systematic(inclusion, sizes.to(torch.int64), start, keys)
         elif picks > 1:  # all picks are certain
@@ -126,7 +126,7 @@ class Selector(Part):
             b, n = (~sound).nonzero()[0].tolist()
             raise FairbanditError(
                 f"{self} gave inclusion probabilities {inclusion[b, n].tolist()} at replica "
-                f"{ranked.problem.streams.replicas[b]}, round {ranked.scored.plan.first + n}; "
+                f"{ranked.problem.streams.replicas[b]}, round {ranked.scored.first + n}; "
                 f"expected numbers from 0 to 1 with the sum {int(sizes[b, n])}, and 0 at empty "
                 f"places; they sum to {float(inclusion[b, n].sum()):.9g}, and the pool has "
                 f"candidates at {present[b, n].nonzero()[:, 0].tolist()}"

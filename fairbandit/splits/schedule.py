@@ -18,17 +18,20 @@ MOST = 1e9
 class Plan(NamedTuple):
     """The past rounds that the decisions of N consecutive rounds read.
 
+    Every field is (N,) int64.
+
     Attributes:
-        first: the first of the rounds, from 1.
-        times: the round number that each pool is decided with, (N,).
-        n_train: the number of first rounds that train the reward model of each, (N,).
-        windows: the rank window of each is rounds start + 1 … stop, (2, N).
+        rounds: the round number t that each pool is decided with, as if it came next.
+        n_train: the number of first rounds that train the reward model; 0 without learning.
+        rank_start, rank_stop: the rank window is rounds rank_start + 1 … rank_stop.
+        reads: the last round whose reward or pick the decision depends on.
     """
 
-    first: int
-    times: Ints
+    rounds: Ints
     n_train: Ints
-    windows: Ints
+    rank_start: Ints
+    rank_stop: Ints
+    reads: Ints
 
 
 class Schedule:
@@ -40,28 +43,41 @@ class Schedule:
     Args:
         split: the split, which divides the past at each round.
         refresh: f, above 1 and at most `MOST`; None trains a model for each n_train.
+        learns: whether the reward models depend on rewards.
+        reads_last: whether a decision also depends on the reward or the pick of the round before.
 
     Raises:
         FairbanditError: the factor is out of range.
     """
 
-    def __init__(self, split: Split, refresh: float | None = None) -> None:
+    def __init__(
+        self,
+        split: Split,
+        refresh: float | None = None,
+        *,
+        learns: bool = True,
+        reads_last: bool = False,
+    ) -> None:
         if refresh is not None and not 1 < refresh <= MOST:
             raise FairbanditError(
                 f"refresh: expected a factor above 1 and at most {MOST:g}, got {refresh!s:.50}"
             )
         self._split, self._refresh = split, refresh
+        self._learns, self._reads_last = learns, reads_last
         self._trained: tuple[int, ...] = (0, 1)
 
     def plan(self, first: int, n: int, frozen: bool = False) -> Plan:
         """The plan of n rounds; if frozen, all rounds read the past of the first round."""
-        times = np.full(n, first) if frozen else np.arange(first, first + n)
-        n_train, start, stop = self._split.divide(times)
+        rounds = np.full(n, first) if frozen else np.arange(first, first + n)
+        n_train, start, stop = self._split.divide(rounds)
         if self._refresh is not None:
             self.refreshed(int(n_train[-1]))
             trained = np.array(self._trained)
             n_train = trained[trained.searchsorted(n_train, side="right") - 1]
-        return Plan(first, times, n_train, np.stack([start, stop]))
+        if not self._learns:
+            n_train = np.zeros_like(rounds)
+        reads = rounds - 1 if self._reads_last else n_train
+        return Plan(rounds, n_train, start, stop, reads)
 
     def refreshed(self, t: int) -> int:
         """The least number of training rounds of a model that includes round t."""

@@ -80,7 +80,7 @@ def test_as_single_calls(name: str, picks: int, tmp_path: Path) -> None:
         held = [{**worlds.held(agent), "log": None} for agent in (one, many)]
         if name == "refresh":  # contexts that no round reads any more are forgotten lazily
             for state in held:
-                del state["known"]["past"]["contexts"]
+                del state["known"]["contexts"]
         assert held[0] == held[1]
     for a, b in zip(*map(lines, logs), strict=True):
         chances, others = (line.pop("probabilities", []) for line in (a, b))

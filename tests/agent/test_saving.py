@@ -133,9 +133,8 @@ def test_files_of_the_same_container(content, message, tmp_path):
     [
         lambda saved: saved["options"].update(groups="ab"),
         lambda saved: saved.update(log=[1, "0", 2]),
-        lambda saved: saved["known"]["past"].update(rounds=-1),
-        lambda saved: saved["known"]["past"]["rows"][0].__setitem__(2, torch.full((1, 0), 9)),
-        lambda saved: saved["known"]["states"][0].__setitem__(1, torch.zeros(1)),
+        lambda saved: saved["known"].update(rounds=-1),
+        lambda saved: saved["known"].update(state=torch.zeros(1)),
         lambda saved: saved["waiting"].update(tickets=[1, 1]),
     ],
 )

@@ -8,6 +8,7 @@ import torch
 from fairbandit import Engine
 from fairbandit.errors import FairbanditError
 from fairbandit.files import state
+from fairbandit.history import NEVER
 from fairbandit.policy.build import build_policy, preset, presets
 from fairbandit.policy.delays import Delays
 from tests import support
@@ -79,7 +80,7 @@ def test_rewards_later_than_the_run_are_never_read(law):
     """A geometric delay below 90 has a probability below 1e-7."""
     made = engine(worlds.Coarse(), preset("greedy"), delay=10**9, delay_law=law)
     assert sum(played.actions.shape[1] for played in made.play()) == ROUNDS
-    assert made.known.past.last_reward == 0
+    assert made.known.first_reward == NEVER
 
 
 @pytest.mark.parametrize("refresh", [None, 1.3])

@@ -119,9 +119,10 @@ def test_what_no_later_round_reads_is_forgotten() -> None:
     world, rounds = support.environment(), 2 * CHUNK_ROUNDS
     engine = Engine(support.policy("fair_greedy"), world, rounds=rounds, seed=0, replicas=[0])
     for _ in engine.play():
-        kept = engine.state()["known"]["past"]
-    assert int((kept["contexts"]["keys"] % (1 << BITS)).min()) > rounds // 2
-    assert kept["rows"][0][1].shape[1] <= rounds // 2 + 1
+        pass
+    assert engine.known.contexts is not None
+    assert int((engine.known.contexts.state()["keys"] % (1 << BITS)).min()) > rounds // 2
+    assert engine.known.outcomes.n <= rounds // 2 + 1
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fairbandit import Engine, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.ties import Approximate
-from fairbandit.history import Block, History, Outcomes, Past
+from fairbandit.history import Block, History, Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.ranks import (
     EmpiricalCdf,
@@ -97,17 +97,18 @@ def scored(
     """The last rounds of a world, decided together, as a rank sees them."""
     b, rounds, _, d = given.contexts.shape
     problem = Problem(d, int(given.groups.max()) + 1, Streams(5, range(b)))
-    past = Past.empty(problem, max_contexts=max_contexts)
-    past = past.with_pools(given.contexts, given.groups)
+    history = History.empty(problem, max_contexts=max_contexts)
+    history = history.with_pools(given.contexts, given.groups)
     at = given.picks[..., None]
     x = given.contexts.take_along_dim(at[..., None], 2)[:, :, 0]
     groups = given.groups.take_along_dim(at, 2)[:, :, 0]
-    past = past.with_outcomes(Outcomes(torch.arange(1, rounds + 1), x, groups, given.rewards))
+    outcomes = Outcomes(torch.arange(1, rounds + 1), x, groups, given.rewards)
+    history = history.with_outcomes(outcomes)
     models = Models(LinearModel(given.theta[:, rounds - last :]), torch.arange(last))
     rows = slice(rounds - last, rounds)
     block = Block(rounds - last + 1, given.contexts[:, rows], given.groups[:, rows])
     plan = Schedule(split()).plan(rounds - last + 1, last)
-    return Scored(History(problem, past, open=block), plan, models)
+    return Scored(history._replace(open=block), plan, models)
 
 
 def index(rank: Rank, given: World) -> Approximate:
@@ -343,6 +344,6 @@ def test_bounded_memory_is_flat(split: str) -> None:
     made = policy({"name": "recent_cdf", "size": 16}, split, "oracle")
     engine = Engine(made, Scattered(), rounds=1024, seed=0, replicas=[0])
     for _ in engine.play():
-        past = engine.state()["known"]["past"]
-        assert past["rows"][0][1].numel() == 0
-        assert past["contexts"]["contexts"].shape[1] <= 3 * 16
+        assert engine.known.outcomes.n == 0
+        assert engine.known.contexts is not None
+        assert engine.known.contexts.state()["contexts"].shape[1] <= 3 * 16

@@ -32,8 +32,12 @@ def test_the_division(name: str, factor: float | None, first: int) -> None:
         half = (now - 1) // 2
         past, start = (half, half) if name == "halves" else (now - 1, 0)
         known = literal.refreshed(past, factor) if factor else past
-        assert (int(plan.n_train[i]), *plan.windows[:, i].tolist()) == (known, start, now - 1)
-        assert plan.times[i] == now
+        assert (int(plan.n_train[i]), int(plan.rank_start[i]), int(plan.rank_stop[i])) == (
+            known,
+            start,
+            now - 1,
+        )
+        assert plan.rounds[i] == now
         assert schedule.refreshed(known) == known
         assert known == past or schedule.refreshed(past) > past
 

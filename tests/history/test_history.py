@@ -2,13 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.history import Outcomes, Past, Rows
-from fairbandit.history.past import NEVER
+from fairbandit.history import NEVER, History, Outcomes, Rows
 from fairbandit.history.problem import Problem
 from fairbandit.streams import Streams
 
@@ -49,47 +49,52 @@ def outcomes(*rounds: int) -> Outcomes:
     return Outcomes(t, whole[..., None].double(), whole % 2, whole.double())
 
 
-def empty(groups: int = 2) -> Past:
-    problem = Problem(1, groups, Streams(0, [0, 1]))
-    return Past.empty(problem, contexts=False, picks=True)
+def problem(groups: int) -> Problem:
+    return Problem(1, groups, Streams(0, [0, 1]))
+
+
+def empty(groups: int = 2) -> History:
+    return History.empty(problem(groups), contexts=False, picks=True)
 
 
 def test_late_outcomes_come_in_order_of_round() -> None:
-    past = empty()
-    assert past.first_reward == NEVER
+    history = empty()
+    assert history.first_reward == NEVER
     for some in (outcomes(2, 5), outcomes(9), outcomes(1, 5, 7), outcomes()):
-        past = past.with_outcomes(some)
-    assert past.outcomes.rounds.tolist() == [1, 2, 5, 5, 7, 9]
-    assert past.outcomes.rewards.tolist() == [[1, 2, 5, 5, 7, 9]] * 2
-    assert past.outcomes.counts([0, 1, 4, 5, 100]) == [0, 1, 2, 4, 6]
-    assert past.first_reward == 1
-    fewer = past.forget(outcomes=2).with_outcomes(outcomes(6))
+        history = history.with_outcomes(some)
+    assert history.outcomes.rounds.tolist() == [1, 2, 5, 5, 7, 9]
+    assert history.outcomes.rewards.tolist() == [[1, 2, 5, 5, 7, 9]] * 2
+    assert history.outcomes.counts([0, 1, 4, 5, 100]) == [0, 1, 2, 4, 6]
+    assert history.first_reward == 1
+    fewer = history.forget(outcomes=2).with_outcomes(outcomes(6))
     assert fewer.outcomes.rounds.tolist() == [5, 5, 6, 7, 9]
-    assert past.with_guess(outcomes(10, 11)).outcomes.rounds.tolist()[-3:] == [9, 10, 11]
-    assert past.outcomes.n == 6
+    assert history.with_guess(
+        outcomes(10, 11), outcomes(10).groups[..., None]
+    ).outcomes.rounds.tolist()[-3:] == [9, 10, 11]
+    assert history.outcomes.n == 6
 
 
-def counted(past: Past, t: list[int]) -> Any:
-    return past.pick_counts(torch.tensor(t)).tolist()
+def counted(history: History, t: list[int]) -> Any:
+    return history.pick_counts(np.array(t)).tolist()
 
 
 def test_picks_are_counted_by_the_end_of_each_round() -> None:
     picks = torch.tensor([[0, 1, 1], [1, 1, 1]])[..., None]
-    past = empty().with_picks(picks[:, :1]).with_picks(picks[:, 1:])
-    assert counted(past, [0, 1, 3])[0] == [[0, 0], [1, 0], [1, 2]]
-    other = past.with_picks(outcomes(4).groups[..., None])
+    history = empty().with_picks(picks[:, :1]).with_picks(picks[:, 1:])
+    assert counted(history, [0, 1, 3])[0] == [[0, 0], [1, 0], [1, 2]]
+    other = history.with_picks(outcomes(4).groups[..., None])
     assert counted(other, [3, 4])[1] == [[0, 3], [1, 3]]
-    grown = past.forget(picks=2).grow(3).with_picks(torch.tensor([[[2]], [[0]]]))
+    grown = history.forget(picks=2).grow(problem(3), ()).with_picks(torch.tensor([[[2]], [[0]]]))
     assert counted(grown, [2, 4]) == [[[1, 1, 0], [1, 2, 1]], [[0, 2, 0], [1, 3, 0]]]
-    assert counted(past, [3]) == [[[1, 2]], [[0, 3]]]
+    assert counted(history, [3]) == [[[1, 2]], [[0, 3]]]
 
 
 def test_a_restored_past_goes_on() -> None:
-    past = empty().with_pools(torch.zeros(2, 3, 2, 1), torch.zeros(2, 3, 2, dtype=torch.int64))
-    past = past.with_picks(torch.zeros(2, 3, 1, dtype=torch.int64)).forget(picks=1)
-    past = past.with_outcomes(outcomes(1, 3)).forget(outcomes=1)
-    again = empty().restored(past.state(), 2)
-    for one in (past, again):
+    history = empty().with_pools(torch.zeros(2, 3, 2, 1), torch.zeros(2, 3, 2, dtype=torch.int64))
+    history = history.with_picks(torch.zeros(2, 3, 1, dtype=torch.int64)).forget(picks=1)
+    history = history.with_outcomes(outcomes(1, 3)).forget(outcomes=1)
+    again = empty().restored(history.saved())
+    for one in (history, again):
         later = one.with_outcomes(outcomes(2)).with_picks(torch.ones(2, 1, 1).long())
         assert later.outcomes.rounds.tolist() == [2, 3]
         assert counted(later, [3, 4]) == [[[3, 0], [3, 1]]] * 2
