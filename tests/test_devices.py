@@ -22,8 +22,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import fairbandit
 from fairbandit import Engine, Policy, build
-from fairbandit.counting import forced
-from fairbandit.counting.choice import Way
 from fairbandit.environments import Environment
 from fairbandit.history.sorted_segment import SortedSegment
 from fairbandit.metrics import Played
@@ -200,12 +198,6 @@ def test_the_sorted_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     with ways(searched=True):
         there(REFERENCE, support.environment, 600)
     assert answered[0]
-
-
-@pytest.mark.parametrize("way", ["dense", "sliced", "scanned"])
-def test_ways_to_count(way: Way) -> None:
-    with forced(way):
-        there(REFERENCE, support.environment, 40)
 
 
 @pytest.mark.parametrize("options", [{}, {"replicas": [0], "at_once": 1}])

@@ -1,5 +1,6 @@
 """However past contexts are counted, decisions are the same."""
 
+import math
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -8,15 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairbandit.counting import PastScores, forced, scores
-from fairbandit.counting.choice import Choice, choose_way
+from fairbandit.counting import PastScores
 from fairbandit.environments import Environment
 from fairbandit.estimators.ties import Approximate
 from fairbandit.policy.build import build_policy
 from fairbandit.ranks import Rank
 from fairbandit.ranks.scored import Scored
 from tests import support
-from tests.counting.dense import DenseContexts
+from tests.counting.dense import DenseContexts, DensePastScores
 from tests.counting.test_against_dense import ways
 
 
@@ -47,11 +47,7 @@ def decisions(
     estimator = {"name": "ridge", **ridge}
     chosen = build_policy({"split": split, "estimator": estimator, "rank": "empirical_cdf"})
     ask, rank = PastScores._count_sorted, Rank.index
-    choices, answers, seen = list[Choice](), list[bool](), dict[int, Tensor]()
-
-    def choose(*given: Any) -> Choice:
-        choices.append(choose_way(*given))
-        return choices[-1]
+    answers, seen = list[bool](), dict[int, Tensor]()
 
     def count_sorted(self: PastScores, *given: Any) -> Tensor | None:
         counts = ask(self, *given)
@@ -66,16 +62,16 @@ def decisions(
     with ExitStack() as stack:
         stack.enter_context(patch.object(Rank, "index", index))
         stack.enter_context(patch.object(PastScores, "_count_sorted", count_sorted))
-        stack.enter_context(patch.object(scores, "choose_way", choose))
         stack.enter_context(ways(searched=way == "forced"))
         if way == "dense":
-            stack.enter_context(patch("fairbandit.history.past.Contexts", DenseContexts))
-            stack.enter_context(forced("dense"))
+            stack.enter_context(patch("fairbandit.history.history.Contexts", DenseContexts))
+            stack.enter_context(patch("fairbandit.ranks.scored.PastScores", DensePastScores))
         if way == "scanned":
-            stack.enter_context(forced("scanned"))
+            stack.enter_context(ways(sliced=False))
+            stack.enter_context(patch("fairbandit.counting.cost.SORTED_COST", math.inf))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
-    return Decisions(actions, ranked, len(choices), sum(answers))
+    return Decisions(actions, ranked, len(answers), sum(answers))
 
 
 def alike(one: Decisions, other: Decisions) -> None:

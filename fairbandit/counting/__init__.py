@@ -2,12 +2,9 @@
 
 `Contexts` holds the past contexts of every group. It is a value: an append returns a longer value.
 `PastScores` counts and sums the past scores of some rounds, each within the round's window.
-`forced` makes all counts use the same method.
 """
 
-from fairbandit.counting.choice import forced
-from fairbandit.counting.dense import Of
-from fairbandit.counting.scores import PastScores
+from fairbandit.counting.scores import Of, PastScores
 from fairbandit.history.contexts import Contexts
 
-__all__ = ["Contexts", "Of", "PastScores", "forced"]
+__all__ = ["Contexts", "Of", "PastScores"]

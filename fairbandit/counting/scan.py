@@ -7,8 +7,6 @@ product, and compared with all values of that model. Masks are needed only where
 
 from __future__ import annotations
 
-import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,26 +21,6 @@ CHUNK = 1 << 18
 
 MOST = 1 << 22
 """The largest number of scores in a chunk; it keeps work memory small if models are very many."""
-
-
-_kept = threading.local()
-
-
-def scratch(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """An uninitialised tensor, valid until this thread's next call with the same name.
-
-    The first writes to new memory are slow, so each thread reuses its own memory.
-    """
-    size, kept = math.prod(shape), getattr(_kept, name, None)
-    if (
-        kept is None
-        or kept.numel() < size
-        or (kept.dtype, kept.device) != (like.dtype, like.device)
-    ):
-        with torch.inference_mode(False):  # writable in every mode
-            kept = like.new_empty(size + size // 2)
-        setattr(_kept, name, kept)
-    return kept[:size].view(shape)
 
 
 class Limits(NamedTuple):
@@ -173,13 +151,8 @@ class Windows:
 
 
 def linear_scores(theta: Tensor) -> Score:
-    """Scores under linear models of weights (B, U, d); a result is valid until the next call."""
-
-    def score(contexts: Tensor, group: int) -> Tensor:
-        memory = scratch("scores", (*theta.shape[:2], contexts.shape[1]), theta)
-        return torch.bmm(theta, contexts.mT, out=memory)
-
-    return score
+    """Scores under linear models of weights (B, U, d)."""
+    return lambda contexts, group: torch.bmm(theta, contexts.mT)
 
 
 def model_scores(function: Callable[[Tensor, Tensor], Tensor]) -> Score:
@@ -197,8 +170,8 @@ def count_chunk(entries: list[Tensor], given: list[Tensor], weights: Tensor | No
     """Counts scores that are at most the values; see `ChunkSum`."""
     (scores,), (values,) = entries, given
     # floats are several times as fast as booleans, both to make and to add up
-    memory = scratch("below", (*values.shape[:3], scores.shape[3]), values)
-    below = torch.le(scores, values, out=memory)
+    below = values.new_empty(*values.shape[:3], scores.shape[3])
+    torch.le(scores, values, out=below)
     return (below if weights is None else below.mul_(weights)).sum(3)
 
 
@@ -225,18 +198,18 @@ def sum_chunk(f: Callable[..., Tensor]) -> ChunkSum:
 def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) -> Tensor | None:
     """1 for entries low … high − 1 in each window and 0 for others; None if all are in all windows.
 
-    Multiplying floats is faster than using booleans. The result is valid until the next call.
+    Multiplying floats is faster than using booleans.
     """
     starts, stops = low < limits.greatest_start, high > limits.least_stop
     if not (starts or stops):
         return None
     entry = torch.arange(low, high, dtype=torch.float64, device=start.device)
-    shape, masks = (*start.shape[:3], high - low), list[Tensor]()
+    inside = entry.new_ones(*start.shape[:3], high - low)
     if starts:
-        masks.append(torch.ge(entry, start, out=scratch("started", shape, entry)))
+        torch.ge(entry, start, out=inside)
     if stops:
-        masks.append(torch.lt(entry, stop, out=scratch("unended", shape, entry)))
-    return masks[0].mul_(masks[1]) if len(masks) > 1 else masks[0]
+        inside.mul_(torch.lt(entry, stop))
+    return inside
 
 
 def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.counting.choice import AGAIN, RETRY, Choice, Work, choose_way, forced_way
-from fairbandit.counting.dense import DenseScores, Of
+from fairbandit.counting import cost as costs
 from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.models import RewardModel
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history.contexts import Contexts, Ints
 from fairbandit.history.sorted_segment import SortedSegment
+
+Of = Literal["score", "lower", "upper"]
+"""The past quantity that values are compared with: scores, or confidence bounds."""
 
 OF: tuple[str, ...] = get_args(Of)
 
@@ -32,8 +34,8 @@ class PastScores:
     (B, N, K), a value for each candidate.
 
     Scores of linear models are counted in the way that costs least: windows are read as slices,
-    scanned in chunks, or searched in a sorted segment. All ways give the same counts, unless a past
-    score is within rounding of a value; `forced` selects one.
+    scanned in chunks, or searched in a sorted segment, which the store keeps for later counts. All
+    ways give the same counts, unless a past score is within rounding of a value.
 
     Args:
         contexts: the past contexts up to the last of the rounds.
@@ -58,7 +60,6 @@ class PastScores:
         self._contexts, self._times, self._window = contexts, times, window
         self._groups, self._model, self._model_of_round = groups, model, model_of_round
         self._own = own
-        self._single = groups.shape[:2] == (1, 1) and groups.device.type == "cpu"
 
     def of(self, groups: Tensor | None = None) -> PastScores:
         """Past scores in the same windows, for values of given groups.
@@ -82,12 +83,6 @@ class PastScores:
     @cached_property
     def count(self) -> Tensor:
         """The number of past scores of each candidate, (B, N, K) float64."""
-        if forced_way() == "dense":
-            return self._dense.count()
-        if self._single:
-            [[start]], [[stop]], [[groups]] = self._lists
-            sizes = [float(stop[group] - start[group]) if group >= 0 else 0.0 for group in groups]
-            return torch.from_numpy(np.array([[sizes]]))
         start, stop = self._own_ends
         return (stop - start).masked_fill_(self._groups < 0, 0).to(torch.float64)
 
@@ -121,8 +116,6 @@ class PastScores:
             raise FairbanditError(f"of: expected one of {', '.join(OF)}; got {of!r}")
         if values is None:
             values = self._own_scores().greatest_tie
-        if forced_way() == "dense":
-            return self._dense.count_le(values, of)
         theta = self._model.theta
         if of == "score" and theta is not None:
             return self._count_linear(values, theta)
@@ -163,8 +156,6 @@ class PastScores:
         Returns:
             Sums, (B, N, K) float64.
         """
-        if forced_way() == "dense":
-            return self._dense.sum(f, values, ages)
         given = list(values)
         if ages:
             now = torch.from_numpy(self._times).to(self._groups.device)
@@ -185,28 +176,24 @@ class PastScores:
         return self._own
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
-        memory = self._contexts.memory
-        if self._single:
-            [[start]], [[stop]], [[groups]] = self._lists
-            scores = sum([stop[group] - start[group] for group in {*groups} - {-1}])
-        else:
-            scores = _cut(*self._ends)
-        work = self._work(scores, float(self.count.sum()), values.numel())
-        choice = choose_way(work, memory.sorted, memory.not_worth_sorting)
-        if choice.budget > 0:
-            counts = self._count_sorted(values, theta, choice)
-            if counts is not None:
-                return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
-        if choice.way == "scanned":
-            return self._windows.sum(linear_scores(theta), count_chunk, [values])
-        return self._count_slices(values, theta, *self._lists)
+        starts, stops = self._ends
+        sliced, cost = self._cheapest(starts, stops, float(self.count.sum()), values.numel())
+        counts = self._count_sorted(values, theta, cost)
+        if counts is not None:
+            return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
+        if sliced:
+            return self._count_slices(values, theta, *self._lists)
+        return self._windows.sum(linear_scores(theta), count_chunk, [values])
 
-    def _work(self, scores: int, compared: float, values: int) -> Work:
-        """The size of a count, from the number of scores under each model."""
-        contexts, on_host = self._contexts, self._groups.device.type == "cpu"
-        b, g = contexts.total.shape
-        sliced = scores * len(self._model) if on_host else None
-        return Work(sliced, compared, values, b, g, contexts.memory.rows.shape[2])
+    def _cheapest(
+        self, starts: Ints, stops: Ints, comparisons: float, values: int
+    ) -> tuple[bool, float]:
+        """Whether slices of the windows, (…, N, G), cost less than a scan, and the cost."""
+        (b, g), on_host = self._contexts.total.shape, self._groups.device.type == "cpu"
+        scores = float((stops[..., -1, :] - starts[..., 0, :]).sum()) * len(self._model)
+        if not on_host or scores > costs.SLICE_SCORES * b:
+            scores = math.inf
+        return costs.cheapest(scores, comparisons, values, g)
 
     @cached_property
     def _lists(self) -> tuple[Any, Any, Any]:
@@ -241,63 +228,60 @@ class PastScores:
                 ]
         return torch.from_numpy(np.array(counts)).view(values.shape).to(values.device)
 
-    def _count_sorted(self, values: Tensor, theta: Tensor, choice: Choice) -> Tensor | None:
-        """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
-        memory, counts, forced = self._contexts.memory, None, math.isinf(choice.budget)
-        held = memory.sorted if choice.search else None
-        if held is not None:
-            counts = self._count_by(held, values, theta, choice)
-        if counts is None and choice.sort:
-            common = [limits.common for limits in self._windows.limits]
-            if all(low == high for low, high in common):
-                reason = "the windows of the rounds have no entry in common"
-                return self._not_sorted(reason) if forced else None
-            held = memory.sorted = None  # it is freed before the new one is made
+    def _count_sorted(self, values: Tensor, theta: Tensor, cost: float) -> Tensor | None:
+        """Counts by a sorted segment and the entries outside it; None if this does not pay.
+
+        Args:
+            values: (B, N, K).
+            theta: weights of the U linear models, (B, U, d).
+            cost: the cost of the cheapest way without a segment.
+        """
+        memory = self._contexts.memory
+        budget = costs.search_budget(cost, values.numel(), theta.shape[2], memory.refused)
+        if budget < 0:
+            return None
+        segment, counts = memory.sorted, None
+        common = [limits.common for limits in self._windows.limits]
+        if segment is None and all(low == high for low, high in common):
+            return None
+        price = math.inf if segment is None else costs.SORT * len(theta) * segment.length
+        if segment is not None and segment.spent <= price:
+            counts = self._search(segment, values, theta, cost, budget)
+        if counts is None and (segment is None or segment.saved >= segment.spent + price):
+            segment = memory.sorted = None  # it is freed before the new one is made
             contexts = [self._contexts.entries(at, *ends) for at, ends in enumerate(common)]
-            held = SortedSegment(contexts, [low for low, _ in common], theta[:, -1])
-            if held.exact:
-                counts = self._count_by(held, values, theta, choice)
-            elif forced:
-                return self._not_sorted("contexts are too large")
+            segment = SortedSegment(contexts, [low for low, _ in common], theta[:, -1])
+            if segment.exact:
+                counts = self._search(segment, values, theta, cost, budget)
         if counts is None:
-            held, memory.not_worth_sorting = None, RETRY * choice.cost
-        memory.sorted = held
+            memory.refused, segment = costs.RETRY * cost, None
+        memory.sorted = segment
         return counts
 
-    def _not_sorted(self, reason: str) -> Tensor:
-        """Counts of empty windows, where `forced` asks for a sorted segment that cannot be made."""
-        if self.count.any():
-            raise FairbanditError(
-                f'forced("sorted"): no sorted segment can be made, because {reason}; ask about '
-                "fewer rounds at a time, or force another way"
-            )
-        return torch.zeros_like(self.count)
-
-    def _count_by(
-        self, held: SortedSegment, values: Tensor, theta: Tensor, choice: Choice
+    def _search(
+        self, segment: SortedSegment, values: Tensor, theta: Tensor, cost: float, budget: float
     ) -> Tensor | None:
         """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
         # The count in the window minus the count in the segment is the signed count between their
         # stops minus the signed count between their starts.
-        own, ends = self._groups.clamp(min=0), held.ends[:, None, None]
-        more = self._own_ends - torch.from_numpy(held.ends).to(own.device)[:, own]
+        groups, ends = self._groups.clamp(min=0), segment.ends[:, None, None]
+        more = self._own_ends - torch.from_numpy(segment.ends).to(groups.device)[:, groups]
         low, high = np.minimum(self._ends, ends), np.maximum(self._ends, ends)
-        compared = float(more.abs().masked_fill_(self._groups < 0, 0).sum())
-        way, cost = self._work(_cut(low, high), compared, more.numel()).direct
-        found = held.count_le(
-            own, values, self._model_of_round, theta, (choice.budget - cost) / AGAIN
+        outside = float(more.abs().masked_fill_(self._groups < 0, 0).sum())
+        sliced, outside_cost = self._cheapest(low, high, outside, more.numel())
+        found = segment.count_le(
+            groups, values, self._model_of_round, theta, (budget - outside_cost) / costs.RESCORE
         )
         if found is None:
             return None
         counts, again = found
-        held.saved += min(choice.budget, choice.cost)
-        held.spent += cost + AGAIN * again
-        if way == "scanned":
-            segment = list(zip(held.start, held.stop, strict=True))
-            return counts + self._windows.sum(linear_scores(theta), count_chunk, [values], segment)
-        groups = self._lists[2]
+        segment.saved += min(budget, cost)
+        segment.spent += outside_cost + costs.RESCORE * again
+        if not sliced:
+            skipped = list(zip(segment.start, segment.stop, strict=True))
+            return counts + self._windows.sum(linear_scores(theta), count_chunk, [values], skipped)
         sides = zip(low.tolist(), high.tolist(), strict=True)
-        between = [self._count_slices(values, theta, *side, groups) for side in sides]
+        between = [self._count_slices(values, theta, *side, self._lists[2]) for side in sides]
         starts, stops = torch.stack(between) * more.sign_()
         return counts + stops - starts
 
@@ -309,12 +293,6 @@ class PastScores:
                 f"{contexts.forgotten + 1} to {contexts.rounds}: rounds before the start of an "
                 "earlier window are forgotten"
             )
-
-    @cached_property
-    def _dense(self) -> DenseScores:
-        self._check_window()
-        given = self._window, self._groups, self._model, self._model_of_round
-        return DenseScores(self._contexts, self._times, *given)
 
     @cached_property
     def _ends(self) -> Ints:
@@ -340,8 +318,3 @@ class PastScores:
     def _windows(self) -> Windows:
         models = self._model_of_round, len(self._model)
         return Windows(self._contexts, self._device_ends, self._groups, *models)
-
-
-def _cut(starts: Ints, stops: Ints) -> int:
-    """The number of entries that slices of N rounds, (…, N, G), are cut from."""
-    return int((stops[..., -1, :] - starts[..., 0, :]).sum())

@@ -33,20 +33,6 @@ LEAST_ROOM = 64
 Ints = NDArray[np.int64]
 
 
-class History(NamedTuple):
-    """All past contexts, in any order of the groups, and in order of round within each group.
-
-    Attributes:
-        contexts: (B, L, d).
-        groups: (B, L) int64, −1 in rows without a context.
-        rounds: (B, L) int64.
-    """
-
-    contexts: Tensor
-    groups: Tensor
-    rounds: Tensor
-
-
 class Memory:
     """Rows for the contexts of each group, group by group, with one layout for all replicas.
 
@@ -70,9 +56,10 @@ class Memory:
         address: the row of entry 0 of each cell among the rows of all replicas, (B, G).
         base: the key of round 0 of each cell, (B, G).
         stamps: a dictionary with the stamp as its only key; it is empty during an append.
-        sorted: a segment of entries, sorted by their scores. It is replaced in a single assignment.
-            Entries do not change, so that all values that share the memory may use it.
-        not_worth_sorting: counts of a smaller cost are not sorted; see `choose_way`.
+        sorted: a segment of entries, sorted by their scores, which counts keep here for later
+            counts. It is replaced in a single assignment. Entries do not change, so that all values
+            that share the memory may use it. Nothing else is written into a history.
+        refused: counts of a smaller cost are not sorted; see `counting.cost`.
     """
 
     def __init__(self, like: Tensor, first: Ints, needed: Ints) -> None:
@@ -86,7 +73,7 @@ class Memory:
         self.rows = like.new_zeros(b, length, d)
         self.stamps = dict[int, bool]()
         self.sorted: SortedSegment | None = None
-        self.not_worth_sorting = 0.0
+        self.refused = 0.0
 
 
 class Contexts(NamedTuple):
@@ -153,11 +140,6 @@ class Contexts(NamedTuple):
             "rounds": self.rounds,
             "forgotten": self.forgotten,
         }
-
-    def history(self) -> History:
-        """All entries that are not forgotten, of all groups together."""
-        state = self.state()
-        return History(state["contexts"], state["keys"] >> BITS, state["keys"] & LATEST)
 
     @property
     def groups(self) -> int:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.counting import Contexts, PastScores, choice, forced, scan, scores
+from fairbandit.counting import Contexts, PastScores, cost, scan
 from fairbandit.estimators.models import RewardModel
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history import contexts, segments
-from tests.counting.dense import DenseContexts
+from tests.counting.dense import DenseContexts, DensePastScores
 
 
 class Weights(RewardModel):
@@ -53,15 +53,15 @@ def ways(small: bool = False, sliced: bool | None = None, searched: bool = False
             patch.setattr(segments, "CHUNK", 8)
             patch.setattr(segments, "MOST", 8)
         if sliced is not None:
-            patch.setattr(choice, "SCAN", 1e12 if sliced else -1e-9)
-            patch.setattr(choice, "GROUP", 0)
+            patch.setattr(cost, "SCAN", 1e12 if sliced else -1e-9)
+            patch.setattr(cost, "SCAN_GROUP", 0)
         if sliced is not None or searched:
-            patch.setattr(choice, "SLICE", math.inf if sliced is False else 0)
+            patch.setattr(cost, "SLICE", math.inf if sliced is False else 0)
         if searched:
-            patch.setattr(choice, "LEAST", 0)
-            patch.setattr(choice, "SEARCH", 0.0)
-            patch.setattr(scores, "AGAIN", 1e-9)
-            patch.setattr(choice, "SORT", 0.1)
+            patch.setattr(cost, "SORTED_COST", 0)
+            patch.setattr(cost, "SEARCH", 0.0)
+            patch.setattr(cost, "RESCORE", 1e-9)
+            patch.setattr(cost, "SORT", 0.1)
         yield
 
 
@@ -76,7 +76,7 @@ def pools(draws: np.random.Generator, b: int, rounds: int, k: int, d: int, group
 
 def ask(draws: np.random.Generator, dense: Any, start: int, n: int, kind: str) -> Any:
     """Arguments of past scores in the last n rounds, whose windows start no earlier, and values."""
-    (b, _, d), last = dense.history().contexts.shape, dense.rounds
+    (b, _, d), last = dense.past[0].shape, dense.rounds
     first, u = last - n + 1, int(draws.integers(1, n + 1))
     long = draws.random() < 0.5  # windows that have most rounds in common
     starts = np.sort(draws.integers(start, (start + first + 1) // 2 if long else first, n))
@@ -109,15 +109,12 @@ def same_answers(fast: Contexts, dense: DenseContexts, asked: Any, values: Tenso
     """Sums of whole numbers are exact in any order."""
     given: Any = (*asked, Approximate(values, 0.5))
     past = PastScores(fast, *given)
-    found, moments = answers(past, values), past.moments
-    for store in (dense, fast):
-        past = PastScores(cast(Contexts, store), *given)
-        with forced("dense"):
-            assert all(map(torch.equal, found, answers(past, values)))
-            torch.testing.assert_close(moments, past.moments, equal_nan=True)
+    judge = DensePastScores(dense, *given)
+    assert all(map(torch.equal, answers(past, values), answers(judge, values)))
+    torch.testing.assert_close(past.moments, judge.moments, equal_nan=True)
 
 
-def answers(past: PastScores, values: Tensor) -> list[Tensor]:
+def answers(past: PastScores | DensePastScores, values: Tensor) -> list[Tensor]:
     """All counts, and sums of whole numbers."""
     assert torch.equal(past.sum(lambda old, age: age >= 1, ages=True), past.count)
 
@@ -203,11 +200,8 @@ def test_what_the_reference_counts() -> None:
     ):
         dense = DenseContexts.empty(torch.empty(2, 0, 1).double(), 2, most)
         dense = dense.append(past.double()[..., None], members)
-        scored = PastScores(
-            cast(Any, dense), np.array([3]), np.array([[0], [2]]), groups, one, zero
-        )
-        with forced("dense"):
-            assert scored.count[:, 0].tolist() == count
-            assert scored.count_le(values)[:, 0].tolist() == below
-            assert scored.sum(lambda old: old)[:, 0].tolist() == total
-            assert scored.sum(lambda old, age: age, ages=True)[:, 0, 0].tolist() == age
+        judge = DensePastScores(dense, np.array([3]), np.array([[0], [2]]), groups, one, zero, None)
+        assert judge.count[:, 0].tolist() == count
+        assert judge.count_le(values)[:, 0].tolist() == below
+        assert judge.sum(lambda old: old)[:, 0].tolist() == total
+        assert judge.sum(lambda old, age: age, ages=True)[:, 0, 0].tolist() == age

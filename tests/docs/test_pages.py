@@ -30,9 +30,6 @@ SAID = {
     "docs/audit.md": [r"^ sex +f .*\b0\.756 ", r"^0 +f +2230 .* 677$", "^# Audit of runs"],
     "docs/index.md": [r"^fair regret \d+\.\d ± "],
     "docs/online.md": [r" 10 rewards to come", r"^candidate +group +score", r"^[01]$"],
-    "docs/reference/counting.md": [
-        rf"^{way}: no pick differs$" for way in ("sliced", "scanned", "sorted")
-    ],
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
     "docs/theory.md": ["th:regret"],
     "docs/tuning.md": ["^Best of 20 complete trials", "^Not dominated of 12 complete trials"],

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from fairbandit import FairbanditError
 from fairbandit.counting import Contexts, PastScores
-from fairbandit.counting.scan import scratch
 from fairbandit.history import contexts
 from tests.counting.test_against_dense import Weights, ways
 
@@ -135,13 +134,3 @@ def test_windows_of_rounds_that_are_not_there_are_refused() -> None:
         expected = f"holds rounds {start + 1} to {stop}; known are 5 to 9"
         with pytest.raises(FairbanditError, match=expected):
             count(start, stop)
-
-
-def test_scratch_belongs_to_its_thread() -> None:
-    """What another thread asks for and fills leaves this thread's memory as it is."""
-    like = torch.zeros(0, dtype=torch.float64)
-    mine = scratch("some", (2, 5), like).fill_(1)
-    with ThreadPoolExecutor(1) as other:
-        theirs = other.submit(lambda: scratch("some", (2, 5), like).fill_(2)).result()
-    assert mine.eq(1).all()
-    assert theirs.eq(2).all()

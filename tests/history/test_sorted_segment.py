@@ -1,6 +1,7 @@
 """The sorted segment counts exactly what a scan counts, and is used where it pays."""
 
-from typing import get_args
+import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,8 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.counting import Contexts, PastScores, forced
-from fairbandit.counting.choice import Direct
+from fairbandit.counting import Contexts, PastScores
 from fairbandit.history import segments
 from fairbandit.history.sorted_segment import SortedSegment
 from tests.counting.test_against_dense import Weights, ways
@@ -43,8 +43,8 @@ def test_counts_are_those_of_a_scan(seed: int, drift: float, whole: bool, chunk:
     values = (scores + 2e-15 * magnitudes).gather(3, picked)[..., 0]  # ties within rounding
     start = torch.tensor([0, 10, length // 2, length])
     held = [contexts[:, group, low:] for group, low in enumerate(start.tolist())]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "CHUNK", chunk)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(segments, "CHUNK", chunk)
         segment = SortedSegment(held, start.tolist(), reference)
         found = segment.count_le(groups, values, torch.arange(u), theta, torch.inf)
     assert segment.exact
@@ -89,8 +89,8 @@ def test_long_windows_are_sorted(n: int) -> None:
         with ways(searched=True):
             counts = past.count_le(values)
         used += value.memory.sorted is not None
-        for way in get_args(Direct):
-            with forced(way):
+        for sliced in (False, True):
+            with ways(sliced=sliced), patch("fairbandit.counting.cost.SORTED_COST", math.inf):
                 assert torch.equal(counts, past.count_le(values))
         value = value.forget(at // 2)
     assert used == 200 // n
