@@ -3,9 +3,6 @@
 The matrix G = Σ [r x]ᵀ[r x] + diag(0, λ, …, λ) holds V = Σ xxᵀ + λI, b = Σ r x and Σ r². A
 regression is solved by the Cholesky factor of V. Further rows are added by the formula of Sherman,
 Morrison and Woodbury; if the formula would lose digits, V is factored again for each i.
-
-Reference: Bierman, Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's
-update of a root).
 """
 
 from __future__ import annotations
@@ -32,9 +29,6 @@ MANY = 64
 HEAVY = 1e3
 """The largest Σ‖x‖²_{V⁻¹} of the rows of a Woodbury update: beyond it, too many digits are lost."""
 
-UPDATES = 256.0
-"""The root is factored anew before the sum of 1 + ‖x‖²_{V⁻¹} over its updates exceeds this."""
-
 WORK = 1 << 18
 """The most numbers in a work array of `factors`, so that they stay in cache."""
 
@@ -51,14 +45,12 @@ class Regression(NamedTuple):
 
     Attributes:
         gram: G, (B, d + 1, d + 1).
-        updates: the sum of 1 + ‖x‖²_{V⁻¹} over updates of the root since it was factored.
         theta: V⁻¹b, (B, d).
         root: F with FFᵀ = V⁻¹, (B, d, d).
         log_det: ln det V, (B,).
     """
 
     gram: Tensor
-    updates: float
     theta: Tensor
     root: Tensor
     log_det: Tensor
@@ -70,24 +62,11 @@ class Regression(NamedTuple):
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        return cls(gram, 0.0, *_solve(cholesky(gram), gram[..., 1:, 0]))
+        return cls(gram, *_solve(cholesky(gram), gram[..., 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
         """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
-        gram = _with_squares(self.gram, rows)
-        if rows.shape[1] == 1:
-            x = rows[..., 1:]
-            y = torch.bmm(x, self.root)
-            square = y.square().sum(2, keepdim=True).add_(1)
-            updates = self.updates + float(square.amax())
-            if updates <= UPDATES:
-                along = (self.root * y).sum(2, keepdim=True)  # a matrix product is slower
-                residual = torch.baddbmm(rows[..., :1], x, self.theta[..., None], alpha=-1)
-                theta = torch.addcmul(self.theta, along[..., 0], (residual / square)[..., 0])
-                root = torch.addcmul(self.root, along / (square + square.sqrt()), y, value=-1)
-                log_det = self.log_det + square[:, 0, 0].log()
-                return Regression(gram, updates, theta, root, log_det)
-        return Regression.of(gram)
+        return Regression.of(_with_squares(self.gram, rows))
 
     def after(self, rows: Tensor, at: list[int]) -> Regressions:
         """The regressions with the first i of n more rows, for U ascending numbers i."""

@@ -118,6 +118,8 @@ class History(NamedTuple):
     def outcomes_of(self, start: int, stop: int) -> Outcomes:
         """The waiting and the guessed outcomes of rounds start + 1 … stop."""
         outcomes = self.outcomes
+        if not outcomes.n or stop <= start:
+            return outcomes.rows(0, 0)
         return outcomes.rows(*outcomes.counts([start, stop]))
 
     def pick_counts(self, rounds: Ints) -> Tensor:
@@ -160,9 +162,11 @@ class History(NamedTuple):
         if not outcomes.n:
             return self
         rows, new = self.waiting, outcomes.rows(skipped, outcomes.n)
-        held = self.outcomes
-        if new.n and held.n and new.rounds[0] < held.rounds[-1]:
-            both = held.and_then(new)
+        late = (
+            new.n and rows.stop > rows.start and rows[rows.stop - 1, rows.stop][0] > new.rounds[0]
+        )
+        if late:
+            both = self.outcomes.and_then(new)
             order = both.rounds.argsort(stable=True)
             rounds, *others = both
             rows = Rows([rounds[None, order], *(part[:, order] for part in others)], rows.start)
