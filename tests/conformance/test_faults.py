@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit import FairbanditError, conformance, registry
 from fairbandit.conformance import ConformanceError, contract, purity, values
 from fairbandit.environments import Pools
-from fairbandit.estimators import LinearModel, State, Zero
+from fairbandit.estimators import LinearModel, State
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history import History, Outcomes
 from fairbandit.history.problem import Problem
@@ -294,16 +294,6 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
         (but(World, drawn=lambda self, t, n: World.drawn(self, t, n) / n), BLOCKS),
         (but(World, drawn=lambda self, t, n: World.drawn(self, t, n).mul_(0.5)), BLOCKS),
     ],
-    contract.resumes: [
-        (
-            but(Zero, _init=lambda self, problem: np.float64(0)),
-            "the state known.state cannot be saved: expected tensors, numbers",
-        ),
-        (
-            but(Counting, load_state=lambda self, state: None),
-            "a run never stopped and one resumed from its state give different results",
-        ),
-    ],
     contract.online: [
         (but(Averaging, _advance=losing), LATE),
         (but(Averaging, needs=frozenset({"rewards"}), _models=by_order), f"of 3 picks {LATE}"),
@@ -473,7 +463,7 @@ def test_a_fault_of_fairbandit_is_not_laid_at_the_part(faulty, monkeypatch):
 
 
 def test_where_a_check_does_not_apply_a_dash_stands(command):
-    code, out, _ = command("check", "policy=uniform")
+    code, out, _ = command("check", "metric=exposure_regret")
     assert code == 0
-    assert "✓ Continues from its saved state" in out
-    assert f"{len(conformance.checks('policy')) - out.count('–')} of" in out
+    assert "– Judges all picks of a shortlist, if it judges the first: does not apply" in out
+    assert f"{len(conformance.checks('metric')) - out.count('–')} of" in out
