@@ -177,10 +177,10 @@ def recycling(self: Any, first: int, count: int) -> Tensor:
     return vars(self).setdefault(f"_memory_{count}", drawn).copy_(drawn)
 
 
-def counting_on(self: Any, problem: Problem) -> None:
-    """Does not begin anew."""
-    Metric.bind(self, problem)
-    self._count = vars(self).get("_count", problem.zeros(3))[: problem.replicas]
+def counting_on(self: Any, problem: Problem) -> Tensor:
+    """Begins with the number of problems before."""
+    self._problems = vars(self).get("_problems", -1) + 1
+    return Counting.init(self, problem) + self._problems
 
 
 def counting_slots(self: Any, state: State, outcomes: Outcomes) -> State:
@@ -272,6 +272,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             "`_index` changes `scored.problem.truth.theta`",
         ),
         (but(Score, _index=reusing), "playing changes the part's attributes from {} to"),
+        (but(Counting, init=counting_on), "playing changes the part's attributes from {} to"),
         (but(Score, _index=printing), "`_index` prints 'here"),
         (but(Score, _index=centred_at_once), "`_index` changes `scored.contexts`, which"),
         (but(Score, _index=moving_on), "`_index` changes `scored.plan.rounds`, which"),
@@ -287,7 +288,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             ALONE,
         ),
         (but(Metric, _values=lambda self, j: 0 * j.propensities + j.actions.sum()), ALONE),
-        (but(Counting, bind=counting_on), ALONE),
+        (but(Counting, init=counting_on), ALONE),
     ],
     contract.rounds_alone: [
         (but(Score, _index=lambda self, given: given.scores.value / len(given.rounds)), BLOCKS),
