@@ -145,7 +145,9 @@ class Metric(Registered, ABC):
         values = self._values(judged) if sums is None else self._values(judged, sums)
         if sums is not None:
             if not isinstance(values, tuple) or len(values) != 2:
-                raise FairbanditError(f"{self} gave {typed(values)}; expected (values, sums)")
+                raise FairbanditError(
+                    f"{self} gave {typed(values)}; expected (values, sums), since `init` gives sums"
+                )
             values, sums = values
         valid = isinstance(values, Tensor) and values.dtype == torch.float64
         if not valid or values.shape != shape:
