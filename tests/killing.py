@@ -29,7 +29,7 @@ class Killed(KeyboardInterrupt):
 
 
 def cut_off(config: Mapping[str, Any], folder: Path, pieces: int) -> None:
-    """A run that ends after so many pieces, and has a checkpoint after each."""
+    """A run that ends after so many pieces of rounds."""
     play = Engine.play
 
     def stops(self: Engine) -> Iterator[Played]:
@@ -40,17 +40,15 @@ def cut_off(config: Mapping[str, Any], folder: Path, pieces: int) -> None:
             yield played
 
     left = [pieces]
-    often = patch.dict("os.environ", {"FAIRBANDIT_CHECKPOINT_SECONDS": "0"})
-    with patch.object(Engine, "play", stops), often, suppress(Killed):
+    with patch.object(Engine, "play", stops), suppress(Killed):
         execute(config, folder, progress=False)
         raise AssertionError("it was played to its end")
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This process's environment, with the package importable and a checkpoint at every turn."""
+    """This process's environment, with the package importable."""
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    base = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    return base | {"FAIRBANDIT_CHECKPOINT_SECONDS": "0.02"} | variables
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **variables}
 
 
 @dataclass
@@ -68,17 +66,17 @@ class Command:
             return code, self.printed.read()
 
 
-def start(words: Sequence[str], folder: Path, **variables: str) -> Command:
+def start(words: Sequence[str], folder: Path) -> Command:
     """The command, under way in a folder."""
     printed = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `end` closes it
     outputs: dict[str, Any] = {"stdout": printed, "stderr": subprocess.STDOUT}
-    outputs |= {"stdin": subprocess.DEVNULL, "env": environment(**variables)}
+    outputs |= {"stdin": subprocess.DEVNULL, "env": environment()}
     return Command(subprocess.Popen([*COMMAND, *words], cwd=folder, **outputs), printed)
 
 
-def finish(words: Sequence[str], folder: Path, **variables: str) -> tuple[int, str]:
+def finish(words: Sequence[str], folder: Path) -> tuple[int, str]:
     """The command's exit code and all that it printed."""
-    return start(words, folder, **variables).end()
+    return start(words, folder).end()
 
 
 def kill_after(command: Command, delay: float, *, worker: bool = False) -> str:
@@ -123,9 +121,9 @@ def leftovers(folder: Path) -> list[str]:
     return [str(path.relative_to(folder)) for mark in LEFTOVERS for path in folder.rglob(mark)]
 
 
-def checkpoints(folder: Path) -> int:
-    """How many checkpoints there are below a folder, in which others come and go meanwhile."""
-    return sum("checkpoint.pt" in files for _, _, files in os.walk(folder))
+def begun(folder: Path) -> bool:
+    """Whether a run below a folder has begun to play; its event file stays when it ends."""
+    return any(".tfevents." in name for _, _, files in os.walk(folder) for name in files)
 
 
 def until(condition: Any, seconds: float = 60.0) -> None:

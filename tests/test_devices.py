@@ -24,7 +24,6 @@ import fairbandit
 from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment
 from fairbandit.history.sorted_segment import SortedSegment
-from fairbandit.metrics import Played
 from tests import support
 from tests.agent import worlds
 from tests.counting.test_against_dense import ways
@@ -127,18 +126,12 @@ def same(one: Any, two: Any) -> None:
 def play(
     settings: dict[str, Any], world: Environment, rounds: int, device: torch.device, **engine: Any
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Plays half of the rounds, and the others from the state left; what was played, the state."""
-    pieces, state = list[Played](), None
-    for until in (rounds // 2, rounds):
-        chosen = build(settings)
-        assert isinstance(chosen, Policy)
-        how = {"replicas": range(2), **engine}
-        run = Engine(chosen, world, rounds=until, seed=4, device=device, **how)
-        if state is not None:
-            run.load_state(state)
-        pieces += run.play()
-        state = run.state()
-    return [vars(piece) for piece in pieces], state
+    """Plays the rounds; returns what was played, and the history left."""
+    chosen = build(settings)
+    assert isinstance(chosen, Policy)
+    how = {"replicas": range(2), **engine}
+    run = Engine(chosen, world, rounds=rounds, seed=4, device=device, **how)
+    return [vars(piece) for piece in run.play()], run.known.saved()
 
 
 def there(

@@ -24,7 +24,6 @@ from fairbandit.conformance.world import (
     same,
 )
 from fairbandit.environments.base import Pools
-from fairbandit.files import state
 from fairbandit.history import History
 from fairbandit.policy.fixed_point import outcomes_of
 from fairbandit.policy.policy import Policy
@@ -91,17 +90,6 @@ def empty_slots(kind: str, spec: Spec) -> str | None:
     del few["pick"]  # it has more slots in the other play
     same("two picks and four picks from pools of at most two candidates", few, many)
     return None
-
-
-def resumes(kind: str, spec: Spec) -> None:
-    """Continues from its saved state as if it had never stopped."""
-    for split, picks in SETTINGS[:2]:
-        whole, first, second = (engine_of(kind, spec, split=split, picks=picks) for _ in range(3))
-        play(first, ROUNDS // 2)
-        second.load_state(state.unpacked(state.packed(first.state())))
-        tail = {name: values[:, ROUNDS // 2 :] for name, values in play(whole).items()}
-        label = "a run never stopped and one resumed from its state"
-        same(label, tail, play(second), start=ROUNDS // 2 + 1)
 
 
 def online(kind: str, spec: Spec) -> str | None:

@@ -20,7 +20,7 @@ Check = Callable[[str, Spec], str | None]
 Returns None, or the reason why the check does not apply."""
 
 _ALL = [contract.plays, changes_nothing, contract.replicas_alone, contract.rounds_alone]
-_METRIC = [*_ALL, contract.empty_slots, contract.resumes]
+_METRIC = [*_ALL, contract.empty_slots]
 _PART = [*_METRIC, contract.online, contract.reads_no_later]
 _RANK = [values.permutes, values.ranks_alone, values.monotone, values.equals_tie]
 

@@ -32,7 +32,7 @@ from fairbandit.environments.picks import gather_picks
 from fairbandit.estimators import NoBounds
 from fairbandit.history import Block
 from fairbandit.history.problem import Problem
-from fairbandit.metrics import Judge, Judged
+from fairbandit.metrics import Judge
 from fairbandit.ranks import Rank
 from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import Selection
@@ -176,16 +176,15 @@ def judges_every_pick(kind: str, spec: Spec) -> str | None:
     world, streams = Scattered(small_every=ROUNDS + 1), Streams(SEED, [0])
     world.bind(streams)
     metric, pools = registry.create(kind, spec), world.pools(1, ROUNDS)
+    problem = Problem(world.features, 3, streams, truth=world.truth)
     present = (pools.groups >= 0).double()
     places = present.argsort(dim=2, descending=True, stable=True)  # at least four candidates
     inclusion = 3 * present / present.sum(2, keepdim=True)
 
     def judged(*slots: int) -> Tensor:
         actions = places[..., list(slots)]
-        metric.bind(Problem(world.features, 3, streams, truth=world.truth))
         selection = Selection(actions, inclusion.gather(2, actions), inclusion)
-        values: Tensor = metric.values(Judged(1, pools, selection))
-        return values
+        return Judge({"metric": metric}, problem).judge(1, pools, selection).metrics["metric"]
 
     others = (3, 1, 2), (0, 3, 2), (0, 1, 3)  # three picks, one of which is another
     reacts = [bool(differ(judged(0, 1, 2), judged(*other)).any()) for other in others]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from fairbandit.files.formats import fitted, within
 
 
 class Outcomes(NamedTuple):
@@ -49,22 +47,6 @@ class Outcomes(NamedTuple):
         rounds, contexts, groups, rewards = self
         some = slice(start, stop)
         return Outcomes(rounds[some], contexts[:, some], groups[:, some], rewards[:, some])
-
-    def restored(self, parts: Sequence[Any], last: int, groups: int) -> Outcomes:
-        """Outcomes of rounds 1 … last from parts of a saved state.
-
-        This object determines sizes, dtypes and the device.
-
-        Raises:
-            ValueError: the parts do not fit these sizes, or do not fit each other.
-        """
-        none = self.rows(0, 0)
-        found = Outcomes(*(fitted(*pair) for pair in zip(parts, none, strict=True)))
-        sizes = {found.n, *(part.shape[1] for part in found[1:])}
-        there = within(found.rounds, 1, last) and within(found.groups, -1, groups - 1)
-        if len(sizes) > 1 or not there:
-            raise ValueError("outcomes do not match the rounds and groups of the state")
-        return found
 
     def copied(self) -> Outcomes:
         """A copy that shares no memory with these outcomes."""

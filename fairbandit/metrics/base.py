@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +28,7 @@ class Judged:
     """N consecutive rounds of B replicas as a metric sees them.
 
     Attributes:
+        problem: the problem that is played.
         first: the number of the first round, from 1.
         pools: the candidates with all rewards, true rewards and true ranks. True rewards and ranks
             are NaN if the environment lacks a ground truth.
@@ -36,6 +36,7 @@ class Judged:
         draws_models: whether the estimator draws a reward model for each round.
     """
 
+    problem: Problem
     first: int
     pools: Pools
     selection: Selection
@@ -83,9 +84,11 @@ class Judged:
 class Metric(Registered, ABC):
     """A measure of picks, with one number for each round and replica.
 
-    A subclass implements `_values`. It may keep a state: rounds come in order and in pieces, and
-    results must not depend on the length of a piece. Its constructor takes keyword-only plain data
-    and stores each argument under its own name. It never modifies a tensor that it receives.
+    A subclass implements `_values(judged)`, which returns the values of N rounds, (B, N) float64.
+    Rounds come in order and in pieces, and results must not depend on the length of a piece. A
+    metric that needs sums of earlier rounds overrides `init`, and its `_values(judged, sums)`
+    returns the values and the new sums. Its constructor takes keyword-only plain data and stores
+    each argument under its own name. It never modifies a tensor that it receives, or itself.
 
     Example:
         >>> class PickedGroup(Metric):
@@ -109,8 +112,6 @@ class Metric(Registered, ABC):
     lower_is_better: ClassVar[bool] = True
     """Whether the run with the lower value is better."""
 
-    problem: Problem
-
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.reduce not in REDUCTIONS:
@@ -119,24 +120,35 @@ class Metric(Registered, ABC):
                 f"{', '.join(REDUCTIONS)}"
             )
 
-    def bind(self, problem: Problem) -> None:
-        """Prepares the metric for rounds 1, 2, … of a problem; resets its state."""
-        self.problem = problem
+    def init(self, problem: Problem) -> Any:
+        """Returns the sums before round 1; None for a metric of each round alone."""
+        return None
 
-    def values(self, judged: Judged) -> Tensor:
-        """Judges the next N rounds of the problem that the metric is bound to.
+    def values(self, judged: Judged, sums: Any) -> tuple[Tensor, Any]:
+        """Judges the next N rounds.
+
+        Args:
+            judged: the rounds.
+            sums: what `init` returned for the problem, or the last call for the rounds before.
 
         Returns:
             One finite number for each round and replica, (B, N) float64; NaN if the metric needs a
-            ground truth that the problem lacks, or fixed models although models are drawn.
+            ground truth that the problem lacks, or fixed models although models are drawn. And the
+            sums for the next call.
 
         Raises:
             FairbanditError: `_values` returns anything else.
         """
-        shape, truth = tuple(judged.actions.shape[:2]), self.problem.truth is not None
+        shape, truth = tuple(judged.actions.shape[:2]), judged.problem.truth is not None
         if (self.needs_truth and not truth) or (self.needs_fixed_models and judged.draws_models):
-            return torch.full(shape, torch.nan, dtype=torch.float64, device=judged.actions.device)
-        values = self._values(judged)
+            return judged.propensities.new_full(shape, torch.nan), sums
+        values = self._values(judged) if sums is None else self._values(judged, sums)
+        if sums is not None:
+            if not isinstance(values, tuple) or len(values) != 2:
+                raise FairbanditError(
+                    f"{self} gave {typed(values)}; expected (values, sums), since `init` gives sums"
+                )
+            values, sums = values
         valid = isinstance(values, Tensor) and values.dtype == torch.float64
         if not valid or values.shape != shape:
             raise FairbanditError(
@@ -149,21 +161,8 @@ class Metric(Registered, ABC):
                 f"{judged.first + offset} of replica {replica} of the batch; expected a finite "
                 "number (a metric that reads true rewards or ranks declares needs_truth = True)"
             )
-        return values
+        return values, sums
 
     @abstractmethod
-    def _values(self, judged: Judged) -> Tensor:
-        """Judges the next N rounds, (B, N) float64."""
-
-    def state(self) -> dict[str, Any]:
-        """Returns the metric's state after the rounds judged, as plain tensors and numbers."""
-        return {}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from the `state` of an equal metric that is bound to an equal problem.
-
-        Raises:
-            FairbanditError: the state is not empty, and this class does not override the method.
-        """
-        if state:
-            raise FairbanditError(f"{self} is stateless; got a state with {', '.join(state)}")
+    def _values(self, *args: Any, **options: Any) -> Any:
+        """Judges the next N rounds: `_values(judged)`, or with sums `_values(judged, sums)`."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files.formats import fitted
 from fairbandit.history.problem import Problem
 from fairbandit.metrics.base import Judged, Metric, members
 from fairbandit.metrics.reduction import Reduce
@@ -27,18 +25,16 @@ class GroupMetric(Metric):
 
     reduce: ClassVar[Reduce] = "last"
 
-    def bind(self, problem: Problem) -> None:
-        """Starts from sums of 0; see `Metric`."""
-        super().bind(problem)
-        self._sums = problem.zeros(problem.replicas, 3, 1, problem.groups)
+    def init(self, problem: Problem) -> Any:
+        """Returns sums of 0; see `Metric`."""
+        return problem.zeros(problem.replicas, 3, 1, problem.groups)
 
-    def _values(self, judged: Judged) -> Tensor:
-        member = members(judged.pools.groups, self.problem.groups).double()
+    def _values(self, judged: Judged, sums: Tensor) -> tuple[Tensor, Tensor]:
+        member = members(judged.pools.groups, judged.problem.groups).double()
         picked, received = self._picked(judged, member), member.sum(2)
         gained = judged.total(member * judged.pools.expected[..., None])
-        sums = self._sums + torch.stack([picked, received, gained], 1).cumsum(2)
-        self._sums = sums[:, :, -1:].clone()
-        return self._judge(*sums.unbind(1))
+        sums = sums + torch.stack([picked, received, gained], 1).cumsum(2)
+        return self._judge(*sums.unbind(1)), sums[:, :, -1:]
 
     def _picked(self, judged: Judged, member: Tensor) -> Tensor:
         """Returns the picks of each group in N rounds, (B, N, G), of members (B, N, K, G)."""
@@ -56,14 +52,6 @@ class GroupMetric(Metric):
         Returns:
             (B, N).
         """
-
-    def state(self) -> dict[str, Any]:
-        """Returns the sums."""
-        return {"sums": self._sums}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from the sums of a state; see `Metric`."""
-        self._sums = fitted(state, self.state())["sums"]
 
 
 @register("metric", "parity_gap")
@@ -108,7 +96,7 @@ class PullShortfall(GroupMetric):
             group.
 
     Raises:
-        FairbanditError: a value is out of range; when bound, the length of the list is not the
+        FairbanditError: a value is out of range; in `init`, the length of the list is not the
             number of groups, or the shares sum to more than 1.
     """
 
@@ -122,14 +110,15 @@ class PullShortfall(GroupMetric):
         group_shares(shares)
         self.shares = shares
 
-    def bind(self, problem: Problem) -> None:
-        """Starts from sums of 0, with the shares of the groups; see `Metric`."""
-        super().bind(problem)
-        self._share = self._sums.new_tensor(group_shares(self.shares, problem.groups))
+    def init(self, problem: Problem) -> Any:
+        """Returns sums of 0, and refuses shares that do not fit the groups; see `Metric`."""
+        group_shares(self.shares, problem.groups)
+        return super().init(problem)
 
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
         rounds = picked.sum(2, keepdim=True)
-        return (self._share * rounds - picked).amax(2)
+        share = picked.new_tensor(group_shares(self.shares, picked.shape[2]))
+        return (share * rounds - picked).amax(2)
 
 
 @register("metric", "welfare")
@@ -165,30 +154,21 @@ class Welfare(GroupMetric):
             )
         self.p = p
 
-    def bind(self, problem: Problem) -> None:
-        """Starts from sums of 0, without a negative reward so far; see `Metric`."""
-        super().bind(problem)
-        self._least = problem.zeros(problem.replicas, 1)
+    def init(self, problem: Problem) -> Any:
+        """Returns sums of 0, and 0 as the least true reward so far; see `Metric`."""
+        return super().init(problem), problem.zeros(problem.replicas, 1)
 
-    def values(self, judged: Judged) -> Tensor:
+    def values(self, judged: Judged, sums: Any) -> tuple[Tensor, Any]:
         """Judges the next N rounds; see `Metric`. Undefined welfare is NaN."""
-        values, pools = super().values(judged), judged.pools
-        least = pools.expected.where(pools.groups >= 0, 0).amin(2)
-        least = torch.cat([self._least, least], 1).cummin(1).values[:, 1:]
-        self._least = least[:, -1:].clone()
-        return values if self.p == 1 else values.where(least >= 0, torch.nan)
+        (sums, least), pools = sums, judged.pools
+        values, sums = super().values(judged, sums)
+        lows = pools.expected.where(pools.groups >= 0, 0).amin(2)
+        lows = torch.cat([least, lows], 1).cummin(1).values[:, 1:]
+        values = values if self.p == 1 else values.where(lows >= 0, torch.nan)
+        return values, (sums, lows[:, -1:])
 
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
         return _p_mean(gained / picked.clamp(min=1), received > 0, self.p)
-
-    def state(self) -> dict[str, Any]:
-        """Returns the sums, and the least true reward, at most 0."""
-        return {**super().state(), "least": self._least}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state; see `Metric`."""
-        super().load_state(state)
-        self._least = state["least"]
 
 
 def spread_of(values: Tensor, there: Tensor) -> Tensor:

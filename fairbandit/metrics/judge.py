@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -99,7 +98,7 @@ class Judge:
     """Judges rounds, piece by piece in order.
 
     Args:
-        metrics: the metrics by column, which are bound here. Both regrets are always judged.
+        metrics: the metrics by column. Both regrets are always judged.
         problem: the problem. Without a ground truth, true rewards and ranks are NaN, and so are
             metrics that need them.
         draws_models: whether the policy's estimator draws a reward model for each round. If so,
@@ -112,8 +111,7 @@ class Judge:
         regrets: list[Metric] = [StandardRegret(), FairRegret()]
         self.metrics = {**dict(zip(REGRETS, regrets, strict=True)), **metrics}
         self._problem, self._draws_models = problem, draws_models
-        for metric in self.metrics.values():
-            metric.bind(problem)
+        self._sums = {column: metric.init(problem) for column, metric in self.metrics.items()}
 
     def judge(self, first: int, pools: Pools, selection: Selection) -> Played:
         """Judges the picks of the next N rounds, which begin with round `first`, counted from 1.
@@ -125,7 +123,9 @@ class Judge:
         if problem.truth is None:
             unknown = torch.full_like(pools.expected, torch.nan)
             pools = replace(pools, expected=unknown, ranks=unknown)
-        judged = Judged(first, pools, selection, self._draws_models)
+        judged, values = Judged(problem, first, pools, selection, self._draws_models), {}
+        for column, metric in self.metrics.items():
+            values[column], self._sums[column] = metric.values(judged, self._sums[column])
         return Played(
             first=first,
             replicas=problem.streams.replicas,
@@ -135,15 +135,6 @@ class Judge:
             expected=judged.gather_picks(pools.expected),
             ranks=judged.gather_picks(pools.ranks),
             propensities=selection.propensities,
-            metrics={column: metric.values(judged) for column, metric in self.metrics.items()},
+            metrics=values,
             received=members(pools.groups, problem.groups).sum((1, 2)),
         )
-
-    def state(self) -> dict[str, Any]:
-        """Returns the state of every metric, by column."""
-        return {column: metric.state() for column, metric in self.metrics.items()}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from the state of a judge with the same metrics."""
-        for column, metric in self.metrics.items():
-            metric.load_state(state[column])

@@ -58,10 +58,10 @@ class NormalizedDivergence(Metric):
     reduce = "mean"
 
     def _values(self, judged: Judged) -> Tensor:
-        shown = members_of_picks(judged, self.problem.groups)
+        shown = members_of_picks(judged, judged.problem.groups)
         filled = shown.sum(3)
         first = shown.cumsum(2) / filled.cumsum(2).clamp(min=1)[..., None]
-        pool = members(judged.pools.groups, self.problem.groups).double().sum(2)
+        pool = members(judged.pools.groups, judged.problem.groups).double().sum(2)
         pool = pool / pool.sum(2, keepdim=True)
         ratio = first / pool.clamp(min=1e-300)[:, :, None]  # groups that the pool lacks have 0/q
         divergence = torch.special.xlogy(first, ratio).sum(3)

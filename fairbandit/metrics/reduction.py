@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -46,11 +45,3 @@ class RunningReduction:
         self._carried = running[:, -1].clone()
         self._rounds += values.shape[1]
         return running / rounds if self._reduce == "mean" else running
-
-    def state(self) -> dict[str, Any]:
-        """Returns the state, from which `load_state` continues."""
-        return {"rounds": self._rounds, "carried": self._carried}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` returned for the same number of replicas."""
-        self._rounds, self._carried = state["rounds"], state["carried"]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 from fairbandit.errors import FairbanditError
-from fairbandit.history import History, Outcomes
+from fairbandit.history import Outcomes
 from fairbandit.streams import Purpose, Streams
 
 LAWS = ("fixed", "geometric")
@@ -54,14 +52,3 @@ class Delays:
         """Adds the outcomes of round t; returns outcomes that arrive now, oldest round first."""
         self._waiting.setdefault(t + self.of_round(t), []).append(outcomes)
         return self._waiting.pop(t, [])
-
-    def state(self) -> list[list[Any]]:
-        """Returns the held outcomes as plain data, each after the round of its arrival."""
-        return [[t, *outcomes] for t, several in self._waiting.items() for outcomes in several]
-
-    def load_state(self, state: Sequence[Sequence[Any]], known: History) -> None:
-        """Continues from a saved `state`, with the knowledge at the time of saving."""
-        self._waiting = {}
-        for t, *parts in state:
-            outcomes = known.outcomes.restored(parts, known.rounds, known.problem.groups)
-            self._waiting.setdefault(t, []).append(outcomes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import torch
 
@@ -36,7 +35,7 @@ class Engine:
         device: the device of tensors.
         at_once: the largest number of rounds to decide together, which does not affect decisions.
             None decides a chunk together, or half a chunk if pools are large.
-        metrics: further metrics by column, bound here; both regrets are always recorded.
+        metrics: further metrics by column; both regrets are always recorded.
         picks: m, the number of candidates picked from each pool; all, if a pool is smaller.
         delay: the mean number of further rounds after which rewards arrive. Above 0, rounds are
             played one by one; an `Agent` with the same delays makes the same decisions.
@@ -118,20 +117,6 @@ class Engine:
                     selections.append(self._decide(piece, n_ready))
             whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
             yield self.judge.judge(first, pools, whole.squeezed())
-
-    def state(self) -> dict[str, Any]:
-        """Returns the state after the last piece, as plain tensors and numbers."""
-        return {
-            "known": self.known.saved(),
-            "metrics": self.judge.state(),
-            "waiting": self.delays.state(),
-        }
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from the state of an engine with the same policy, problem and seed."""
-        self.known = self.known.restored(state["known"])
-        self.judge.load_state(state["metrics"])
-        self.delays.load_state(state["waiting"], self.known)
 
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
         """Decides the rounds of the pools; the first `n_ready` rounds do not need guesses."""

@@ -18,10 +18,18 @@ from fairbandit.environments import Environment, Table
 from fairbandit.files.files import within
 from fairbandit.metrics import Played
 from fairbandit.policy.engine import Engine
-from fairbandit.runs import curves
+from fairbandit.runs import checkpoint, curves
 from fairbandit.runs import summary as summaries
-from fairbandit.runs.checkpoint import Checkpoints
-from fairbandit.runs.folder import CURVES, ROUNDS, StorageError, claim, clear, set_aside, writing
+from fairbandit.runs.folder import (
+    CHECKPOINT,
+    CURVES,
+    ROUNDS,
+    StorageError,
+    claim,
+    clear,
+    set_aside,
+    writing,
+)
 from fairbandit.runs.identity import continued, finished, identity
 from fairbandit.runs.notices import note_rare_groups, note_settings
 from fairbandit.runs.progress import progress_bar
@@ -62,16 +70,17 @@ def execute(
 
     A finished run is kept while its identity, which determines its results, is the same. If the
     identity has changed, the files move to the sibling `NAME.old-HASH`, and the run is played
-    again. An interrupted run continues from its last checkpoint.
+    again. An interrupted run continues with its first unfinished batch of replicas, which is played
+    anew.
 
     Args:
         config: plain data: `policy` and `environment` as for `fairbandit.build`, and any keys of
             `Settings`.
         folder: the folder of the run; the summary is written there last.
         wait: waits while another process writes to the folder, instead of raising an error.
-        started: called when a run begins and its folder is locked: with the round at which an
-            interrupted run continues, with the reason and the folder of results that were set
-            aside, or with an empty text.
+        started: called when a run begins and its folder is locked: with the number of replicas
+            after which an interrupted run continues, with the reason and the folder of results that
+            were set aside, or with an empty text.
         progress: shows a progress bar on a terminal.
         watch: called after each piece of rounds of the first batch of replicas. An exception that
             it raises leaves the run unfinished.
@@ -131,34 +140,35 @@ class _Run:
             **asdict(self.settings),
         }
         del self.config["resume"]
-        self.checkpoints = Checkpoints(folder, continued(now))
-        self.saved = self.checkpoints.load()
-        self.parts: dict[str, str] = self.saved["parts"]  # the hashes of Parquet files, by name
-        with self.checkpoints.restoring():
-            replicas = self.batches[self.saved["batch"]]
+        self.continued = continued(now)
+        saved = checkpoint.load(folder, self.continued, self.batches, self.statistics)
+        self.finished: int = saved["batches"]
+        self.parts: dict[str, str] = saved["parts"]  # the hashes of Parquet files, by name
+        self.seconds: float = saved["seconds"]
         # made before anything is written, since it raises an error if the run cannot be played
-        self.ready = [self._engine(replicas)]
+        self.ready = [self._engine(self.batches[self.finished])]
 
     @property
     def resumes_at(self) -> str:
         """Where an interrupted run continues; empty for a run that begins."""
-        if not self.saved["round"]:
-            return ""
-        where = f"going on at round {self.saved['round'] + 1:,} of {self.rounds:,}"
-        replicas = self.batches[self.saved["batch"]]
-        several = f" of replicas {replicas[0]} to {replicas[-1]}" if len(self.batches) > 1 else ""
-        return where + several
+        played = self.batches[self.finished].start
+        return f"going on after {played:,} of {self.settings.replicas:,} replicas" if played else ""
 
     def record(self, *, progress: bool) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
-        first = self.saved["batch"]
-        self.began = time.perf_counter() - self.saved["seconds"]
+        began = time.perf_counter() - self.seconds
         files = write_rewards(self.environment, self.folder)
         total = self.rounds * self.settings.replicas
         bar = progress_bar(self.policy.name, total, shown=progress)
         with closing(self._events()) as events, bar as advance:
-            advance(self.rounds * sum(map(len, self.batches[:first])))
-            for index in range(first, len(self.batches)):
+            if self.finished:
+                advance(self.rounds * self.batches[self.finished].start)
+                events.add(scalars(self.statistics.curves(), 1, self.rounds))
+            for index in range(self.finished, len(self.batches)):
+                if index > self.finished:
+                    seconds = time.perf_counter() - began
+                    saved = {"batches": index, "seconds": seconds, "parts": self.parts}
+                    checkpoint.save(self.folder, self.continued, self.statistics, saved)
                 self._play(index, events, advance)
         picks = self.settings.picks
         note_rare_groups(self.policy, self.environment, self.statistics, self.rounds, picks)
@@ -171,14 +181,14 @@ class _Run:
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         summary = summaries.summarise(
             *(self.config, self.statistics),
-            seconds=time.perf_counter() - self.began,
+            seconds=time.perf_counter() - began,
             files=files,
             identity=self.identity,
             unit=self.environment.unit if isinstance(self.environment, Table) else None,
             group_feature=self._group_feature(),
         )
         summaries.write(summary, self.folder)
-        self.checkpoints.remove()
+        (self.folder / CHECKPOINT).unlink(missing_ok=True)
         return summary
 
     def _group_feature(self) -> bool | None:
@@ -211,22 +221,12 @@ class _Run:
         return events
 
     def _play(self, index: int, events: EventWriter, advance: Callable[[int], None]) -> None:
-        replicas, saved = self.batches[index], self.saved
+        replicas = self.batches[index]
         engine = self.ready.pop() if self.ready else self._engine(replicas)
         rounds = within(self.folder, ROUNDS)
         log = RoundLog(rounds, replicas, tuple(self.metrics), self.settings.picks)
-        if index > saved["batch"] or not saved["round"]:
-            self.statistics.start(len(replicas))
-        else:
-            with self.checkpoints.restoring():
-                engine.load_state(saved["engine"])
-                self.statistics.load_state(saved["statistics"], replicas)
-                log.load_state(saved["log"])
-                if not 0 < engine.played == saved["round"] <= self.rounds:
-                    raise ValueError("it belongs to another round")
-            advance(engine.played * len(replicas))
-            events.add(scalars(self.statistics.curves(), 1, self.rounds))
-        for piece in engine.play() if engine.played < self.rounds else ():
+        self.statistics.start(len(replicas))
+        for piece in engine.play():
             played = _on_cpu(piece)
             log.add(played)
             means = self.statistics.add(played)
@@ -235,16 +235,6 @@ class _Run:
                 events.add(scalars(self.statistics.curves(), played.first, played.last))
                 if self.watch is not None:
                     self.watch(played.last, means)
-            if self.checkpoints.due:
-                contents = {
-                    "batch": index,
-                    "round": engine.played,
-                    "seconds": time.perf_counter() - self.began,
-                    "engine": engine.state(),
-                    "statistics": self.statistics.state(),
-                    "log": log.state(),
-                }
-                self.checkpoints.save(contents, {**self.parts, **log.written})
         log.finish()
         self.parts |= log.written
 

@@ -37,7 +37,7 @@ FILES = rf"\A({ROUNDS}/{PART}|{CURVES}|{REWARDS})\Z"
 """The paths of all Parquet files in the folder, as a regular expression."""
 
 CHECKPOINT = "checkpoint.pt"
-"""The checkpoint of an unfinished run; it is removed when the run is finished."""
+"""What the finished batches of an unfinished run contributed; see `fairbandit.runs.checkpoint`."""
 
 LOCK = ".lock"
 """The file that a process locks with `flock` while it writes to the folder, and then removes."""

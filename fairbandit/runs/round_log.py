@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from fairbandit.environments import Environment
 from fairbandit.files.files import sha256, written_aside
-from fairbandit.files.formats import fitted
 from fairbandit.metrics import REGRETS, Played
 from fairbandit.runs.folder import REWARDS
 from fairbandit.streams import CHUNK_ROUNDS
@@ -42,8 +41,7 @@ class RoundLog:
     slots are left out, and the metrics of a round are in the row of slot 0 only. A round without
     any pick has this row, too, with the action and the group −1.
 
-    A file is written as soon as its last round is known, so a run that continues from a checkpoint
-    writes the same bytes as an uninterrupted run. `finish` writes the last file.
+    A file is written as soon as its last round is known. `finish` writes the last file.
 
     Attributes:
         written: the SHA-256 hash of each file written, by name.
@@ -91,18 +89,9 @@ class RoundLog:
         if played.last % self._file_rounds == 0:
             self.finish()
 
-    def state(self) -> dict[str, Any]:
-        """Returns the rows that are not written yet."""
-        return {"waiting": self._columns()}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state that `state` returned."""
-        self._waiting = [fitted(state["waiting"], self._empty)]
-        _table(self._columns(), self._schema)  # raises an error if their lengths differ
-
     def finish(self) -> None:
         """Writes the rows that are not written yet."""
-        columns = self._columns()
+        columns = [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
         if not len(columns[0]):
             return
         name = f"part-{int(self._replicas[0]):06d}-{int(columns[1][0]):09d}.parquet"
@@ -113,9 +102,6 @@ class RoundLog:
             column_encoding={"round": "DELTA_BINARY_PACKED"},
         )
         self._waiting = [self._empty]
-
-    def _columns(self) -> list[Tensor]:
-        return [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
 
 
 def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:

@@ -99,21 +99,21 @@ class RunStatistics:
         return curves
 
     def state(self) -> dict[str, Any]:
-        """Returns all sums and curves so far, as plain data and tensors."""
+        """Returns the totals and curves of the finished batches, as tensors."""
         return {
             "samples": [torch.from_numpy(sample.moments) for sample in self._samples.values()],
-            "running": {column: running.state() for column, running in self._running.items()},
             **{name: getattr(self, name) for name in _TOTALS},
         }
 
-    def load_state(self, state: Mapping[str, Any], replicas: Sequence[int]) -> None:
-        """Continues from a state that `state` returned, within the batch of `replicas`."""
-        for count in (replicas[0], len(replicas)):  # earlier batches, and this batch
-            self.start(count)
+    def load_state(self, state: Mapping[str, Any], replicas: int) -> None:
+        """Continues from a state that `state` returned after so many replicas.
+
+        Raises:
+            ValueError: the state does not fit; other errors if it lacks an entry.
+        """
+        self.start(replicas)
         read = fitted(state, self.state())
         for name in _TOTALS:
             setattr(self, name, read[name])
         for samples, values in zip(self._samples.values(), read["samples"], strict=True):
-            samples.moments = values.numpy().copy()
-        for column, running in self._running.items():
-            running.load_state(read["running"][column])
+            samples.moments = values.numpy()

@@ -71,8 +71,8 @@ def summarise(
     Args:
         config: settings, `policy` and `environment`.
         statistics: the statistics of the whole run.
-        seconds: the time from the first pool drawn to the last file closed, without the rounds
-            that an interrupted run played after its last checkpoint.
+        seconds: the time from the first pool drawn to the last file closed, without the
+            unfinished batches of interrupted runs.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
         identity: the identity of the run.
         unit: the `name`, `std` and `mean` of the reward's column, if rewards are standardised.

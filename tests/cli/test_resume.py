@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.killing import checkpoints, kill_after, leftovers, outcome, start, until
+from tests.killing import begun, kill_after, leftovers, outcome, start, until
 
 SMALL = ["rounds=12", "replicas=2"]
 
@@ -50,7 +50,7 @@ def test_a_sweep_killed_again_and_again_ends_as_if_never_stopped(command, tmp_pa
     words.append("hydra.sweep.dir=killed")
     began = time.monotonic()
     first = start(words, tmp_path)
-    until(lambda: checkpoints(tmp_path) > 0)
+    until(lambda: begun(tmp_path))
     ready, moments = time.monotonic() - began, random.Random(1)
     kill_after(first, 0)
     for _ in range(3):
@@ -66,7 +66,7 @@ def test_a_job_waits_for_one_that_outlived_its_sweep(command, tmp_path):
     words = ["-m", "policy=greedy,uniform", "rounds=30000", "replicas=2", "hydra.sweep.dir=sweep"]
     run = ["policy=greedy", *words[2:4]]
     alone = start([*run, "hydra.run.dir=sweep/policy-greedy"], tmp_path)
-    until(lambda: checkpoints(tmp_path) > 0)
+    until(lambda: begun(tmp_path))
     code, out, err = command(*words)
     assert (code, err) == (0, "")
     assert "All jobs: 2 finished" in out or "All jobs\n" in re.sub(" +\n", "\n", out)

@@ -80,18 +80,10 @@ class World(Environment):
 class Counting(Metric):
     """The number of rounds so far."""
 
-    def bind(self, problem: Problem) -> None:
-        super().bind(problem)
-        self._count = problem.zeros(problem.replicas)
+    def init(self, problem: Problem) -> Tensor:
+        return problem.zeros(problem.replicas, 1)
 
-    def _values(self, judged: Judged) -> Tensor:
+    def _values(self, judged: Judged, count: Tensor) -> tuple[Tensor, Tensor]:
         rounds = judged.propensities.new_ones(judged.actions.shape[:2])
-        values = self._count[:, None] + rounds.cumsum(1)
-        self._count = values[:, -1].clone()
-        return values
-
-    def state(self) -> dict[str, Any]:
-        return {"count": self._count}
-
-    def load_state(self, state: Any) -> None:
-        self._count = state["count"]
+        values = count + rounds.cumsum(1)
+        return values, values[:, -1:]

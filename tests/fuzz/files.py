@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pandas as pd
 import pyarrow as pa
@@ -43,6 +44,7 @@ RUN |= {"rounds": 260, "replicas": 2}
 """The second piece of its rounds is short."""
 
 
+@patch("fairbandit.runs.execute.BUDGET", 1)  # each replica is a batch
 def files(draw: random.Random, folder: Path) -> None:
     """Every kind of file that the package reads back."""
     damages = [_damaged_agent, _damaged_run, _damaged_checkpoint]
@@ -68,7 +70,7 @@ def _whole() -> Path:
         agent.update(t / 7 if t % 2 == 0 else [1.0, 2.0])
     agent.observe([[[1.0, 2.0], [0.0, 1.0]]], [["a", "c"]], [1], [0.5])
     execute(RUN, folder / "run", progress=False)
-    cut_off(RUN, folder / "cut", 1)
+    cut_off(RUN, folder / "cut", 3)
     return folder
 
 
@@ -195,8 +197,7 @@ def _crafted_checkpoint(draw: random.Random, folder: Path) -> None:
     shutil.copytree(_whole() / "cut", run)
     (path,) = run.rglob("checkpoint*")
     saved = support.read_state(path)
-    saved["contents"] = _changed(draw, saved["contents"])
-    support.write_state(saved, path)
+    support.write_state({**_changed(draw, saved), "identity": saved["identity"]}, path)
     execute(RUN, run, progress=False)
     _used(draw, run)
 

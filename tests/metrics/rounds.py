@@ -1,5 +1,7 @@
 """Rounds with random picks, for metrics to judge."""
 
+from dataclasses import replace
+
 from torch import Tensor
 
 from fairbandit.conformance import Scattered
@@ -24,10 +26,9 @@ def random_rounds() -> Judged:
     probabilities = weights / weights.sum(2, keepdim=True)
     actions = (probabilities.cumsum(2) > drawn[..., -1:]).byte().argmax(2)
     propensities = probabilities.gather(2, actions[..., None]).squeeze(2)
-    return Judged(1, pools, Selection(actions, propensities, probabilities))
+    return Judged(PROBLEM, 1, pools, Selection(actions, propensities, probabilities))
 
 
 def judge(metric: Metric, judged: Judged, problem: Problem = PROBLEM) -> Tensor:
     """A metric's values of the first rounds of a problem, (B, N)."""
-    metric.bind(problem)
-    return metric.values(judged)
+    return metric.values(replace(judged, problem=problem), metric.init(problem))[0]

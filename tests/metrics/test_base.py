@@ -43,6 +43,13 @@ def test_what_a_metric_may_not_give(given: Any, message: str) -> None:
         judge(Given(given), random_rounds())
 
 
+def test_a_metric_with_sums_gives_new_sums() -> None:
+    metric = type("Summed", (Given,), {"_values": lambda self, judged, sums: self.given})(None)
+    metric.init = lambda problem: 0
+    with pytest.raises(FairbanditError, match=r"gave NoneType None; expected \(values, sums\)"):
+        judge(metric, random_rounds())
+
+
 def test_without_a_truth_a_metric_is_told_to_declare_that_it_needs_one() -> None:
     rounds, unknown = random_rounds(), replace(PROBLEM, truth=None)
     with pytest.raises(FairbanditError, match="declares needs_truth = True"):

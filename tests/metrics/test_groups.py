@@ -104,23 +104,19 @@ def test_welfare_of_extreme_numbers(each: list[float], p: float, wanted: float) 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_welfare_is_null_from_the_first_negative_reward_on(p: float) -> None:
-    """Whether it was picked or not, and in pieces with a state between them."""
+    """Whether it was picked or not, and in pieces."""
     rounds, metric = random_rounds(), Welfare(p=p)
     expected = rounds.pools.expected.abs()
     expected[0, 20, int(rounds.pools.groups[0, 20].argmax())] = -1e-3
     expected[1, 5, int(rounds.pools.groups[1, 5].argmin())] = -1.0
     assert rounds.pools.groups[1, 5].min() == -1  # nobody is there
     rounds = replace(rounds, pools=replace(rounds.pools, expected=expected))
-    metric.bind(PROBLEM)
-    first, last = slice(0, 30), slice(30, ROUNDS)
-    pieces = []
-    for piece in (first, last):
-        picks = rounds.selection
-        some = Selection(*(part[:, piece] for part in picks))
-        pieces.append(metric.values(Judged(1 + piece.start, rounds.pools[piece], some)))
-        state, metric = metric.state(), Welfare(p=p)
-        metric.bind(PROBLEM)
-        metric.load_state(state)
+    sums, pieces = metric.init(PROBLEM), []
+    for piece in (slice(0, 30), slice(30, ROUNDS)):
+        picks = Selection(*(part[:, piece] for part in rounds.selection))
+        judged = Judged(PROBLEM, 1 + piece.start, rounds.pools[piece], picks)
+        values, sums = metric.values(judged, sums)
+        pieces.append(values)
     null = torch.cat(pieces, 1).isnan()
     wanted = torch.zeros_like(null)
     wanted[0, 20:] = p != 1
@@ -142,7 +138,7 @@ def test_welfare_of_a_standardised_table_is_null_for_every_policy() -> None:
 @pytest.mark.parametrize("shares", [0.5, [0.1, 0.1]])
 def test_shares_that_are_not_those_of_the_groups(shares: Any) -> None:
     with pytest.raises(FairbanditError, match="3 groups"):
-        PullShortfall(shares=shares).bind(PROBLEM)
+        PullShortfall(shares=shares).init(PROBLEM)
 
 
 @pytest.mark.parametrize("p", [float("nan"), float("inf"), float("-inf")])

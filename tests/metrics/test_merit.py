@@ -18,7 +18,7 @@ from fairbandit.policy.build import build_policy
 from fairbandit.registry import create
 from fairbandit.selectors import Selection
 from tests import support
-from tests.metrics.rounds import judge, random_rounds
+from tests.metrics.rounds import PROBLEM, judge, random_rounds
 
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -97,7 +97,7 @@ def test_preference_violations_against_loops(seed: int, merit: Merit) -> None:
     actions = torch.zeros(b, n, dtype=torch.int64)
     shares = torch.from_numpy(weights / weights.sum(2, keepdims=True))
     selection = Selection(actions, torch.ones(b, n).double(), shares)
-    values = judge(PreferenceViolations(of=merit), Judged(1, pools, selection))
+    values = judge(PreferenceViolations(of=merit), Judged(PROBLEM, 1, pools, selection))
     true = expected if merit is Merit.reward else ranks
     for r, t in np.ndindex(b, n):
         wrong = any(
@@ -114,7 +114,7 @@ def test_rounding_is_no_preference() -> None:
     none = torch.zeros(1, 1)
     for apart, value in ((1e-15, 0.0), (1e-9, 1.0)):
         shares = torch.tensor([[[0.5 + apart, 0.5 - apart]]], dtype=torch.float64)
-        judged = Judged(1, pools, Selection(none.long(), none.double(), shares))
+        judged = Judged(PROBLEM, 1, pools, Selection(none.long(), none.double(), shares))
         assert float(judge(PreferenceViolations(), judged)) == value
 
 

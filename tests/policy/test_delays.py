@@ -7,7 +7,6 @@ import torch
 
 from fairbandit import Engine
 from fairbandit.errors import FairbanditError
-from fairbandit.files import state
 from fairbandit.history import NEVER
 from fairbandit.policy.build import build_policy, preset, presets
 from fairbandit.policy.delays import Delays
@@ -81,17 +80,6 @@ def test_rewards_later_than_the_run_are_never_read(law):
     made = engine(worlds.Coarse(), preset("greedy"), delay=10**9, delay_law=law)
     assert sum(played.actions.shape[1] for played in made.play()) == ROUNDS
     assert made.known.first_reward == NEVER
-
-
-@pytest.mark.parametrize("refresh", [None, 1.3])
-def test_it_resumes_with_the_rewards_that_wait(refresh):
-    config, options = {**preset("fair_greedy"), "refresh": refresh}, {"delay": 40}
-    world = worlds.Coarse()
-    whole = picks_of(engine(world, config, 120, **options))
-    first, second = (engine(world, config, rounds, **options) for rounds in (50, 120))
-    head = picks_of(first)
-    second.load_state(state.unpacked(state.packed(first.state())))
-    assert torch.equal(torch.cat([head, picks_of(second)], 1), whole)
 
 
 def test_replicas_decide_alike_in_company_and_alone():

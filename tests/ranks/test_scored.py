@@ -37,18 +37,13 @@ def greedy(selector: Selector) -> Policy:
 
 
 def test_picks_in_simulation() -> None:
-    """Round t sees the picks of rounds 1 … t − 1, also across pieces and from a saved state."""
+    """Round t sees the picks of rounds 1 … t − 1, also across pieces."""
     rounds = 300
     watching = Watching()
     policy = greedy(watching)
     engine = Engine(policy, Scattered(), rounds=rounds, seed=0, replicas=range(2))
-    groups = list[Tensor]()
-    while engine.played < rounds:
-        groups.append(next(engine.play()).groups)
-        state = engine.state()
-        engine = Engine(policy, Scattered(), rounds=rounds, seed=0, replicas=range(2))
-        engine.load_state(state)
-    picked, seen = torch.cat(groups, 1), watching.seen()
+    picked = torch.cat([played.groups for played in engine.play()], 1)
+    seen = watching.seen()
     for t in range(1, rounds + 1):
         past = picked[:, : t - 1]
         counts = torch.stack([(past == group).sum(1) for group in range(3)], 1)

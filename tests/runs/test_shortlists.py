@@ -12,12 +12,10 @@ from fairbandit import load
 from fairbandit.audit.report import report
 from fairbandit.policy.build import build_policy
 from fairbandit.runs import read_scenes
-from fairbandit.runs.checkpoint import VARIABLE
 from fairbandit.runs.execute import execute
 from fairbandit.streams import Streams
 from tests import literal, support
 from tests.figures.synthetic import compose
-from tests.killing import cut_off, outcome
 from tests.notions import test_shortlists as shortlists
 
 ROUNDS, SEED, M = shortlists.ROUNDS, 3, shortlists.M
@@ -88,17 +86,11 @@ def test_figures_and_the_audit_know_how_many_are_picked(sweep: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("picks", [3, 6])
-def test_a_run_that_is_cut_off_ends_as_if_never_stopped(
-    config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, picks: int
-) -> None:
-    """A pool of four is taken whole by six picks, and its empty slots have no rows."""
-    monkeypatch.setenv(VARIABLE, "0")
+def test_empty_slots_have_no_rows(config: Any, tmp_path: Path, picks: int) -> None:
+    """A pool of four is taken whole by six picks."""
     config |= {"rounds": 600, "picks": picks, "metrics": {"gap": "parity_gap"}}
-    execute(config, tmp_path / "whole")
-    cut_off(config, tmp_path / "stopped", 1)
-    execute(config, tmp_path / "stopped")
-    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
-    rows = load(tmp_path / "whole").rounds()
+    execute(config, tmp_path)
+    rows = load(tmp_path).rounds()
     assert len(rows) == 600 * 3 * min(picks, 4)
     if picks == 6:
         assert rows["fair_regret"].sum() == pytest.approx(0, abs=1e-9)

@@ -13,7 +13,6 @@ import torch
 from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.estimators.ties import Approximate
-from fairbandit.files import state
 from fairbandit.metrics import RollingRegret
 from fairbandit.policy.build import build_policy
 from fairbandit.ranks import EmpiricalCdf
@@ -106,20 +105,15 @@ def test_every_decision_is_that_of_a_plain_loop(name: str, picks: int) -> None:
 
 
 @pytest.mark.parametrize("selector", [{"epsilon": 0.2}, {"count": "geometric", "candidates": 4}])
-def test_blocks_replicas_and_resumed_runs_decide_alike(selector: dict[str, Any]) -> None:
+def test_blocks_and_replicas_decide_alike(selector: dict[str, Any]) -> None:
     parts = {"split": "full", "estimator": "ridge", "rank": "empirical_cdf"}
     chosen: Any = build({**parts, "selector": {"name": "rolling", **selector}})
     world = partial(Scattered, small_every=300)  # each pool has three candidates or more
     for picks in (1, 3):
-        options: Any = {"rounds": 264, "seed": 0, "replicas": range(3), "picks": picks}
-        first, resumed = (Engine(chosen, world(), **options) for _ in range(2))
-        head, tail = (part.actions.clone() for part in first.play())
+        options: Any = {"rounds": 60, "seed": 0, "replicas": range(3), "picks": picks}
+        head = next(Engine(chosen, world(), **options).play()).actions
         single = support.actions(chosen, world(), 60, [2], picks=picks, at_once=1)
-        assert torch.equal(head[2:3, :60], single)
-        first = Engine(chosen, world(), **options)
-        next(first.play())
-        resumed.load_state(state.unpacked(state.packed(first.state())))
-        assert torch.equal(next(resumed.play()).actions, tail)
+        assert torch.equal(head[2:3], single)
         assert bool((head == -1).any()) == ("count" in selector)
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.agent import saver
-from tests.killing import checkpoints, finish, kill_after, leftovers, outcome, start, until
+from tests.killing import begun, finish, kill_after, leftovers, outcome, start, until
 
 SWEEP = ["-m", "policy=fair_greedy,greedy,oful,fair_greedy_oracle_rewards", "seed=0,1,2"]
 SWEEP += ["replicas=4", "rounds=10000", "hydra.sweep.dir=sweep"]
@@ -25,7 +25,6 @@ ON_DISK = ["-m", "policy=fair_greedy,greedy", "seed=0,1", "replicas=5", "rounds=
 ON_DISK += ["hydra.sweep.dir=disk/sweep"]
 STARTING = 4.0  # seconds before the first job, about
 SIZE = 64 * 2**20  # of the small disk, in bytes
-KEPT = {"FAIRBANDIT_CHECKPOINT_SECONDS": "0.3"}
 
 
 def main() -> None:
@@ -54,10 +53,10 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def whole(folder: Path, words: list[str], like: Path | None = None, **variables: str) -> None:
+def whole(folder: Path, words: list[str], like: Path | None = None) -> None:
     """Plays a sweep to its end, which leaves nothing but results, those of another folder."""
     folder.mkdir(exist_ok=True)
-    code, out = finish(words, folder, **variables)
+    code, out = finish(words, folder)
     assert code == 0, out
     assert not leftovers(folder), leftovers(folder)
     assert like is None or outcome(folder) == outcome(like)
@@ -70,13 +69,13 @@ def killed(folder: Path, launcher: list[str], like: Path, kills: int, took: floa
     while sum(done.values()) < kills:
         delay = random.uniform(0.5, STARTING + 2 * took / kills)
         worker = bool(launcher) and random.random() < 0.5
-        what = kill_after(start(words, folder, **KEPT), delay, worker=worker)
+        what = kill_after(start(words, folder), delay, worker=worker)
         if what == "ended":  # all done before all kills: start over, and go on killing
-            whole(folder, words, like, **KEPT)
+            whole(folder, words, like)
             shutil.rmtree(folder / "sweep")
         else:
             done[what] += 1
-    whole(folder, words, like, **KEPT)
+    whole(folder, words, like)
     say(f"{launcher}: killed {dict(done)}, {time.monotonic() - began:.0f} s: the same outcome")
 
 
@@ -89,15 +88,15 @@ def disks(folder: Path, like: Path) -> None:
         ballast.write_bytes(b"0" * (SIZE - 1_500_000))
         refused(folder, "No space left on device")
         ballast.unlink()
-        whole(folder, ON_DISK, like, **KEPT)
+        whole(folder, ON_DISK, like)
         shutil.rmtree(disk / "sweep")
         command = start(ON_DISK, folder)
-        until(lambda: checkpoints(folder) > 0)
+        until(lambda: begun(folder))
         kill_after(command, 0)
         mount("-o", "remount,ro", str(disk))
         refused(folder, "Read-only file system")
         mount("-o", "remount,rw", str(disk))
-        whole(folder, ON_DISK, like, **KEPT)
+        whole(folder, ON_DISK, like)
     finally:
         subprocess.run(["umount", str(disk)], check=True)
     say("disks: one message each, then the same outcome")
@@ -105,7 +104,7 @@ def disks(folder: Path, like: Path) -> None:
 
 def refused(folder: Path, reason: str) -> None:
     """A sweep stops with one message, which every job may repeat."""
-    code, out = finish(ON_DISK, folder, **KEPT)
+    code, out = finish(ON_DISK, folder)
     assert code == 1, out
     assert "Traceback" not in out, out
     errors = [line for line in out.splitlines() if line.startswith("fairbandit: error: ")]

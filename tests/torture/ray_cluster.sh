@@ -48,7 +48,6 @@ sleep 8
 kill -0 "$one" && kill -0 "$two" || { cat "$work"/*.log; exit 1; }
 
 sweep=(-m policy=oful seed=0,1,2,3,4,5 rounds=4000 replicas=4)
-export FAIRBANDIT_CHECKPOINT_SECONDS=0.5
 (cd "$work" && RAY_ADDRESS=127.0.0.2:6399 "$python" -m fairbandit.cli.main "${sweep[@]}" \
   hydra/launcher=ray_cluster hydra.sweep.dir=swept > sweep.log 2>&1) &
 driver=$!

@@ -1,7 +1,4 @@
-"""A metric with a parameter and a state, in one file."""
-
-from collections.abc import Mapping
-from typing import Any
+"""A metric with a parameter and sums, in one file."""
 
 import torch
 from torch import Tensor
@@ -25,22 +22,12 @@ class GroupShare(Metric):
     def __init__(self, *, group: int = 0) -> None:
         self.group = group
 
-    def bind(self, problem: Problem) -> None:
-        """Starts with no picks."""
-        super().bind(problem)
-        self._picked = problem.zeros(problem.replicas)
+    def init(self, problem: Problem) -> Tensor:
+        """The picks of the group so far, (B, 1)."""
+        return problem.zeros(problem.replicas, 1)
 
-    def _values(self, judged: Judged) -> Tensor:
+    def _values(self, judged: Judged, picked: Tensor) -> tuple[Tensor, Tensor]:
         hits = (judged.gather_picks(judged.pools.groups) == self.group).double()
-        picked = self._picked[:, None] + hits.cumsum(1)
-        self._picked = picked[:, -1].clone()
+        picked = picked + hits.cumsum(1)
         rounds = torch.arange(judged.first, judged.first + hits.shape[1], device=hits.device)
-        return picked / rounds
-
-    def state(self) -> dict[str, Any]:
-        """The picks of the group so far, (B,)."""
-        return {"picked": self._picked}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from such picks."""
-        self._picked = state["picked"]
+        return picked / rounds, picked[:, -1:]
