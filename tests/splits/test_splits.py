@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from fairbandit import FairbanditError
 from fairbandit.policy.build import build_policy
 from fairbandit.splits import Division, Full, Halves, Schedule, Split
-from fairbandit.splits.base import Ints
-from fairbandit.splits.schedule import MOST
+from fairbandit.splits.base import LARGEST_REFRESH, Ints
 from tests import literal, support
 from tests.agent import worlds
 
@@ -20,7 +19,7 @@ SPLITS: dict[str, type[Split]] = {"halves": Halves, "full": Full}
 @pytest.mark.parametrize("name", SPLITS)
 @settings(max_examples=25)
 @given(
-    factor=st.one_of(st.none(), st.floats(1, 4, exclude_min=True), st.just(MOST)),
+    factor=st.one_of(st.none(), st.floats(1, 4, exclude_min=True), st.just(LARGEST_REFRESH)),
     first=st.integers(1, 3000),
 )
 def test_the_division(name: str, factor: float | None, first: int) -> None:
