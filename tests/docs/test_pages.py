@@ -17,6 +17,7 @@ from unittest.mock import MagicMock, patch
 import pytest
 from omegaconf import OmegaConf
 
+from docs import house
 from fairbandit.cli import job, tune
 from fairbandit.cli.main import main
 from tests import support
@@ -272,6 +273,10 @@ def test_the_readme_says_what_the_first_page_says():
     assert README.commands
     assert all(words in start.commands for words in README.commands)
     assert "\nmake test\n" in (support.REPOSITORY / ".ci" / "run").read_text()
+
+
+def test_the_picture_of_the_house_is_up_to_date():
+    assert house.page() == house.PAGE.read_text(encoding="utf-8"), "python docs/house.py draws it"
 
 
 def test_the_pages_of_keys_and_policies_are_up_to_date():
