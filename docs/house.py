@@ -1,6 +1,7 @@
-"""Draws the folders of the package as floors of a house, from their imports: `python docs/house.py`.
+"""Draws the folders of the package as floors of a house, from their imports.
 
-A folder stands one floor above the highest folder that it imports from, so that imports lead down.
+`python docs/house.py` writes the picture into CONTRIBUTING.md. A folder stands one floor above the
+highest folder that it imports from, so that imports lead down.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.benchmarks import report
+from tests.benchmarks.alone import alone
 from tests.benchmarks.batch import batch
 from tests.benchmarks.command import command
 from tests.benchmarks.libraries import libraries
@@ -20,6 +21,7 @@ from tests.benchmarks.rows import Row
 from tests.benchmarks.worlds import Bench, Scale
 
 BENCHMARKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "alone": alone,
     "batch": batch,
     "command": command,
     "libraries": libraries,
