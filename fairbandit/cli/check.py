@@ -114,5 +114,6 @@ def _result_line(result: conformance.CheckResult) -> Text:
         mark, style, reason = "✗", "red", f": {result.reason}"
     elif result.inapplicable is not None:
         mark, style, reason = "–", "dim", f": does not apply, since {result.inapplicable}"
-    line = Text("  ").append(mark, style=style).append(f" {result.label}")
+    requirement = result.check.replace("_", " ").capitalize()
+    line = Text("  ").append(mark, style=style).append(f" {requirement}")
     return line.append(reason, style=style)

@@ -1,6 +1,7 @@
 """Checks that every registered part must pass, for the authors of plugins too.
 
-Each check raises `ConformanceError` with the reason. To run them in a test suite:
+The name of a check is its requirement in words. Each check raises `ConformanceError` with the
+reason. To run them in a test suite:
 
     @pytest.mark.parametrize("check", conformance.checks("rank"), ids=lambda check: check.__name__)
     def test_my_rank(check):
@@ -14,7 +15,8 @@ candidate when it decides.
 """
 
 from fairbandit.conformance.group import reads_group
-from fairbandit.conformance.report import KINDS, Check, CheckResult, checks, examine
+from fairbandit.conformance.relations import KINDS, Check
+from fairbandit.conformance.report import CheckResult, checks, examine
 from fairbandit.conformance.world import ConformanceError, Scattered, Spec, asked
 
 __all__ = [

@@ -15,14 +15,9 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.conformance.world import SETTINGS, ConformanceError, Spec, engine_of, made, play
+from fairbandit.conformance.world import SETTINGS, ConformanceError, Spec, made, play
 from fairbandit.errors import FairbanditError
 from fairbandit.streams import Purpose, Streams
-
-LIFE = 16
-"""The number of rounds in which a part is watched."""
-
-_COMPUTED = ("rounds", "rank_window", "scores", "outcomes", "past", "count", "moments")
 
 _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
@@ -35,8 +30,11 @@ _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 }
 
 
-def changes_nothing(kind: str, spec: Spec) -> None:
-    """Changes no given value, attribute of its own, setting or generator, and prints nothing."""
+_COMPUTED = ("rounds", "rank_window", "outcomes", "past", "count", "moments")
+
+
+def changes_nothing_but_what_it_returns(kind: str, spec: Spec) -> None:
+    """Given tensors, the part itself, settings and generators stay, and nothing is printed."""
     with restored(), _silent("playing"):
         torch.set_num_threads(3)  # a number that a part would not choose
         tested = _watched("__init__", partial(made, kind, spec))()
@@ -50,8 +48,8 @@ def changes_nothing(kind: str, spec: Spec) -> None:
                 if method is not getattr(contract, name, method)
             }
             part.__class__ = type(cls.__name__, (cls,), methods)
-        for split, picks in SETTINGS:
-            play(engine_of(kind, tested, split=split, picks=picks), LIFE)
+        for setting in SETTINGS:
+            play(kind, tested, setting, rounds=16)
         for part, old in zip(parts, before, strict=True):
             if part._kind != "environment" and repr(vars(part)) != old:
                 raise ConformanceError(
@@ -61,7 +59,7 @@ def changes_nothing(kind: str, spec: Spec) -> None:
 
 
 def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a method to raise an error if a call changes an argument or global state."""
+    """Wraps a method to raise an error if a call prints, or changes an argument or a setting."""
 
     @wraps(method)
     def call(*given: Any, **options: Any) -> Any:
@@ -81,6 +79,15 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _contents(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The contents of arguments and global state in comparable form, by label."""
+    contents = {name: _content(read()) for name, (read, _) in _GLOBALS.items()}
+    for key, value in arguments.items():
+        for path, tensor in _tensors(key, value):
+            contents[f"`{path}`, which it was given"] = _content(tensor)
+    return contents
+
+
 def _tensors(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The tensors and arrays inside a value, by path."""
     inside: dict[str, Any] = {}
@@ -89,7 +96,7 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Streams):
         kept = {p: value[p]._kept for p in Purpose}  # other rounds have another label
         inside = {f"[{p.name}].uniform{key}": drawn for p, (key, drawn) in kept.items()}
-    elif hasattr(value, "_asdict"):
+    elif hasattr(value, "_fields"):
         inside = {f".{name}": item for name, item in value._asdict().items()}
     elif isinstance(value, (list, tuple)):
         inside = {f"[{n}]": item for n, item in enumerate(value)}
@@ -99,15 +106,6 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Any]]:
                 inside[f".{name}"] = getattr(value, name, None)
     for name, item in inside.items():
         yield from _tensors(f"{path}{name}", item)
-
-
-def _contents(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The contents of arguments and global state in comparable form, by label."""
-    contents = {name: _content(read()) for name, (read, _) in _GLOBALS.items()}
-    for key, value in arguments.items():
-        for path, tensor in _tensors(key, value):
-            contents[f"`{path}`, which it was given"] = _content(tensor)
-    return contents
 
 
 def _content(value: Any) -> Any:

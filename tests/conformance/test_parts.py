@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from fairbandit import conformance, registry
-from fairbandit.conformance import contract, purity
+from fairbandit.conformance import purity, relations
 from fairbandit.conformance.world import SETTINGS
 from fairbandit.registry.plugins import load_plugins
 
@@ -65,7 +65,7 @@ def test_part_in_one_setting(
 ) -> None:
     """Splits and numbers of picks take turns."""
     at = number // 2 % len(SETTINGS)
-    for module in (contract, purity):
+    for module in (relations, purity):
         monkeypatch.setattr(module, "SETTINGS", SETTINGS[at : at + 1])
     check(kind, spec)
 
@@ -88,5 +88,5 @@ def test_a_part_is_checked_with_hyperparameters_of_ones_own() -> None:
         assert results[0].reason == reason
         assert (results[-1].reason is None) == (reason is None)
         names = [check.__name__ for check in conformance.checks("estimator")]
-        tried = names[: names.index("plays") + 1] if reason else names
+        tried = names[: names.index("plays_one_to_three_picks") + 1] if reason else names
         assert [result.check for result in results] == tried
