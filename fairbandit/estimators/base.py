@@ -48,7 +48,7 @@ class Models(NamedTuple):
 class Estimator(Part):
     """Gives the reward models of a block of rounds; a subclass writes `_models`.
 
-    An estimator that keeps sums also writes `_init` and `_advance`; `_advance` receives every
+    An estimator that keeps sums also writes `init` and `_advance`; `_advance` receives every
     outcome exactly once, in any order. An estimator that refits all past outcomes declares
     `needs = frozenset({"rewards"})`; `_models` then gets all of them and may use gradients.
     """
@@ -61,8 +61,8 @@ class Estimator(Part):
     are then conditional on the draw."""
 
     def init(self, problem: Problem) -> State:
-        """The state before the first round."""
-        return self._init(problem)
+        """The state before the first round; () unless a subclass keeps sums."""
+        return ()
 
     def models(self, history: History, plan: Plan) -> Models:
         """The reward models of N rounds.
@@ -112,8 +112,8 @@ class Estimator(Part):
         return self._advance(state, outcomes) if outcomes.n else state
 
     def grow(self, state: State, problem: Problem) -> State:
-        """The state in a problem with more groups."""
-        return self._grow(state, problem)
+        """The state in a problem with more groups, if it depends on their number."""
+        return state
 
     @abstractmethod
     def _models(
@@ -136,11 +136,5 @@ class Estimator(Part):
                 round; all outcomes if the estimator needs rewards.
         """
 
-    def _init(self, problem: Problem) -> State:
-        return ()
-
     def _advance(self, state: State, outcomes: Outcomes) -> State:
-        return state
-
-    def _grow(self, state: State, problem: Problem) -> State:
         return state

@@ -50,7 +50,7 @@ class ForgettingRidge(OptimisticRidge):
             raise FairbanditError(f"discount (γ) must be above 0 and at most 1, got {discount}")
         self.discount = discount
 
-    def _init(self, problem: Problem) -> State:
+    def init(self, problem: Problem) -> State:
         width = problem.features + 1
         return 0, problem.zeros(problem.replicas, 2, width, width)
 
@@ -76,7 +76,7 @@ class ForgettingRidge(OptimisticRidge):
         last = max(state[0], int(outcomes.rounds[-1]))
         return last, self._sums(state, outcomes, [last])[:, :, 0]
 
-    def _grow(self, state: State, problem: Problem) -> State:
+    def grow(self, state: State, problem: Problem) -> State:
         return state
 
     def _sums(self, state: State, outcomes: Outcomes, rounds: list[int]) -> Tensor:

@@ -49,7 +49,7 @@ class Ridge(Estimator):
             raise FairbanditError(f"noise (ρ) must be from 0 to 1, got {noise}")
         self.regularization, self.noise = regularization, noise
 
-    def _init(self, problem: Problem) -> Regression:
+    def init(self, problem: Problem) -> Regression:
         width = self._width(problem)
         gram = problem.zeros(problem.replicas, 1 + width, 1 + width)
         return self._with_penalty(gram, width)
@@ -72,7 +72,7 @@ class Ridge(Estimator):
     def _advance(self, state: Regression, outcomes: Outcomes) -> Regression:
         return state.with_rows(self._rows(state, outcomes))
 
-    def _grow(self, state: Regression, problem: Problem) -> Regression:
+    def grow(self, state: Regression, problem: Problem) -> Regression:
         added = self._width(problem) - state.theta.shape[1]
         if not added:
             return state

@@ -33,14 +33,14 @@ class Sums(NamedTuple):
 class Averaging(Estimator):
     """The mean of x·r over all groups."""
 
-    def _init(self, problem: Problem) -> State:
+    def init(self, problem: Problem) -> State:
         sums = problem.zeros(problem.replicas, problem.groups, problem.features)
         return Sums(sums, problem.zeros(problem.replicas))
 
     def _advance(self, state: State, outcomes: Outcomes) -> State:
         return Sums(state.sums + added(state, outcomes), state.n + (outcomes.groups >= 0).sum(1))
 
-    def _grow(self, state: State, problem: Problem) -> State:
+    def grow(self, state: State, problem: Problem) -> State:
         more = problem.groups - state.sums.shape[1]
         return state._replace(sums=torch.nn.functional.pad(state.sums, (0, 0, 0, more)))
 

@@ -292,7 +292,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     relations.continues_from_its_saved_state: [
         (
-            but(Zero, _init=lambda self, problem: np.float64(0)),
+            but(Zero, init=lambda self, problem: np.float64(0)),
             "the state state cannot be saved: expected tensors, numbers",
         ),
     ],
@@ -302,7 +302,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     relations.accepts_a_group_that_comes_later: [
         (
-            but(Averaging, _grow=lambda self, state, problem: self._init(problem)),
+            but(Averaging, grow=lambda self, state, problem: self.init(problem)),
             "a group that comes late and in time give different results",
         ),
     ],
