@@ -23,7 +23,6 @@ from fairbandit.logs import Floats
 from fairbandit.logs.schema import unnamed
 from fairbandit.notices import remark
 from fairbandit.ranks.scored import Scored
-from fairbandit.selectors import Rolling
 from fairbandit.selectors.ranked import Ranked
 
 if TYPE_CHECKING:
@@ -230,11 +229,12 @@ def _play(
     tensors = torch.from_numpy(contexts[None, None]), pool.tensors[1]
     ranked = agent._policy.considered(known, *tensors)
     selector = agent._policy.selector
-    if not isinstance(selector, Rolling):
+    if not selector.sequential:
         return ranked, (selector.select(ranked, picks).inclusion, None, None)
     if offers is None:
-        return ranked, selector.watched(ranked, picks)[1:]
-    return ranked, offers.offered(selector, ranked)[1][1:]
+        return ranked, selector.course(ranked, picks)[1:]
+    _, step = offers.offered(selector, ranked)
+    return ranked, (step.inclusion[..., None], step.bars[..., None], step.expected[..., None])
 
 
 def _text(value: Any) -> str:

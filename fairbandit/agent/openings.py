@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from fairbandit.agent import inputs, learning
 from fairbandit.agent.blocks import LabelledPools
@@ -97,8 +97,8 @@ class Openings(Committing):
             FairbanditError: an unknown opening or law, a name that is taken, or a policy that does
                 not decide about candidates one at a time.
         """
-        before, selector = self._now, self._policy.selector
-        if not isinstance(selector, Rolling):
+        before, selector = self._now, cast(Rolling, self._policy.selector)
+        if not selector.sequential:
             raise FairbanditError(
                 f"{selector} picks from whole pools; candidates who come one at a time need the "
                 "selector rolling or secretary, as in the policy fair_rolling"
@@ -139,8 +139,6 @@ class Openings(Committing):
     def _offer(self, ticket: int, context: Any, group: Hashable) -> Offer:
         before, (_, offers) = self._now, self._offers(ticket)
         now, pool, _ = self._pool([context], [group], 1)
-        selector = self._policy.selector
-        assert isinstance(selector, Rolling)
         ranked = self._policy.considered(now.numbered(now.known), *pool.tensors)
         place, law = offers.n, hazards(offers.law, offers.candidates)
         if place == len(law) and law[-1] == 0:
@@ -150,7 +148,7 @@ class Openings(Committing):
                 offers.name,
                 place,
             )
-        offers, course = offers.offered(selector, ranked)
+        offers, course = offers.offered(cast(Rolling, self._policy.selector), ranked)
         taken, probability, threshold, to_come = (part.item() for part in course)
         rank = float(ranked.index.value)
         offer = Offer(

@@ -14,7 +14,7 @@ from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
 from fairbandit.selectors.ranked import Ranked
-from fairbandit.selectors.rolling import Course, Rolling, Secretary, seen
+from fairbandit.selectors.rolling import Course, Places, Rolling, Secretary
 
 __all__ = [
     "Approximate",
@@ -25,6 +25,7 @@ __all__ = [
     "GroupChance",
     "GroupParity",
     "MinimumPull",
+    "Places",
     "Proportional",
     "Ranked",
     "Rolling",
@@ -33,6 +34,5 @@ __all__ = [
     "Selector",
     "best",
     "proportional",
-    "seen",
     "softmax",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
@@ -31,6 +32,14 @@ class Ranked:
         bounds: tuple[Tensor, Tensor] | None = None,
         pick_counts: Tensor | None = None,
     ) -> None:
+        if (informed := scored.models.informed) is not None:
+            known, (value, slack) = informed[:, None], index
+            index = Approximate(
+                value.where(known, 0.0), (slack + torch.zeros_like(value)).where(known, torch.inf)
+            )
+            if bounds is not None:
+                low, high = bounds
+                bounds = low.where(known, -torch.inf), high.where(known, torch.inf)
         self.scored, self.index = scored, index
         self._bounds, self._pick_counts = bounds, pick_counts
         self.problem, self.groups, self.present = scored.problem, scored.groups, scored.present
