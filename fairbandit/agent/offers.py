@@ -14,10 +14,9 @@ from fairbandit.agent.blocks import LabelledPools
 from fairbandit.agent.tickets import Waiting
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
 from fairbandit.history.problem import Problem
-from fairbandit.selectors import Course, Places, Rolling
+from fairbandit.selectors import Candidates, Course, Places, Rolling
 from fairbandit.selectors.ranked import Ranked
-from fairbandit.selectors.stopping import hazards
-from fairbandit.streams import Purpose
+from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.tables.labels import Codes
 
 _STATE = mapping(
@@ -80,12 +79,11 @@ class Offers(NamedTuple):
     @classmethod
     def new(cls, problem: Problem, name: str, places: int, law: Any, candidates: Any) -> Self:
         """Returns an opening without candidates; an unknown law raises a `FairbanditError`."""
-        start = Places.new(hazards(law, candidates), places, torch.zeros(1, 1).long())
+        thresholds(hazards(law, candidates), places)
+        _, chance, best = Places.all_left(places, torch.zeros(()))
         contexts, codes = problem.zeros(1, 0, problem.features), torch.zeros(1, 0).long()
         of_candidates = contexts, codes, problem.zeros(0).bool()
-        return cls(
-            name, places, law, candidates, *of_candidates, start.chance[0, 0], start.best[0, 0]
-        )
+        return cls(name, places, law, candidates, *of_candidates, chance, best)
 
     @property
     def n(self) -> int:
@@ -113,16 +111,12 @@ class Offers(NamedTuple):
         Returns:
             The opening with the candidate, and what happens to the candidate, (1, 1) each.
         """
-        law, first = hazards(self.law, self.candidates), torch.zeros(1, 1).long()
-        places = Places.new(law, self.places, first)._replace(
-            came=first + self.n,
-            left=first + self.places - self.taken.sum(),
-            chance=self.chance[None, None],
-            best=self.best[None, None],
-        )
-        scored, index = ranked.scored, ranked.index
-        candidate = index.low, index.high, ranked.present, scored.draws(Purpose.ORDER)
-        places, course = selector.step(places, *(part[..., 0] for part in candidate))
+        zero, law = torch.zeros_like(ranked.groups), hazards(self.law, self.candidates)
+        (candidate,) = Candidates.of(ranked, self.places, law, zero + self.n, zero).in_turn()
+        left = zero[..., 0] + self.places - self.taken.sum()
+        places = Places(left, self.chance[None, None], self.best[None, None])
+        places, course = selector.step(places, candidate)
+        scored = ranked.scored
         new = self._replace(
             contexts=torch.cat([self.contexts, scored.contexts[:, 0]], 1),
             groups=torch.cat([self.groups, scored.groups[:, 0]], 1),

@@ -14,11 +14,12 @@ from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
 from fairbandit.selectors.ranked import Ranked
-from fairbandit.selectors.rolling import Course, Places, Rolling, Secretary
+from fairbandit.selectors.rolling import Candidates, Course, Places, Rolling, Secretary
 
 __all__ = [
     "Approximate",
     "Argmax",
+    "Candidates",
     "Chain",
     "Course",
     "EpsilonGreedy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -12,7 +13,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
 from fairbandit.selectors.base import Selection, Selector
 from fairbandit.selectors.ranked import Ranked
-from fairbandit.selectors.stopping import Thresholds, hazards, thresholds
+from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.streams import Purpose
 
 
@@ -33,37 +34,85 @@ class Course(NamedTuple):
     expected: Tensor
 
 
-class Places(NamedTuple):
-    """The m places of N openings, between two candidates.
+class Candidates(NamedTuple):
+    """What decides about candidates, beside `Places`: (B, N, K) each, or (B, N) for one in turn.
 
     Attributes:
-        table: the thresholds of the law of the number of candidates.
-        first: the row of the table for the first candidate, (B, N) int64.
-        came: the number of candidates so far, (B, N) int64.
+        present: whether there is a candidate.
+        low, high: the ends of the range of the candidate's index; low is −∞ at empty places.
+        draw: a uniform number in [0, 1).
+        observed: whether the candidate is among the first, whom `secretary` only observes.
+        bars: c(j, i) for j = 1 … m places left, (…, m); −∞ where the places are enough for all who
+            may come.
+        expected: how many candidates are expected from this candidate on, with itself.
+        shares: min(1, j/expected) for j = 1 … m, (…, m).
+    """
+
+    present: Tensor
+    low: Tensor
+    high: Tensor
+    draw: Tensor
+    observed: Tensor
+    bars: Tensor
+    expected: Tensor
+    shares: Tensor
+
+    @classmethod
+    def of(
+        cls, ranked: Ranked, picks: int, law: tuple[float, ...], before: Tensor, skipped: Tensor
+    ) -> Self:
+        """Returns the candidates of N pools.
+
+        Args:
+            ranked: the pools, in order of arrival.
+            picks: m.
+            law: the law of the number of candidates, as `hazards` returns it.
+            before: how many candidates came before each, (B, N, K) int64.
+            skipped: the number of first rows of the law that the opening skips, (B, N, 1) int64.
+        """
+        present, (bars, every, _) = ranked.present, thresholds(law, picks)
+        bars, every, last = bars.to(present.device), every.to(present.device), len(bars) - 1
+        row = (skipped + before).clamp(max=last)
+        bars, expected = bars[row], every[row]
+        first = (every[skipped.clamp(max=last)] / math.e).floor()
+        number = torch.arange(1, picks + 1, device=bars.device)
+        return cls(
+            present,
+            ranked.index.low.where(present, -torch.inf),
+            ranked.index.high,
+            ranked.scored.draws(Purpose.ORDER),
+            before < first,
+            bars.where(bars > 0, -torch.inf),
+            expected,
+            (number / expected[..., None]).clamp(max=1),
+        )
+
+    def in_turn(self) -> Iterator[Self]:
+        """Yields the candidates of each place in order, (B, N) each."""
+        return map(type(self), *(part.unbind(2) for part in self))
+
+
+class Places(NamedTuple):
+    """The m places of N openings after some candidates: what a step leaves to the next.
+
+    Attributes:
         left: the number of places left, (B, N) int64.
         chance: the probabilities that 0 … m places are left, before the openings' own draws,
             (B, N, m + 1).
-        best: the m greatest indices of the candidates that `secretary` has observed, (B, N, m);
-            −∞ for each that is lacking, so for all of them under `rolling`.
+        best: the m greatest indices that `secretary` has observed, in descending order, (B, N, m);
+            −∞ for those that are lacking, and under `rolling`.
     """
 
-    table: Thresholds
-    first: Tensor
-    came: Tensor
     left: Tensor
     chance: Tensor
     best: Tensor
 
     @classmethod
-    def new(cls, law: tuple[float, ...], picks: int, first: Tensor) -> Self:
-        """Returns m places before the first candidate, for a law that `hazards` returns."""
-        table = Thresholds(*(part.to(first.device) for part in thresholds(law, picks)))
-        left, best = (
-            torch.full_like(first, picks),
-            table.bars.new_full((*first.shape, picks), -torch.inf),
-        )
+    def all_left(cls, picks: int, like: Tensor) -> Self:
+        """Returns the places before the first candidate, for N openings like a tensor (B, N)."""
+        best = like.new_full((*like.shape, picks), -torch.inf, dtype=torch.float64)
         chance = torch.nn.functional.pad(torch.zeros_like(best), (0, 1), value=1.0)
-        return cls(table, first, torch.zeros_like(first), left, chance, best)
+        return cls(torch.full_like(like, picks, dtype=torch.int64), chance, best)
 
 
 @register("selector", "rolling")
@@ -135,63 +184,41 @@ class Rolling(Selector):
     def course(self, ranked: Ranked, picks: int) -> Course:
         """Decides about the candidates of N pools in the order of their places, step by step."""
         present, k = ranked.present, ranked.present.shape[2]
-        if self.count == "fixed" and self.candidates is None:
-            # row K − n of the table of K candidates is for n candidates to come
-            law, first = hazards("fixed", k), k - present.sum(2)
+        skipped = torch.zeros_like(ranked.groups[..., :1])
+        if self.count == "fixed" and self.candidates is None:  # each pool has a law of its own
+            law, skipped = hazards("fixed", k), k - present.sum(2, keepdim=True)
         else:
-            law, first = (
-                hazards(self.count, self.candidates),
-                torch.zeros_like(ranked.groups[..., 0]),
-            )
-        places, steps = Places.new(law, picks, first), list[Course]()
-        draws = ranked.scored.draws(Purpose.ORDER)
-        candidates = ranked.index.low, ranked.index.high, present, draws
-        for candidate in zip(*(part.unbind(2) for part in candidates), strict=True):
-            places, step = self.step(places, *candidate)
+            law = hazards(self.count, self.candidates)
+        before = present.cumsum(2) - present.to(torch.int64)
+        candidates = Candidates.of(ranked, picks, law, before, skipped)
+        places, steps = Places.all_left(picks, present[..., 0]), list[Course]()
+        for candidate in candidates.in_turn():
+            places, step = self.step(places, candidate)
             steps.append(step)
         return Course(*(torch.stack(parts, 2) for parts in zip(*steps, strict=True)))
 
-    def step(
-        self, places: Places, low: Tensor, high: Tensor, present: Tensor, draw: Tensor
-    ) -> tuple[Places, Course]:
+    def step(self, places: Places, candidate: Candidates) -> tuple[Places, Course]:
         """Decides about one further candidate of each of N openings.
 
         Args:
             places: the places before the candidate.
-            low, high: the ends of the range of the candidate's index, (B, N) each.
-            present: whether there is a candidate, (B, N) bool.
-            draw: a uniform number in [0, 1) for the candidate, (B, N).
+            candidate: the candidates in turn, (B, N) each.
 
         Returns:
-            The places after the candidate, and what happens to the candidate.
+            The places after the candidate, and what happens to it.
         """
-        table, first, came, left, chance, _ = places
-        row = (first + came).clamp(max=len(table.bars) - 1)
-        c, expected = table.bars[row], table.expected[row]
-        bars, best = self._bars(places, c, low.where(present, -torch.inf))
-        bars = bars.where(c > 0, -torch.inf)
-        reached = (high[..., None] >= bars).to(bars.dtype)
-        number = torch.arange(1, bars.shape[2] + 1, device=bars.device)
-        random = (number / expected[..., None]).clamp(max=1)
-        take = (reached + self.epsilon * (random - reached)) * present[..., None]
-        moved, chance = chance[..., 1:] * take, chance.clone()
+        left, chance, bars = places.left, places.chance.clone(), candidate.bars
+        reached = (candidate.high[..., None] >= bars).to(bars.dtype)
+        take = reached + self.epsilon * (candidate.shares - reached)
+        take = take * candidate.present[..., None]
+        moved = chance[..., 1:] * take
         chance[..., 1:] -= moved
         chance[..., :-1] += moved
-        current, is_open = (left - 1).clamp(min=0)[..., None], left > 0
-        taken = is_open & (draw < take.gather(2, current)[..., 0])
-        bar = bars.gather(2, current)[..., 0].where(is_open, torch.inf)
-        after = Places(table, first, came + present, left - taken.to(left.dtype), chance, best)
-        return after, Course(taken, moved.sum(2), bar, expected)
-
-    def _bars(self, places: Places, c: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
-        """The thresholds with j = 1 … m places left, and `Places.best` after the candidate.
-
-        Args:
-            places: the places before the candidate.
-            c: c(j, i), (B, N, m). Where it is 0, each candidate is taken.
-            low: the least index that the candidate may have, (B, N); −∞ at empty places.
-        """
-        return c, places.best
+        at, is_open = (left - 1).clamp(min=0)[..., None], left > 0
+        taken = is_open & (candidate.draw < take.gather(2, at)[..., 0])
+        bar = bars.gather(2, at)[..., 0].where(is_open, torch.inf)
+        after = places._replace(left=left - taken.to(left.dtype), chance=chance)
+        return after, Course(taken, moved.sum(2), bar, candidate.expected)
 
 
 @register("selector", "secretary")
@@ -214,8 +241,11 @@ class Secretary(Rolling):
         "Markov process, 1963"
     )
 
-    def _bars(self, places: Places, c: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
-        every = places.table.expected[places.first.clamp(max=len(places.table.bars) - 1)]
-        observed = (places.came < (every / math.e).floor())[..., None]
-        best = torch.cat([places.best, low[..., None].where(observed, -torch.inf)], 2)
-        return places.best.where(~observed, torch.inf), best.topk(c.shape[2], 2).values
+    def step(self, places: Places, candidate: Candidates) -> tuple[Places, Course]:
+        """Observes a candidate, or decides by those who were observed; see `Rolling.step`."""
+        observed = candidate.observed[..., None]
+        bars = places.best.where(~observed, torch.inf)
+        bars = bars.where(candidate.bars > -torch.inf, -torch.inf)
+        after, course = super().step(places, candidate._replace(bars=bars))
+        best = torch.cat([places.best, candidate.low[..., None].where(observed, -torch.inf)], 2)
+        return after._replace(best=best.topk(bars.shape[2], 2).values), course
