@@ -183,7 +183,8 @@ def explanation(
     values["theta"] = scored.models.distinct.theta
     with suppress(NoBounds):
         values["lower"], values["upper"] = scored.bounds()
-        values["index_lower"], values["index_upper"] = policy.rank.bounds(scored, ranked.index)
+        bounds = policy.rank.bounds(scored, ranked.index)
+        values["index_lower"], values["index_upper"] = Ranked(scored, ranked.index, bounds).bounds
     if compares:
         values["past_count"] = scored.past.count.to(torch.int64)
     # copies, which the caller can modify and differentiate
