@@ -109,7 +109,7 @@ class Offers(NamedTuple):
         """Decides about a further candidate, the only one of a pool that is ranked.
 
         Returns:
-            The opening with the candidate, and what happens to the candidate, (1, 1) each.
+            The opening with the candidate, and the decision, (1, 1) each.
         """
         zero, law = torch.zeros_like(ranked.groups), hazards(self.law, self.candidates)
         (candidate,) = Candidates.of(ranked, self.places, law, zero + self.n, zero).in_turn()

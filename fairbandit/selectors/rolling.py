@@ -18,7 +18,7 @@ from fairbandit.streams import Purpose
 
 
 class Course(NamedTuple):
-    """What happens to candidates: to K of each opening, (B, N, K) each, or to one, (B, N) each.
+    """Decisions about the K candidates of N openings, (B, N, K) each; (B, N) for one step.
 
     Attributes:
         taken: whether the candidate is taken.
@@ -35,13 +35,13 @@ class Course(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What decides about candidates, beside `Places`: (B, N, K) each, or (B, N) for one in turn.
+    """The candidates of N openings, (B, N, K) each; (B, N) for one step.
 
     Attributes:
         present: whether there is a candidate.
         low, high: the ends of the range of the candidate's index; low is −∞ at empty places.
         draw: a uniform number in [0, 1).
-        observed: whether the candidate is among the first, whom `secretary` only observes.
+        observed: whether the candidate is among the first, which `secretary` only observes.
         bars: c(j, i) for j = 1 … m places left, (…, m); −∞ where the places are enough for all who
             may come.
         expected: how many candidates are expected from this candidate on, with itself.
@@ -93,14 +93,14 @@ class Candidates(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The m places of N openings after some candidates: what a step leaves to the next.
+    """The m places of N openings between two candidates, which a step takes and returns.
 
     Attributes:
         left: the number of places left, (B, N) int64.
         chance: the probabilities that 0 … m places are left, before the openings' own draws,
             (B, N, m + 1).
-        best: the m greatest indices that `secretary` has observed, in descending order, (B, N, m);
-            −∞ for those that are lacking, and under `rolling`.
+        best: the m greatest indices among the candidates that `secretary` has observed, in
+            descending order, (B, N, m), filled up with −∞; −∞ under `rolling`.
     """
 
     left: Tensor
@@ -205,7 +205,7 @@ class Rolling(Selector):
             candidate: the candidates in turn, (B, N) each.
 
         Returns:
-            The places after the candidate, and what happens to it.
+            The places after the candidate, and the decision.
         """
         left, chance, bars = places.left, places.chance.clone(), candidate.bars
         reached = (candidate.high[..., None] >= bars).to(bars.dtype)
@@ -242,7 +242,7 @@ class Secretary(Rolling):
     )
 
     def step(self, places: Places, candidate: Candidates) -> tuple[Places, Course]:
-        """Observes a candidate, or decides by those who were observed; see `Rolling.step`."""
+        """Observes a candidate, or compares it with the observed ones; see `Rolling.step`."""
         observed = candidate.observed[..., None]
         bars = places.best.where(~observed, torch.inf)
         bars = bars.where(candidate.bars > -torch.inf, -torch.inf)
