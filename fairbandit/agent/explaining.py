@@ -165,7 +165,7 @@ class Explanation:
 
 
 def explanation(
-    agent: Any, known: History, pool: LabelledPools, picks: int, offers: Offers | None = None
+    agent: Any, history: History, pool: LabelledPools, picks: int, offers: Offers | None = None
 ) -> Explanation:
     """Explains how an agent decides the next round.
 
@@ -174,7 +174,7 @@ def explanation(
     policy, contexts = agent._policy, pool.tensors[0][0, 0].numpy()
     values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
     names, compares = agent._names or unnamed(contexts.shape[1]), "contexts" in policy.rank.needs
-    play = partial(_play, agent, known, pool, picks, offers)
+    play = partial(_play, agent, history, pool, picks, offers)
     asked = Asked(contexts, names, agent.encoder, compares, picks, play)
     ranked, outcome = play(contexts)
     scored = ranked.scored
@@ -192,19 +192,19 @@ def explanation(
         for name, tensor in values.items():
             values[name] = None if tensor is None else tensor[0, 0].detach().clone()
     values["_asked"] = asked
-    values["groups"], values["note"] = tuple(pool.labels[0]), _note(agent, known, scored)
+    values["groups"], values["note"] = tuple(pool.labels[0]), _note(agent, history, scored)
     return Explanation(**values)
 
 
-def _note(agent: Any, known: History, scored: Scored) -> str:
+def _note(agent: Any, history: History, scored: Scored) -> str:
     """Returns a warning of a reward model with few rewards, or ""."""
     if not agent._policy.learns:
         return ""
     if scored.models.informed is not None:
         return "The reward model has learned from no reward yet: all candidates tie."
-    outcomes, n_train = known.outcomes, int(scored.plan.n_train[0])
+    outcomes, n_train = history.outcomes, int(scored.plan.n_train[0])
     later = outcomes.n - outcomes.counts([n_train])[0]  # rewards that train later models
-    rewards, features = agent._now.learned.picks - later, known.problem.features
+    rewards, features = agent._now.learned.picks - later, history.problem.features
     if rewards >= features:
         return ""
     return (
@@ -216,7 +216,7 @@ def _note(agent: Any, known: History, scored: Scored) -> str:
 @call
 def _play(
     agent: Any,
-    known: History,
+    history: History,
     pool: LabelledPools,
     picks: int,
     offers: Offers | None,
@@ -228,7 +228,7 @@ def _play(
         The ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
     """
     tensors = torch.from_numpy(contexts[None, None]), pool.tensors[1]
-    ranked = agent._policy.considered(known, *tensors)
+    ranked = agent._policy.considered(history, *tensors)
     selector = agent._policy.selector
     if not selector.sequential:
         return ranked, (selector.select(ranked, picks).inclusion, None, None)

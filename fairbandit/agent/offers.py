@@ -40,7 +40,7 @@ class Offer(NamedTuple):
         rank: the index of the candidate, an estimated relative rank.
         threshold: the least index that is taken; ∞ if all places are taken, and −∞ if the places
             left are enough for all who may come.
-        to_come: the expected number of candidates from this one on, with itself.
+        to_come: the expected number of candidates from this candidate on, with itself.
     """
 
     taken: bool
@@ -95,15 +95,15 @@ class Offers(NamedTuple):
         """The numbers of the candidates who are taken."""
         return tuple(self.taken.nonzero()[:, 0].tolist())
 
-    def pool(self, known: Codes) -> LabelledPools:
+    def pool(self, groups: Codes) -> LabelledPools:
         """Returns the candidates as a pool in their order of arrival."""
-        return LabelledPools(self.contexts[:, None], self.groups[:, None], known)
+        return LabelledPools(self.contexts[:, None], self.groups[:, None], groups)
 
-    def waiting(self, known: Codes, t: int) -> Waiting:
+    def waiting(self, groups: Codes, t: int) -> Waiting:
         """Returns the picks as picks of round t, which all wait for a reward."""
         at = torch.tensor(self.picks, dtype=torch.int64)
         picked = self.contexts.index_select(1, at), self.groups.index_select(1, at)
-        return Waiting(self.picks, self.picks, *picked, self.pool(known).keys[0], t)
+        return Waiting(self.picks, self.picks, *picked, self.pool(groups).keys[0], t)
 
     def offered(self, selector: Rolling, ranked: Ranked) -> tuple[Self, Course]:
         """Decides about a further candidate, the only one of a pool that is ranked.
