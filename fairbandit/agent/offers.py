@@ -136,8 +136,6 @@ class Offers(NamedTuple):
         plain = msgspec.convert({key: state[key] for key in _STATE.__annotations__}, _STATE)
         held = dict(plain.pop("held"))
         pattern = cls.new(problem, **plain)
-        if "ranks" in state:
-            raise ValueError("an earlier version saved an opening in it: replay its log")
         parts = {key: fitted(state[key], getattr(pattern, key)) for key in cls._fields[4:9]}
         new = pattern._replace(held=held, **{key: part.clone() for key, part in parts.items()})
         valid = within(new.groups, 0, problem.groups - 1) and within(new.chance, 0, 1)
