@@ -134,7 +134,7 @@ class Agent(Deciding):
     @call
     def rounds(self) -> int:
         """The number of rounds so far, decided and observed."""
-        return self._now.known.rounds
+        return self._now.history.rounds
 
     @property
     @call
@@ -150,7 +150,7 @@ class Agent(Deciding):
         The decisions are None if the policy does not read rewards.
         """
         now, labels = self._now, tuple(self._now.groups)
-        d = now.known.problem.features
+        d = now.history.problem.features
         learned = now.learned if self._policy.reads_rewards else None
         return Schema(d, self._names, self.encoder, labels, self._reward, learned)
 
@@ -167,7 +167,7 @@ class Agent(Deciding):
         If the next `act` has the same pool, it has the same probabilities. Arguments: see `act`.
         """
         now, pool, m = self._pool(contexts, groups, picks)
-        return explanation(self, now.numbered(now.known), pool, m)
+        return explanation(self, now.numbered(now.history), pool, m)
 
     @classmethod
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:
@@ -207,7 +207,7 @@ class Agent(Deciding):
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
         codes = np.append(codes, -1)[groups]
         return learning.probabilities_of(
-            self._policy, now.numbered(now.known), contexts, codes, picks
+            self._policy, now.numbered(now.history), contexts, codes, picks
         )
 
     @call
@@ -266,7 +266,7 @@ class Agent(Deciding):
         contexts, groups, actions = blocks.observed(
             contexts, groups, actions, rewards, self.encoder, self._names
         )
-        d, hashes = before.known.problem.features, list[tuple[int, int, int]]()
+        d, hashes = before.history.problem.features, list[tuple[int, int, int]]()
         for piece in blocks.log(contexts, groups, actions, rewards, d, self.encoder):
             now, more = learning.after_rounds(
                 self._policy, self._vetted, now, *piece, self._patience
@@ -320,15 +320,15 @@ class Agent(Deciding):
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state of a copy, which shares no memory and no log with this agent."""
-        return {**self._state(), "policy": self._policy, "truth": self._now.known.problem.truth}
+        return {**self._state(), "policy": self._policy, "truth": self._now.history.problem.truth}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        given = saving.options(state["options"])
-        Agent.__init__(self, state["policy"], truth=state["truth"], **given)
-        known = self._now.known.restored(state["known"])
-        tickets = Tickets.restored(state["waiting"], known.problem)
-        seen, log = Learned.restored(state["learned"]), state["log"] and Position(*state["log"])
-        now = Now(known, self._now.groups, tickets, seen, log)
+        options = saving.options(state["options"])
+        Agent.__init__(self, state["policy"], truth=state["truth"], **options)
+        history = self._now.history.restored(state["known"])
+        tickets = Tickets.restored(state["waiting"], history.problem)
+        learned, log = Learned.restored(state["learned"]), state["log"] and Position(*state["log"])
+        now = Now(history, self._now.groups, tickets, learned, log)
         self._now = openings.restored(state["openings"], now)
 
     def _state(self) -> dict[str, Any]:

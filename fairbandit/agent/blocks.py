@@ -33,22 +33,22 @@ class LabelledPools(NamedTuple):
     Attributes:
         contexts, groups: the candidates' features and group numbers, (1, N, K, d) and (1, N, K);
             −1 for an empty place.
-        known: all known groups.
+        all_groups: all known groups.
     """
 
     contexts: Tensor
     groups: Tensor
-    known: Codes
+    all_groups: Codes
 
     @classmethod
     def padded(
-        cls, pools: Sequence[NDArray[Any]], codes: Sequence[NDArray[np.int64]], known: Codes
+        cls, pools: Sequence[NDArray[Any]], codes: Sequence[NDArray[np.int64]], all_groups: Codes
     ) -> Self:
         """Returns pools (Kᵢ, d) with group numbers (Kᵢ,), with empty places after smaller ones."""
         sizes = np.array([len(pool) for pool in pools])
         contexts = padded(sizes, np.concatenate(pools, dtype=np.float64), 0.0)
         groups = padded(sizes, np.concatenate(codes), -1)
-        return cls(torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None], known)
+        return cls(torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None], all_groups)
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor]:
@@ -58,13 +58,13 @@ class LabelledPools(NamedTuple):
     @property
     def labels(self) -> list[list[Hashable]]:
         """The first spelling of each candidate's group, pool by pool."""
-        known = spellings(self.known)
-        return [[known[group] for group in pool if group >= 0] for pool in self.groups[0].tolist()]
+        names = spellings(self.all_groups)
+        return [[names[group] for group in pool if group >= 0] for pool in self.groups[0].tolist()]
 
     @property
     def keys(self) -> list[str]:
         """The hash of each pool's labels, see `pool_key`."""
-        forms = list(self.known)
+        forms = list(self.all_groups)
         pools = self.groups[0].tolist()
         return [pool_key([forms[group] for group in pool if group >= 0]) for pool in pools]
 
@@ -102,10 +102,10 @@ def encoded(
     if ndim == 3 and isinstance(contexts, (list, tuple)):
         n, pools = len(contexts), list[tuple[Any, Any]]()
         labels = [None] * n if groups is None else labels_by_pool(groups, n)
-        for at, own in enumerate(zip(contexts, labels, strict=True)):
+        for at, pool in enumerate(zip(contexts, labels, strict=True)):
             with of_pool(at):
-                pools.append(encoded(*own, encoder, names, where=where))
-        return [rows for rows, _ in pools], [own for _, own in pools]
+                pools.append(encoded(*pool, encoder, names, where=where))
+        return [rows for rows, _ in pools], [pool for _, pool in pools]
     if ndim == 3 and _is_table(contexts):
         raise FairbanditError(
             "contexts: expected an array or a list of pools, got one table; "
@@ -146,7 +146,7 @@ def observed(
     """
     table = _is_table(contexts)
     for name, column in {"groups": groups, "actions": actions, "rewards": rewards}.items():
-        rows: list[Any] = [getattr(given, "index", None) for given in (contexts, column)]
+        rows: list[Any] = [getattr(data, "index", None) for data in (contexts, column)]
         if all(hasattr(index, "equals") for index in rows) and not rows[0].equals(rows[1]):
             raise FairbanditError(f"{name}: expected the index of the table, row by row")
     ndim, where = 2 if table else 3, "the observed rows"
@@ -202,10 +202,10 @@ def pools(
                 "one candidate the table of these columns)"
             )
     if encoder is not None and encoder.labels and arrays:
-        own = iter(encoder.labels_in(np.concatenate(arrays)))
+        row_labels = iter(encoder.labels_in(np.concatenate(arrays)))
         for at, names in enumerate(labels):
             with of_pool(at):
-                check_labels(names, islice(own, len(names)), JOINED.join(encoder.groups))
+                check_labels(names, islice(row_labels, len(names)), JOINED.join(encoder.groups))
     return arrays, labels
 
 
@@ -255,15 +255,15 @@ def split(
         contexts = table.to_pandas()
     rows, labels = encoded(contexts, groups, encoder, names)
     rows, labels = numbers(rows, "contexts"), labels_of(labels)
-    given = listed(pools, "pools")
-    if not np.shape(rows)[:1] == (len(labels),) == (len(given),):
+    pool_of_row = listed(pools, "pools")
+    if not np.shape(rows)[:1] == (len(labels),) == (len(pool_of_row),):
         raise FairbanditError(
             f"expected the groups and the pools of all candidates; got contexts of shape "
-            f"{np.shape(rows)}, {len(labels)} groups and {len(given)} pools"
+            f"{np.shape(rows)}, {len(labels)} groups and {len(pool_of_row)} pools"
         )
-    if missing := [row for row, own in enumerate(given) if own is None]:
+    if missing := [row for row, pool in enumerate(pool_of_row) if pool is None]:
         raise FairbanditError(f"pools: candidate {missing[0]} lacks a pool")
-    codes, _ = coded(given, {}, "pools")
+    codes, _ = coded(pool_of_row, {}, "pools")
     *places, _ = np.split(codes.argsort(kind="stable"), np.bincount(codes).cumsum())
     return [rows[at] for at in places], [[labels[row] for row in at] for at in places]
 
@@ -293,11 +293,11 @@ def log(
         )
     if rewards is None:
         raise FairbanditError("rewards: expected the reward of each round, rewards=...")
-    places, given, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(arrays)
-    if not places.shape == given.shape == (n,):
+    places, received, n = numbers(actions, "actions"), numbers(rewards, "rewards"), len(arrays)
+    if not places.shape == received.shape == (n,):
         raise FairbanditError(
             f"expected actions and rewards of {n} rounds, like the contexts; got {places.shape} "
-            f"and {given.shape}"
+            f"and {received.shape}"
         )
     if n and places.dtype.kind not in "iu":
         raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
@@ -306,9 +306,9 @@ def log(
             raise FairbanditError(
                 f"expected an action from 0 to {len(rows) - 1} in pool {at}; got action {place}"
             )
-    places, given = places.astype(np.int64), given.astype(np.float64)
+    places, received = places.astype(np.int64), received.astype(np.float64)
     for piece in pieces(np.array([len(rows) for rows in arrays], np.int64), PIECE):
-        yield arrays[piece], list(chain(*labels[piece])), places[piece], given[piece]
+        yield arrays[piece], list(chain(*labels[piece])), places[piece], received[piece]
 
 
 def tensors(
@@ -324,8 +324,8 @@ def tensors(
     """
     x, g = LabelledPools.padded(pools, [codes], {}).tensors
     rounds, at = torch.arange(len(pools)), torch.from_numpy(places)
-    given = torch.from_numpy(rewards)[None]
-    return x, g, Outcomes(rounds + first, x[:, rounds, at], g[:, rounds, at], given)
+    received = torch.from_numpy(rewards)[None]
+    return x, g, Outcomes(rounds + first, x[:, rounds, at], g[:, rounds, at], received)
 
 
 def entry(contexts: Any, groups: Any, actions: Any, rewards: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Now(NamedTuple):
     """The state of an agent between two calls, as a value.
 
     Attributes:
-        known: the knowledge of its policy.
+        history: the history of its policy.
         groups: all groups so far, by the normal forms of their labels.
         tickets: the decisions that wait for a reward.
         learned: the decisions from which the agent has learned.
@@ -41,27 +41,27 @@ class Now(NamedTuple):
         openings: the openings that are not closed, by ticket.
     """
 
-    known: History
+    history: History
     groups: Codes
     tickets: Tickets
     learned: Learned
     log: Position | None = None
     openings: Mapping[int, Offers] = MappingProxyType({})
 
-    def numbered(self, known: History) -> History:
-        """The knowledge with the candidates of open openings counted in.
+    def numbered(self, history: History) -> History:
+        """The history with the candidates of open openings counted in.
 
         Each candidate thus has its own draws, which are addressed by its number.
         """
         if not self.openings:
-            return known
+            return history
         offered = sum(offers.n for offers in self.openings.values())
-        return known._replace(candidates=known.candidates + offered)
+        return history._replace(candidates=history.candidates + offered)
 
     @property
     def next_ticket(self) -> int:
         """The number of the next decision: its round, or later after openings took tickets."""
-        return max(self.known.rounds, self.tickets.latest or 0) + 1
+        return max(self.history.rounds, self.tickets.latest or 0) + 1
 
     @property
     def waiting(self) -> Tickets:
@@ -154,8 +154,8 @@ def _threads_before() -> int:
     Each thread has a number of its own, which begins with the latest number of any thread: 1 if it
     begins while a call runs. The first call of a thread therefore does not trust a 1.
     """
-    own = torch.get_num_threads()
-    return own if own > 1 or hasattr(_thread, "called") else _before or own
+    threads = torch.get_num_threads()
+    return threads if threads > 1 or hasattr(_thread, "called") else _before or threads
 
 
 def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:

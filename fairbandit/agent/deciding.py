@@ -85,20 +85,20 @@ class Deciding(Openings):
                 does not know.
         """
         before = now = self._now
-        m, d = inputs.whole(picks, "picks", 1), now.known.problem.features
+        m, d = inputs.whole(picks, "picks", 1), now.history.problem.features
         if pools is not None:
             contexts, groups = blocks.split(contexts, groups, pools, self.encoder, self._names)
         contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names, 3)
         arrays, labels = blocks.pools(contexts, groups, d, self.encoder)
-        codes, known = learning.coded_pools(self._vetted, now.groups, labels)
-        self._note_new(known[-1] if known else now.groups)
+        codes, groups_at = learning.coded_pools(self._vetted, now.groups, labels)
+        self._note_new(groups_at[-1] if groups_at else now.groups)
         sizes = np.array([len(array) for array in arrays], np.int64)
         decisions, entries = list[Decision](), list[journal.Entry]()
-        for some in _blocks(self._policy, now.known.rounds, sizes, known, m):
-            if (groups := known[some.start]) is not now.groups:
+        for cut in _blocks(self._policy, now.history.rounds, sizes, groups_at, m):
+            if (groups := groups_at[cut.start]) is not now.groups:
                 now = learning.grown(self._policy, now, groups)
-            block = blocks.LabelledPools.padded(arrays[some], codes[some], now.groups)
-            now, more, lines = self._decided(now, block, min(m, int(sizes[some.start])))
+            block = blocks.LabelledPools.padded(arrays[cut], codes[cut], now.groups)
+            now, more, lines = self._decided(now, block, min(m, int(sizes[cut.start])))
             decisions += more
             entries += lines
         self._commit(before, now, *entries)
@@ -108,23 +108,23 @@ class Deciding(Openings):
         self, now: Now, pools: blocks.LabelledPools, picks: int
     ) -> tuple[Now, list[Decision], list[journal.Entry]]:
         """Decides N pools as the next rounds; returns the state, decisions and entries of a log."""
-        history = self._policy.open(now.known, *pools.tensors)
+        history = self._policy.open(now.history, *pools.tensors)
         history = history._replace(rewards_pending=pools.groups.shape[1] > 1)
         selection = self._policy.propose(now.numbered(history), picks)
         decisions = Decision.each(now.next_ticket, selection)
         waiting = Waiting.picked(pools, selection.actions, decisions, history.block.first)
-        known = self._policy.close(history, selection)
+        closed = self._policy.close(history, selection)
         tickets = now.tickets.add([decision.ticket for decision in decisions], waiting)
-        tickets = tickets.give_up(known.rounds, self._patience)
+        tickets = tickets.give_up(closed.rounds, self._patience)
         entries = journal.decision_entries(decisions, pools, selection) if self._journal else []
-        return now._replace(known=known, tickets=tickets), decisions, entries
+        return now._replace(history=closed, tickets=tickets), decisions, entries
 
     def _pool(
         self, contexts: Any, groups: Any, picks: Any
     ) -> tuple[Now, blocks.LabelledPools, int]:
         """Returns the state with the pool's groups, the pool, and the number m of picks."""
         contexts, groups = blocks.encoded(contexts, groups, self.encoder, self._names)
-        d = self._now.known.problem.features
+        d = self._now.history.problem.features
         x, labels = blocks.pool(contexts, groups, d, self.encoder)
         now, codes = learning.with_groups(self._policy, self._vetted, self._now, labels)
         self._note_new(now.groups)
@@ -137,16 +137,16 @@ class Deciding(Openings):
 
         None begins with the groups that are new to the agent.
         """
-        known = self.encoder.labels if self.encoder else ()
+        labels = self.encoder.labels if self.encoder else ()
         first = len(self._now.groups) if first is None else first
-        for label in [*groups][first:] if known else ():
-            if label not in known:
-                guess = did_you_mean(label, known)
-                remark(f"new group {label!r}{guess}: the encoder's table has {listed(known)}")
+        for label in [*groups][first:] if labels else ():
+            if label not in labels:
+                guess = did_you_mean(label, labels)
+                remark(f"new group {label!r}{guess}: the encoder's table has {listed(labels)}")
 
 
 def _blocks(
-    policy: Policy, played: int, sizes: Ints, known: Sequence[Codes], picks: int
+    policy: Policy, played: int, sizes: Ints, groups_at: Sequence[Codes], picks: int
 ) -> Iterator[slice]:
     """Cuts N pools into consecutive ones that can be decided together, as if one by one.
 
@@ -158,13 +158,13 @@ def _blocks(
         policy: the policy that decides.
         played: the number of rounds before.
         sizes: the numbers of candidates, (N,).
-        known: the groups that are known at each pool.
+        groups_at: the groups that are known at each pool.
         picks: m.
     """
-    alike = np.stack([sizes.clip(max=picks), [*map(len, known)]])
-    ends = {*(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
-    ends |= {*range(-played % CHUNK_ROUNDS, len(sizes), CHUNK_ROUNDS)}
-    for low, high in pairwise(sorted({0} | ends)):
+    alike = np.stack([sizes.clip(max=picks), [*map(len, groups_at)]])
+    stops = {*(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
+    stops |= {*range(-played % CHUNK_ROUNDS, len(sizes), CHUNK_ROUNDS)}
+    for low, high in pairwise(sorted({0} | stops)):
         step = 1 if policy.reads_picks else high - low
         for first in range(low, high, step):
             yield from pieces(sizes[first : first + step], BLOCK, first)

@@ -23,7 +23,6 @@ from fairbandit.logs import Floats
 from fairbandit.logs.schema import unnamed
 from fairbandit.notices import remark
 from fairbandit.ranks.scored import Scored
-from fairbandit.selectors import Rolling
 from fairbandit.selectors.ranked import Ranked
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ class Explanation:
 
 
 def explanation(
-    agent: Any, known: History, pool: LabelledPools, picks: int, offers: Offers | None = None
+    agent: Any, history: History, pool: LabelledPools, picks: int, offers: Offers | None = None
 ) -> Explanation:
     """Explains how an agent decides the next round.
 
@@ -175,7 +174,7 @@ def explanation(
     policy, contexts = agent._policy, pool.tensors[0][0, 0].numpy()
     values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
     names, compares = agent._names or unnamed(contexts.shape[1]), "contexts" in policy.rank.needs
-    play = partial(_play, agent, known, pool, picks, offers)
+    play = partial(_play, agent, history, pool, picks, offers)
     asked = Asked(contexts, names, agent.encoder, compares, picks, play)
     ranked, outcome = play(contexts)
     scored = ranked.scored
@@ -184,7 +183,8 @@ def explanation(
     values["theta"] = scored.models.distinct.theta
     with suppress(NoBounds):
         values["lower"], values["upper"] = scored.bounds()
-        values["index_lower"], values["index_upper"] = policy.rank.bounds(scored, ranked.index)
+        bounds = policy.rank.bounds(scored, ranked.index)
+        values["index_lower"], values["index_upper"] = Ranked(scored, ranked.index, bounds).bounds
     if compares:
         values["past_count"] = scored.past.count.to(torch.int64)
     # copies, which the caller can modify and differentiate
@@ -192,19 +192,19 @@ def explanation(
         for name, tensor in values.items():
             values[name] = None if tensor is None else tensor[0, 0].detach().clone()
     values["_asked"] = asked
-    values["groups"], values["note"] = tuple(pool.labels[0]), _note(agent, known, scored)
+    values["groups"], values["note"] = tuple(pool.labels[0]), _note(agent, history, scored)
     return Explanation(**values)
 
 
-def _note(agent: Any, known: History, scored: Scored) -> str:
+def _note(agent: Any, history: History, scored: Scored) -> str:
     """Returns a warning of a reward model with few rewards, or ""."""
     if not agent._policy.learns:
         return ""
     if scored.models.informed is not None:
         return "The reward model has learned from no reward yet: all candidates tie."
-    outcomes, n_train = known.outcomes, int(scored.plan.n_train[0])
+    outcomes, n_train = history.outcomes, int(scored.plan.n_train[0])
     later = outcomes.n - outcomes.counts([n_train])[0]  # rewards that train later models
-    rewards, features = agent._now.learned.picks - later, known.problem.features
+    rewards, features = agent._now.learned.picks - later, history.problem.features
     if rewards >= features:
         return ""
     return (
@@ -216,7 +216,7 @@ def _note(agent: Any, known: History, scored: Scored) -> str:
 @call
 def _play(
     agent: Any,
-    known: History,
+    history: History,
     pool: LabelledPools,
     picks: int,
     offers: Offers | None,
@@ -228,13 +228,14 @@ def _play(
         The ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
     """
     tensors = torch.from_numpy(contexts[None, None]), pool.tensors[1]
-    ranked = agent._policy.considered(known, *tensors)
+    ranked = agent._policy.considered(history, *tensors)
     selector = agent._policy.selector
-    if not isinstance(selector, Rolling):
+    if not selector.sequential:
         return ranked, (selector.select(ranked, picks).inclusion, None, None)
     if offers is None:
-        return ranked, selector.watched(ranked, picks)[1:]
-    return ranked, offers.offered(selector, ranked)[1][1:]
+        return ranked, selector.course(ranked, picks)[1:]
+    _, step = offers.offered(selector, ranked)
+    return ranked, (step.inclusion[..., None], step.bars[..., None], step.expected[..., None])
 
 
 def _text(value: Any) -> str:

@@ -41,8 +41,8 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
             array = np.asarray(values)
         masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
         if array.dtype.kind not in "biufO" or masked:
-            found = "masked entries" if masked else "entries that are not real numbers"
-            raise TypeError(f"it has {'texts' if array.dtype.kind in 'SU' else found}")
+            entries = "masked entries" if masked else "entries that are not real numbers"
+            raise TypeError(f"it has {'texts' if array.dtype.kind in 'SU' else entries}")
         if array.dtype.kind in "fO" and array.dtype != np.float64:
             array = array.astype(np.float64)
     except Exception as error:  # an object's own conversion may raise any error
@@ -119,41 +119,41 @@ def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> 
         raise FairbanditError(f"groups: expected {expected}, since only raw rows hold their labels")
     if hasattr(values, "itertuples"):
         values = [list(row) for row in values.itertuples(index=False, name=None)]
-    given = listed(values, "groups", expected)
-    if list not in map(type, given):
-        return given
-    rows = [label if type(label) is list else [label] for label in given]
+    entries = listed(values, "groups", expected)
+    if list not in map(type, entries):
+        return entries
+    rows = [label if type(label) is list else [label] for label in entries]
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 
-def groups(given: int | Sequence[Hashable]) -> Codes:
+def groups(value: int | Sequence[Hashable]) -> Codes:
     """Returns the first groups by the normal forms of their labels; G stands for 0 … G−1.
 
     Raises:
         FairbanditError: neither a number of groups nor a list of labels, or a repeated label.
     """
-    if isinstance(given, (int, np.integer)):
-        given = range(whole(given, "groups", most=MOST))
-    labels = listed(given, "groups")
+    if isinstance(value, (int, np.integer)):
+        value = range(whole(value, "groups", most=MOST))
+    labels = listed(value, "groups")
     _, codes = coded(labels, {})
     if len(codes) < len(labels):
         raise FairbanditError(f"groups: expected labels that differ, got {shown(labels)}")
     return codes
 
 
-def features(given: Any) -> Encoder | tuple[str, ...] | int:
+def features(value: Any) -> Encoder | tuple[str, ...] | int:
     """Checks the features of an agent: an encoder, the features' names, or their number d.
 
     Raises:
         FairbanditError: a value of another type, no features, or too many features.
     """
-    if isinstance(given, Encoder):
-        return given
-    if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
-        return whole(given, "features", 1, MOST)
-    if len(set(given)) < max(len(given), 1):
-        raise FairbanditError(f"features: expected names that differ, got {shown(given)}")
-    return tuple(given)
+    if isinstance(value, Encoder):
+        return value
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+        return whole(value, "features", 1, MOST)
+    if len(set(value)) < max(len(value), 1):
+        raise FairbanditError(f"features: expected names that differ, got {shown(value)}")
+    return tuple(value)
 
 
 def truth(given: Truth, features: int) -> Truth:
@@ -186,10 +186,10 @@ def check_known(given: Truth | None, groups: Codes, first: int) -> None:
     for code, label in list(groups.values())[first:]:
         try:
             share = float(given.cdf(torch.tensor([code]), top, rounds))
-            known, reason = abs(share - 1) < 1e-6, f"it is {share:g} at {LARGEST:g}, not 1"
+            covered, reason = abs(share - 1) < 1e-6, f"it is {share:g} at {LARGEST:g}, not 1"
         except IndexError as error:
-            known, reason = False, str(error)
-        if not known:
+            covered, reason = False, str(error)
+        if not covered:
             raise FairbanditError(
                 f"the truth's cdf does not know group {label!r}, number {code}: {reason}"
             )

@@ -36,9 +36,9 @@ class Checker:
         one in the replay.
         """
         for key, value in entry.items():
-            given = self._line.record.get(key)
-            replayed, logged = text(value), text(given)
-            if replayed != logged and not (key == "probabilities" and _near(value, given)):
+            logged_value = self._line.record.get(key)
+            replayed, logged = text(value), text(logged_value)
+            if replayed != logged and not (key == "probabilities" and _near(value, logged_value)):
                 raise FairbanditError(f"{key} is {replayed} in the replay, and {logged} in the log")
         return b"", self._line.at
 
@@ -47,10 +47,10 @@ class Checker:
 
 
 def _near(replayed: Sequence[float], logged: Any) -> bool:
-    """Whether probabilities are equal but for rounding."""
+    """Whether probabilities are equal up to rounding."""
     if not isinstance(logged, list) or len(logged) != len(replayed):
         return False
-    return all(abs(one - other) <= SUMS for one, other in zip(replayed, logged, strict=True))
+    return all(abs(a - b) <= SUMS for a, b in zip(replayed, logged, strict=True))
 
 
 def reward_entry(ticket: int, rewards: Mapping[int, float], picks: Waiting) -> Entry:

@@ -31,32 +31,32 @@ FAR = 3.29
 """With probability 0.001, a normal variable is more standard deviations away from its mean."""
 
 
-def tell_checked(policy: Policy, known: History, outcomes: Outcomes) -> History:
+def tell_checked(policy: Policy, history: History, outcomes: Outcomes) -> History:
     """Adds outcomes to the knowledge; raises an error if a later call could not process them."""
-    known = policy.tell(known, outcomes)
-    included, state = known.n_state, known.state
+    history = policy.tell(history, outcomes)
+    included, state = history.n_state, history.state
     refits = "rewards" in policy.estimator.needs
-    tried = known.outcomes if refits else outcomes
+    tried = history.outcomes if refits else outcomes
     largest = float(torch.linalg.vector_norm(tried.contexts, torch.inf))
     if largest <= (LARGE if refits else UNUSUAL) or not policy.learns:
-        return known
+        return history
     # trial runs, whose results are discarded: later rounds add the first n waiting outcomes
     if int(outcomes.rounds[-1]) > included:
         policy.estimator.advance(state, outcomes)
         if largest > LARGE:
-            waiting = known.outcomes
+            waiting = history.outcomes
             (before,) = waiting.counts([int(outcomes.rounds[0]) - 1])
             for n in range(before + 1, waiting.n + 1):
                 policy.estimator.advance(state, waiting.rows(0, n))
     # also try the models of later rounds, as if no further reward came, one round at a time
-    t = known.rounds + 1
+    t = history.rounds + 1
     trained = range(max(included, policy.n_train(t), int(outcomes.rounds[0])), t)
-    ends = {trained[0], trained[-1]}
-    later = sorted({policy.schedule.refreshed(n) for n in (trained if refits else ends)})
+    extremes = {trained[0], trained[-1]}
+    later = sorted({policy.schedule.refreshed(n) for n in (trained if refits else extremes)})
     for number in later:
         plan = policy.schedule.plan(max(t, number + 1), 1)
-        policy.estimator.models(known, plan._replace(n_train=np.array([number])))
-    return known
+        policy.estimator.models(history, plan._replace(n_train=np.array([number])))
+    return history
 
 
 def after_rewards(policy: Policy, now: Now, ticket: int, rewards: Mapping[int, float]) -> Now:
@@ -70,37 +70,37 @@ def after_rewards(policy: Policy, now: Now, ticket: int, rewards: Mapping[int, f
         after_opening(policy, now, ticket, None)  # a trial
         return now
     tickets, waiting = now.tickets, now.tickets.picks[ticket]
-    known = tell_checked(policy, now.known, tickets.outcomes(ticket, rewards))
+    history = tell_checked(policy, now.history, tickets.outcomes(ticket, rewards))
     learned = now.learned.add(waiting.hashes(ticket, rewards))
-    return now._replace(known=known, tickets=tickets.remove(ticket, rewards), learned=learned)
+    return now._replace(history=history, tickets=tickets.remove(ticket, rewards), learned=learned)
 
 
 def after_opening(policy: Policy, now: Now, ticket: int, patience: int | None) -> Now:
     """Returns the agent's state with an opening as its next round, and with its early rewards."""
     offers = now.openings[ticket]
-    now = now._replace(openings={t: other for t, other in now.openings.items() if t != ticket})
+    now = now._replace(openings={t: opening for t, opening in now.openings.items() if t != ticket})
     if not offers.n:
         return now
     pool = offers.pool(now.groups)
-    history = policy.open(now.known, *pool.tensors)
+    history = policy.open(now.history, *pool.tensors)
     picks = torch.tensor(offers.picks, dtype=torch.int64)
-    known = policy.close(history, Selection.of(picks[None, None]))
-    waiting = offers.waiting(now.groups, known.rounds)
-    tickets = now.tickets.add([ticket], [waiting]).give_up(known.rounds, patience)
-    now = now._replace(known=known, tickets=tickets)
+    closed = policy.close(history, Selection.of(picks[None, None]))
+    waiting = offers.waiting(now.groups, closed.rounds)
+    tickets = now.tickets.add([ticket], [waiting]).give_up(closed.rounds, patience)
+    now = now._replace(history=closed, tickets=tickets)
     return after_rewards(policy, now, ticket, offers.held) if offers.held else now
 
 
 def after_log(policy: Policy, now: Now, log: Log) -> Now:
     """Returns the agent's state after the decisions of a log that numbers the groups like it."""
-    known = now.known
+    history = now.history
     for cut in pieces(log.sizes, PIECE):
-        piece, first = log[cut], known.rounds + 1
+        piece, first = log[cut], history.rounds + 1
         flat = piece.candidates
         assert flat.contexts is not None
         padded = piece.padded(flat.contexts, 0.0), piece.groups
         x, g = (torch.from_numpy(values)[None] for values in padded)
-        known = policy.open(known, x, g)
+        history = policy.open(history, x, g)
         groups = np.where(piece.picks >= 0, piece.at_picks(flat.groups), -1)
         rewarded = ~np.isnan(piece.rewards)
         if rewarded.any():
@@ -108,9 +108,9 @@ def after_log(policy: Policy, now: Now, log: Log) -> Now:
             contexts = piece.at_picks(flat.contexts)
             parts = (part[rewarded] for part in (contexts, groups, piece.rewards))
             outcomes = Outcomes(rounds, *(torch.from_numpy(part)[None] for part in parts))
-            known = tell_checked(policy, known, outcomes)
-        known = policy.close(known, Selection.of(torch.from_numpy(piece.picks)[None]))
-    return now._replace(known=known, learned=now.learned.add(log.pick_hashes))
+            history = tell_checked(policy, history, outcomes)
+        history = policy.close(history, Selection.of(torch.from_numpy(piece.picks)[None]))
+    return now._replace(history=history, learned=now.learned.add(log.pick_hashes))
 
 
 def after_rounds(
@@ -127,17 +127,17 @@ def after_rounds(
 
     The hashes of their picks are returned, too.
     """
-    first = now.known.rounds + 1
+    first = now.history.rounds + 1
     now, codes = with_groups(policy, truth, now, labels)
     x, g, outcomes = blocks.tensors(pools, codes, places, rewards, first)
-    known = tell_checked(policy, policy.open(now.known, x, g), outcomes)
-    known = policy.close(known, Selection.of(torch.from_numpy(places)[None, :, None]))
-    tickets, hashes, at = now.tickets.give_up(known.rounds, patience), [], 0
+    history = tell_checked(policy, policy.open(now.history, x, g), outcomes)
+    history = policy.close(history, Selection.of(torch.from_numpy(places)[None, :, None]))
+    tickets, hashes, at = now.tickets.give_up(history.rounds, patience), [], 0
     for pool, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
         key = pool_key(map(normal, labels[at : at + len(pool)]))
         hashes.append(pick_hashes("", key, place, reward, pool[place]))
         at += len(pool)
-    return now._replace(known=known, tickets=tickets, learned=now.learned.add(hashes)), hashes
+    return now._replace(history=history, tickets=tickets, learned=now.learned.add(hashes)), hashes
 
 
 def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
@@ -154,10 +154,10 @@ def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
         return
     names, values = [normal(label) for label in labels], {"mean reward": rewards}
     for name in dict.fromkeys(names):
-        values[f"share of group {name!r}"] = np.array([float(own == name) for own in names])
+        values[f"share of group {name!r}"] = np.array([float(label == name) for label in names])
     farthest, what = FAR, ""
-    for name, own in values.items():
-        early, mean, deviation = own[:h].mean(), own.mean(), own.std(ddof=1)
+    for name, series in values.items():
+        early, mean, deviation = series[:h].mean(), series.mean(), series.std(ddof=1)
         distance = abs(early - mean) / (deviation * math.sqrt((1 - h / n) / h) or 1)
         if distance > farthest:
             farthest = distance
@@ -170,13 +170,13 @@ def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
 
 
 def probabilities_of(
-    policy: Policy, known: History, contexts: Floats, groups: NDArray[np.int64], picks: int
+    policy: Policy, history: History, contexts: Floats, groups: NDArray[np.int64], picks: int
 ) -> Floats:
     """Returns the candidates' probabilities in n pools, (n, K), as if each pool came next."""
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
     cuts = [slice(low, low + PIECE) for low in range(0, len(groups), PIECE)]
     inclusion = [torch.zeros_like(x[:, :0, :, 0])]
-    inclusion += [policy.probabilities(known, x[:, at], g[:, at], picks) for at in cuts]
+    inclusion += [policy.probabilities(history, x[:, at], g[:, at], picks) for at in cuts]
     return torch.cat(inclusion, 1)[0].numpy()
 
 
@@ -197,8 +197,8 @@ def with_groups(
 
 def grown(policy: Policy, now: Now, groups: Codes) -> Now:
     """Returns the agent's state with room for new groups."""
-    problem = replace(now.known.problem, groups=len(groups))
-    return now._replace(known=policy.grow(now.known, problem), groups=groups)
+    problem = replace(now.history.problem, groups=len(groups))
+    return now._replace(history=policy.grow(now.history, problem), groups=groups)
 
 
 def coded_pools(
@@ -209,7 +209,7 @@ def coded_pools(
     Raises:
         FairbanditError: an invalid label, or a group that the truth does not know.
     """
-    codes, known = list[Ints](), list[Codes]()
+    codes, groups_at = list[Ints](), list[Codes]()
     for at, pool in enumerate(labels):
         with blocks.of_pool(at):
             numbers, more = coded(pool, groups)
@@ -217,5 +217,5 @@ def coded_pools(
                 inputs.check_known(truth, more, len(groups))
         groups = more
         codes.append(numbers)
-        known.append(groups)
-    return codes, known
+        groups_at.append(groups)
+    return codes, groups_at

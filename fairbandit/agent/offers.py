@@ -12,13 +12,11 @@ from torch import Tensor
 
 from fairbandit.agent.blocks import LabelledPools
 from fairbandit.agent.tickets import Waiting
-from fairbandit.estimators.ties import Approximate
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
 from fairbandit.history.problem import Problem
-from fairbandit.selectors import Course, Rolling, seen
+from fairbandit.selectors import Candidates, Course, Places, Rolling
 from fairbandit.selectors.ranked import Ranked
 from fairbandit.selectors.stopping import hazards, thresholds
-from fairbandit.streams import Purpose
 from fairbandit.tables.labels import Codes
 
 _STATE = mapping(
@@ -42,7 +40,7 @@ class Offer(NamedTuple):
         rank: the index of the candidate, an estimated relative rank.
         threshold: the least index that is taken; ∞ if all places are taken, and −∞ if the places
             left are enough for all who may come.
-        to_come: the expected number of candidates from this one on, with itself.
+        to_come: the expected number of candidates from this candidate on, with itself.
     """
 
     taken: bool
@@ -62,9 +60,8 @@ class Offers(NamedTuple):
         places: m, the number of places.
         law, candidates: the law of the number of candidates, as for `hazards`.
         contexts, groups: of the candidates in their order, (1, n, d) and (1, n).
-        ranks: the index of each when it came, and its slack, (2, n).
         taken: whether each is taken, (n,) bool.
-        chance: the probabilities that 0 … m places are left, (m + 1,).
+        chance, best: of `Places` after the candidates, (m + 1,) and (m,).
         held: the rewards by candidate that were reported before the opening is closed.
     """
 
@@ -74,20 +71,19 @@ class Offers(NamedTuple):
     candidates: int | None
     contexts: Tensor
     groups: Tensor
-    ranks: Tensor
     taken: Tensor
     chance: Tensor
+    best: Tensor
     held: Mapping[int, float] = MappingProxyType({})
 
     @classmethod
     def new(cls, problem: Problem, name: str, places: int, law: Any, candidates: Any) -> Self:
         """Returns an opening without candidates; an unknown law raises a `FairbanditError`."""
         thresholds(hazards(law, candidates), places)
+        _, chance, best = Places.all_left(places, torch.zeros(()))
         contexts, codes = problem.zeros(1, 0, problem.features), torch.zeros(1, 0).long()
-        taken, chance = problem.zeros(0).bool(), problem.zeros(places + 1)
-        chance[places] = 1
-        of_candidates = contexts, codes, problem.zeros(2, 0), taken
-        return cls(name, places, law, candidates, *of_candidates, chance)
+        of_candidates = contexts, codes, problem.zeros(0).bool()
+        return cls(name, places, law, candidates, *of_candidates, chance, best)
 
     @property
     def n(self) -> int:
@@ -99,37 +95,34 @@ class Offers(NamedTuple):
         """The numbers of the candidates who are taken."""
         return tuple(self.taken.nonzero()[:, 0].tolist())
 
-    def pool(self, known: Codes) -> LabelledPools:
+    def pool(self, groups: Codes) -> LabelledPools:
         """Returns the candidates as a pool in their order of arrival."""
-        return LabelledPools(self.contexts[:, None], self.groups[:, None], known)
+        return LabelledPools(self.contexts[:, None], self.groups[:, None], groups)
 
-    def waiting(self, known: Codes, t: int) -> Waiting:
+    def waiting(self, groups: Codes, t: int) -> Waiting:
         """Returns the picks as picks of round t, which all wait for a reward."""
         at = torch.tensor(self.picks, dtype=torch.int64)
         picked = self.contexts.index_select(1, at), self.groups.index_select(1, at)
-        return Waiting(self.picks, self.picks, *picked, self.pool(known).keys[0], t)
+        return Waiting(self.picks, self.picks, *picked, self.pool(groups).keys[0], t)
 
     def offered(self, selector: Rolling, ranked: Ranked) -> tuple[Self, Course]:
         """Decides about a further candidate, the only one of a pool that is ranked.
 
         Returns:
-            The opening with the candidate, and what happens to the candidate, (1, 1, 1) each.
+            The opening with the candidate, and the decision, (1, 1) each.
         """
-        scored, (value, slack) = ranked.scored, seen(ranked)
-        assert isinstance(slack, Tensor)
-        draw = scored.draws(Purpose.ORDER) if selector.epsilon else None
-        ranks = torch.cat([self.ranks, torch.cat([value[0], slack[0]])], 1)
-        index, law = Approximate(*ranks[:, None, None]), hazards(self.law, self.candidates)
-        present = torch.ones_like(index.value, dtype=torch.bool)
-        before = self.places - self.taken.sum()[None, None], self.chance[None, None]
-        course, (_, chance) = selector.course(index, present, draw, self.places, law, before)
-        course = Course(*(part[..., -1:] for part in course))
+        zero, law = torch.zeros_like(ranked.groups), hazards(self.law, self.candidates)
+        (candidate,) = Candidates.of(ranked, self.places, law, zero + self.n, zero).in_turn()
+        left = zero[..., 0] + self.places - self.taken.sum()
+        places = Places(left, self.chance[None, None], self.best[None, None])
+        places, course = selector.step(places, candidate)
+        scored = ranked.scored
         new = self._replace(
             contexts=torch.cat([self.contexts, scored.contexts[:, 0]], 1),
             groups=torch.cat([self.groups, scored.groups[:, 0]], 1),
-            ranks=ranks,
-            taken=torch.cat([self.taken, course.taken[0, 0]]),
-            chance=chance[0, 0],
+            taken=torch.cat([self.taken, course.taken[0]]),
+            chance=places.chance[0, 0],
+            best=places.best[0, 0],
         )
         return new, course
 
@@ -146,7 +139,7 @@ class Offers(NamedTuple):
         parts = {key: fitted(state[key], getattr(pattern, key)) for key in cls._fields[4:9]}
         new = pattern._replace(held=held, **{key: part.clone() for key, part in parts.items()})
         valid = within(new.groups, 0, problem.groups - 1) and within(new.chance, 0, 1)
-        sizes = {part.shape[part.ndim > 1] for key, part in parts.items() if key != "chance"}
-        if len(sizes) > 1 or not valid or new.ranks.isnan().any() or not {*held} <= {*new.picks}:
+        same = new.contexts.shape[1] == new.groups.shape[1] == new.n
+        if not (same and valid) or new.best.isnan().any() or not {*held} <= {*new.picks}:
             raise ValueError("the candidates of an opening do not fit each other")
         return new

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from fairbandit.agent import inputs, learning
 from fairbandit.agent.blocks import LabelledPools
@@ -97,13 +97,13 @@ class Openings(Committing):
             FairbanditError: an unknown opening or law, a name that is taken, or a policy that does
                 not decide about candidates one at a time.
         """
-        before, selector = self._now, self._policy.selector
-        if not isinstance(selector, Rolling):
+        before, selector = self._now, cast(Rolling, self._policy.selector)
+        if not selector.sequential:
             raise FairbanditError(
                 f"{selector} picks from whole pools; candidates who come one at a time need the "
                 "selector rolling or secretary, as in the policy fair_rolling"
             )
-        begins = any(given is not None for given in (places, candidates, count))
+        begins = any(argument is not None for argument in (places, candidates, count))
         if not isinstance(name, str) or (begins and name in self.openings):
             raise FairbanditError(
                 f"expected the name of a new opening, got {shown(name)}; agent.round(name) alone "
@@ -119,7 +119,7 @@ class Openings(Committing):
             candidates = selector.candidates
         if candidates is not None:
             candidates = inputs.whole(candidates, "candidates")
-        offers = Offers.new(before.known.problem, name, places, count, candidates)
+        offers = Offers.new(before.history.problem, name, places, count, candidates)
         ticket = before.next_ticket
         now = before._replace(
             openings={**before.openings, ticket: offers},
@@ -139,9 +139,7 @@ class Openings(Committing):
     def _offer(self, ticket: int, context: Any, group: Hashable) -> Offer:
         before, (_, offers) = self._now, self._offers(ticket)
         now, pool, _ = self._pool([context], [group], 1)
-        selector = self._policy.selector
-        assert isinstance(selector, Rolling)
-        ranked = self._policy.considered(now.numbered(now.known), *pool.tensors)
+        ranked = self._policy.considered(now.numbered(now.history), *pool.tensors)
         place, law = offers.n, hazards(offers.law, offers.candidates)
         if place == len(law) and law[-1] == 0:
             _log.warning(
@@ -150,7 +148,7 @@ class Openings(Committing):
                 offers.name,
                 place,
             )
-        offers, course = offers.offered(selector, ranked)
+        offers, course = offers.offered(cast(Rolling, self._policy.selector), ranked)
         taken, probability, threshold, to_come = (part.item() for part in course)
         rank = float(ranked.index.value)
         offer = Offer(
@@ -170,7 +168,7 @@ class Openings(Committing):
     @call
     def _explain(self, ticket: int, context: Any, group: Hashable) -> Explanation:
         (_, offers), (now, pool, _) = self._offers(ticket), self._pool([context], [group], 1)
-        return explanation(self, now.numbered(now.known), pool, 1, offers)
+        return explanation(self, now.numbered(now.history), pool, 1, offers)
 
     @call
     def _close(self, ticket: int) -> None:
@@ -202,7 +200,7 @@ def restored(state: Sequence[Mapping[str, Any]], now: Now) -> Now:
     Raises:
         ValueError: the openings do not fit the tickets.
     """
-    openings = {o["ticket"]: Offers.restored(o, now.known.problem) for o in state}
+    openings = {o["ticket"]: Offers.restored(o, now.history.problem) for o in state}
     names, latest = {offers.name for offers in openings.values()}, now.tickets.latest or 0
     late = max(openings, default=0) > latest or not openings.keys().isdisjoint(now.tickets.picks)
     if len(names) < len(state) or late:

@@ -52,12 +52,12 @@ class Asked(NamedTuple):
     play: Callable[[Floats], tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]]
 
     def chosen(self, contexts: Floats, place: int) -> bool:
-        """Whether a candidate is among the m most probable alone: certain, but for exploration."""
+        """Whether a candidate is among the m most probable alone: certain but for exploration."""
         chances, thresholds, _ = self.play(contexts)[1]
-        own = float(chances[0, 0, place])
+        chance = float(chances[0, 0, place])
         if thresholds is not None:  # candidates who come one at a time do not compete
-            return own >= 1 - 1e-12
-        return int((chances >= own - 1e-12).sum()) <= self.picks
+            return chance >= 1 - 1e-12
+        return int((chances >= chance - 1e-12).sum()) <= self.picks
 
     def with_row(self, place: int, row: Floats) -> Floats:
         """Returns the contexts of the pool with another context of one candidate."""
@@ -136,9 +136,9 @@ def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
     differ = {column for column, any_ in zip(columns, away.any(0), strict=True) if any_}
     contributions = dict.fromkeys(columns, 0.0)
     for column, term in zip(columns, terms.tolist(), strict=True):
-        one, other = pairs.get(column, (column, column))
-        if one not in differ or other not in differ:  # the other column makes the difference
-            column = other if one not in differ else one
+        first, second = pairs.get(column, (column, column))
+        if first not in differ or second not in differ:  # the other column makes the difference
+            column = second if first not in differ else first
         contributions[column] += term
     values, means = asked.decoded(row), asked.decoded(row - away.mean(0) + 0.0)  # −0.0 is a gap
     rows = [
@@ -170,10 +170,10 @@ def needed(asked: Asked, place: int) -> Needed:
     ) -> float | None:
         """Returns the nearest value beside which the choice changes, on paths from the present."""
 
-        def certain(other: float) -> bool:
-            return asked.chosen(move(other), place)
+        def certain(value: float) -> bool:
+            return asked.chosen(move(value), place)
 
-        found = []
+        turns = []
         for path in paths:
             near = value
             if whole:  # the present value may lie between two whole numbers
@@ -181,10 +181,10 @@ def needed(asked: Asked, place: int) -> Needed:
             for far in path:
                 if certain(far) != sure:
                     bad, good = (far, near) if sure else (near, far)
-                    found.append(_bisected(bad, good, certain, whole))
+                    turns.append(_bisected(bad, good, certain, whole))
                     break
                 near = far
-        return min(filter(certain, found), key=lambda other: abs(other - value), default=None)
+        return min(filter(certain, turns), key=lambda other: abs(other - value), default=None)
 
     row, rows = asked.contexts[place], list[tuple[str, Any, Any]]()
     values, means = asked.decoded(row), asked.decoded(np.zeros_like(row))
@@ -199,11 +199,11 @@ def needed(asked: Asked, place: int) -> Needed:
         else:
             size = max(abs(start), 1.0)
             paths = [[start + sign * size * step for step in STEPS] for sign in (-1, 1)]
-        found = nearest(move, start, filter(None, paths), whole)
-        rows.append((column, value, math.nan if found is None else found))
+        sufficient = nearest(move, start, filter(None, paths), whole)
+        rows.append((column, value, math.nan if sufficient is None else sufficient))
     for column, codes in ({} if asked.encoder is None else asked.encoder.categories).items():
-        others = [code for code in codes if code != values[column]]
-        enough = [code for code in others if asked.chosen(asked.moved(place, column, code), place)]
+        rest = [code for code in codes if code != values[column]]
+        enough = [code for code in rest if asked.chosen(asked.moved(place, column, code), place)]
         rows.append((column, values[column], listed([*map(str, enough)]) or math.nan))
     names = ["feature", "value", "keeps" if sure else "needed"]
     # objects, since pandas would turn None and whole codes into floats
@@ -216,9 +216,9 @@ def needed(asked: Asked, place: int) -> Needed:
     if not weights.any():
         return Needed(None, None, features, "All weights of the model are 0.")
 
-    def lifted(other: float) -> Floats:
+    def lifted(target: float) -> Floats:
         """Returns the contexts in which the candidate has another score."""
-        return asked.with_row(place, row + (other - score) * weights / (weights @ weights))
+        return asked.with_row(place, row + (target - score) * weights / (weights @ weights))
 
     size = max(float(scores.max() - scores.min()), abs(score) * 1e-3, 1e-12)
     path = [score + (-size if sure else size) * step for step in STEPS]

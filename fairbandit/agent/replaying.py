@@ -77,14 +77,14 @@ def explain(
             continue
         groups = list(map(label, record["groups"]))
         if record["kind"] == "decision":
-            found = agent.explain(record["contexts"], groups, picks_of(record))
+            explanation = agent.explain(record["contexts"], groups, picks_of(record))
         elif agent._now.openings[ticket].n == candidate:
-            found = agent._explain(ticket, record["contexts"][0], groups[0])
+            explanation = agent._explain(ticket, record["contexts"][0], groups[0])
         else:
             continue
         picked = torch.zeros(len(groups), dtype=torch.bool)
         picked[record["picks"]] = True
-        return replace(found, picked=picked)
+        return replace(explanation, picked=picked)
     raise FairbanditError(
         f"{path} lacks a decision of ticket {ticket}, or candidate {candidate} of an opening"
     )

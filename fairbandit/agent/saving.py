@@ -39,7 +39,7 @@ def plain(
     policy: Policy, now: Now, patience: int | None, features: Any, reward: str | None
 ) -> dict[str, Any]:
     """Returns the options and the state of an agent as plain data."""
-    problem = now.known.problem
+    problem = now.history.problem
     options = {
         "features": features.state() if isinstance(features, Encoder) else features,
         "seed": problem.streams.seed,
@@ -51,7 +51,7 @@ def plain(
         options["reward"] = reward
     return {
         "options": options,
-        "known": now.known.saved(),
+        "known": now.history.saved(),
         "waiting": now.tickets.state(problem.features),
         "openings": [{"ticket": t, **o.state()} for t, o in now.openings.items()],
         "learned": now.learned.state(),
@@ -61,10 +61,10 @@ def plain(
 
 def options(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options of an `Agent` from the options of `plain` or of a log's header."""
-    given = {**plain, "groups": list(map(label, plain["groups"]))}
+    arguments = {**plain, "groups": list(map(label, plain["groups"]))}
     if isinstance(encoder := plain.get("features"), Mapping):
-        given["features"] = Encoder(**encoder)
-    return given
+        arguments["features"] = Encoder(**encoder)
+    return arguments
 
 
 def write(path: Path, saved: Mapping[str, Any]) -> None:

@@ -107,7 +107,7 @@ class Tickets(NamedTuple):
 
     def add(self, tickets: Sequence[int], picks: Sequence[Waiting]) -> Tickets:
         """Adds the picks of decisions, where there are any."""
-        added = {ticket: own for ticket, own in zip(tickets, picks, strict=True) if own.places}
+        added = {t: pick for t, pick in zip(tickets, picks, strict=True) if pick.places}
         return Tickets({**self.picks, **added}, max(tickets[-1], self.latest or 0))
 
     def remove(self, t: int, places: Collection[int] | None = None) -> Tickets:
@@ -169,32 +169,32 @@ class Tickets(NamedTuple):
                 f"{error}; a ticket whose reward is not known waits until agent.drop({t})"
             ) from error
 
-    def find(self, given: Any) -> int:
+    def find(self, ticket: Any) -> int:
         """Returns the round of a ticket.
 
         Raises:
             FairbanditError: a ticket that does not wait for a reward.
         """
         try:
-            t = operator.index(given)
+            t = operator.index(ticket)
         except TypeError:
             t = 0
-        if given is None and self.latest is None:
+        if ticket is None and self.latest is None:
             raise FairbanditError("no decision waits for a reward: none was made so far")
         if t not in self.picks:
             waiting = ", ".join(map(str, list(self.picks)[:SHOWN])) or "none"
             ellipsis = ", …" if len(self.picks) > SHOWN else ""
             raise FairbanditError(
-                f"ticket {shown(given)} does not wait for a reward: its reward was reported or "
+                f"ticket {shown(ticket)} does not wait for a reward: its reward was reported or "
                 f"dropped, or the ticket does not exist; waiting tickets: {waiting}{ellipsis}"
             )
         return t
 
     def outcomes(self, t: int, rewards: Mapping[int, float]) -> Outcomes:
         """Returns the outcomes of picks of a ticket from their rewards by place."""
-        given = torch.from_numpy(np.array([list(rewards.values())]))  # faster than torch.tensor
+        received = torch.from_numpy(np.array([list(rewards.values())]))  # faster than torch.tensor
         rounds = torch.from_numpy(np.full(len(rewards), self.picks[t].round))
-        return Outcomes(rounds, *self.picks[t].of(list(rewards)), given)
+        return Outcomes(rounds, *self.picks[t].of(list(rewards)), received)
 
     def state(self, features: int) -> dict[str, Any]:
         """Returns the waiting rounds as plain tensors and numbers."""
@@ -224,7 +224,7 @@ class Tickets(NamedTuple):
         parts = (part.split(widths, 1) for part in (fitted(state["contexts"], empty), groups))
         further = read["pools"], read["rounds"]
         rows = zip(read["places"], read["waiting"], *parts, *further, strict=True)
-        picks = [Waiting(a, b, x.clone(), g.clone(), *others) for a, b, x, g, *others in rows]
+        picks = [Waiting(a, b, x.clone(), g.clone(), *rest) for a, b, x, g, *rest in rows]
         late = max(tickets, default=0) > (read["latest"] or 0)
         if late or not within(groups, 0, problem.groups - 1):
             raise ValueError("its waiting decisions do not fit each other")

@@ -18,7 +18,7 @@ from fairbandit.history.problem import Problem
 from fairbandit.ranks import Rank
 from fairbandit.ranks.scored import Scored
 from fairbandit.registry.part import NEEDS, Part
-from fairbandit.selectors import Rolling, Selection, Selector
+from fairbandit.selectors import Selection, Selector
 from fairbandit.selectors.ranked import Ranked
 from fairbandit.splits import Schedule, Split
 from fairbandit.streams import CHUNK_ROUNDS
@@ -75,7 +75,7 @@ class Policy:
                 f"{fitted_anew[0]} is fitted anew each time the reward model changes, and "
                 "needs policy.refresh, a number above 1 such as 1.2; got none"
             )
-        if "pool" in rank.needs and isinstance(selector, Rolling):
+        if "pool" in rank.needs and selector.sequential:
             raise FairbanditError(
                 f"{rank} compares a candidate with its whole pool, and {selector} decides before "
                 "the later candidates are seen; expected a rank that reads the past alone"

@@ -27,8 +27,7 @@ class Rank(Part):
         """The index of every candidate of N rounds, with its slack.
 
         Returns:
-            Finite values (B, N, K) float64, also at empty places. They are 0 in rounds whose
-            reward model has seen no reward.
+            Finite values (B, N, K) float64, also at empty places.
 
         Raises:
             FairbanditError: the index or its slack has the wrong shape or is not finite.
@@ -46,18 +45,10 @@ class Rank(Part):
         least = index.slack.amin() if isinstance(index.slack, Tensor) else index.slack
         if not least >= 0:
             raise FairbanditError(f"{self} gave a slack below 0")
-        if scored.models.informed is None:
-            return index
-        if_informed = scored.models.if_informed
-        slack = index.slack
-        if isinstance(slack, Tensor):
-            slack = if_informed(slack, 0.0)
-        return Approximate(if_informed(index.value, 0.0), slack)
+        return index
 
     def bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the index under the true rewards, (B, N, K) float64 each.
-
-        They are −∞ and ∞ in rounds whose reward model has seen no reward.
 
         Args:
             scored: the candidates.
@@ -72,8 +63,7 @@ class Rank(Part):
         self._check("bounds", high, scored, finite=False)
         if not bool((low <= high)[scored.present].all()):
             raise FairbanditError(f"{self} gave bounds that cross")
-        if_informed = scored.models.if_informed
-        return if_informed(low, -torch.inf), if_informed(high, torch.inf)
+        return low, high
 
     def _check(self, name: str, values: Tensor, scored: Scored, finite: bool = True) -> None:
         if values.shape != scored.groups.shape or values.dtype != torch.float64:

@@ -15,7 +15,7 @@ class PooledCdf(Rank):
     """Share of the past contexts of all groups that score no higher under this round's model.
 
     N⁻¹ Σ 1{sᵢ ≤ s} over the N past contexts of all groups in the round's window. Within a
-    pool it orders candidates as their scores do, but for ties; unlike a score, it is uniform on
+    pool it orders candidates as their scores do, except for ties; unlike a score, it is uniform on
     average, so that thresholds of `rolling` apply to it. Groups of higher scores are preferred: it
     is not a relative rank. For N = 0 the rank is drawn from U(0, 1).
     """

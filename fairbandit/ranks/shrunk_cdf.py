@@ -71,9 +71,9 @@ class ShrunkCdf(Rank):
         value = torch.where(flat[:, :, None], flat_side, value)
         value.scatter_(3, group[..., None], scored.scores.greatest_tie[..., None])
         b, n, k, g = value.shape
-        other = torch.arange(g, device=groups.device).expand(b, n, k, g)
-        other = other.masked_fill((groups < 0)[..., None], -1)
-        below = past.of(other.reshape(b, n, k * g)).count_le(value.reshape(b, n, k * g))
+        members = torch.arange(g, device=groups.device).expand(b, n, k, g)
+        members = members.masked_fill((groups < 0)[..., None], -1)
+        below = past.of(members.reshape(b, n, k * g)).count_le(value.reshape(b, n, k * g))
         return below.view(b, n, k, g)
 
 

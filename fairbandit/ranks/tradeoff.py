@@ -51,8 +51,8 @@ def _scale(scored: Scored) -> tuple[Tensor, Tensor]:
     groups = scored.past.of()
     count = groups.count
     share = count / count.sum(2, keepdim=True).clamp(min=1)
-    seen = count > 0
-    means, variances = (part.where(seen, 0) for part in groups.moments)
+    any_past = count > 0
+    means, variances = (part.where(any_past, 0) for part in groups.moments)
     mean = (share * means).sum(2, keepdim=True)
     spread = variances + (means - mean) ** 2
     deviation = (share * spread).sum(2, keepdim=True).sqrt()

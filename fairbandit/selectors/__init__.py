@@ -14,17 +14,19 @@ from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
 from fairbandit.selectors.ranked import Ranked
-from fairbandit.selectors.rolling import Course, Rolling, Secretary, seen
+from fairbandit.selectors.rolling import Candidates, Course, Places, Rolling, Secretary
 
 __all__ = [
     "Approximate",
     "Argmax",
+    "Candidates",
     "Chain",
     "Course",
     "EpsilonGreedy",
     "GroupChance",
     "GroupParity",
     "MinimumPull",
+    "Places",
     "Proportional",
     "Ranked",
     "Rolling",
@@ -33,6 +35,5 @@ __all__ = [
     "Selector",
     "best",
     "proportional",
-    "seen",
     "softmax",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -52,6 +52,10 @@ class Selection(NamedTuple):
 @base("selector")
 class Selector(Part):
     """Picks places with given inclusion probabilities; a subclass writes `_inclusion`."""
+
+    sequential: ClassVar[bool] = False
+    """Whether candidates are decided one at a time, before later candidates are seen. If so, the
+    selector derives from `Rolling`, whose `step` an agent calls for each candidate."""
 
     def select(self, ranked: Ranked, picks: int = 1) -> Selection:
         """Picks m places from each pool.

@@ -50,6 +50,6 @@ class Chain(Selector):
         high = Approximate(high, ranked.index.slack).greatest_tie
         high, order = high.where(ranked.present, -torch.inf).sort(2, descending=True)
         lowest = low.where(ranked.present, torch.inf).gather(2, order).cummin(2).values
-        ends = torch.zeros_like(ranked.present)
-        ends[..., 1:] = high[..., 1:] < lowest[..., :-1]
-        return torch.zeros_like(order).scatter_(2, order, ends.cumsum(2))
+        starts = torch.zeros_like(ranked.present)
+        starts[..., 1:] = high[..., 1:] < lowest[..., :-1]
+        return torch.zeros_like(order).scatter_(2, order, starts.cumsum(2))

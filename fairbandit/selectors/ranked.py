@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
@@ -12,6 +13,9 @@ from fairbandit.ranks.scored import Scored
 class Ranked:
     """Scored candidates with their index, as a selector sees them.
 
+    In rounds whose reward model has seen no reward, all candidates tie: their index is 0
+    with infinite slack, and its bounds are −∞ and ∞. The index of the rank is not used.
+
     Args:
         scored: the candidates, with their scores and their past.
         index: the rank's index, (B, N, K).
@@ -20,7 +24,8 @@ class Ranked:
             part reads past picks.
 
     Attributes:
-        scored, index: the arguments.
+        scored: the argument.
+        index: the index, an `Approximate`.
         problem, groups, present: attributes of `scored`.
     """
 
@@ -31,6 +36,13 @@ class Ranked:
         bounds: tuple[Tensor, Tensor] | None = None,
         pick_counts: Tensor | None = None,
     ) -> None:
+        if scored.models.informed is not None:
+            if_informed, (value, slack) = scored.models.if_informed, index
+            slack = if_informed(slack + torch.zeros_like(value), torch.inf)
+            index = Approximate(if_informed(value, 0.0), slack)
+            if bounds is not None:
+                low, high = bounds
+                bounds = if_informed(low, -torch.inf), if_informed(high, torch.inf)
         self.scored, self.index = scored, index
         self._bounds, self._pick_counts = bounds, pick_counts
         self.problem, self.groups, self.present = scored.problem, scored.groups, scored.present

@@ -3,35 +3,116 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.ties import Approximate
 from fairbandit.registry import register
 from fairbandit.selectors.base import Selection, Selector
 from fairbandit.selectors.ranked import Ranked
-from fairbandit.selectors.stopping import Thresholds, hazards, thresholds
+from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.streams import Purpose
 
 
 class Course(NamedTuple):
-    """What happens to the candidates of N openings in their order of arrival, (B, N, K) each.
+    """Decisions about the K candidates of N openings, (B, N, K) each; (B, N) for one step.
 
     Attributes:
-        taken: whether each candidate is taken.
+        taken: whether the candidate is taken.
         inclusion: the probability of that, before the opening's own draws; 0 at empty places.
-        bars: the threshold that each candidate meets; ∞ once all places are taken, and −∞ where the
-            places are enough for all who may come.
-        expected: how many candidates are expected from each candidate on, with itself.
+        bars: the threshold that the candidate meets; ∞ once all places are taken, and −∞ where the
+            places left are enough for all who may come. Of no meaning at empty places.
+        expected: how many candidates are expected from this candidate on, with itself.
     """
 
     taken: Tensor
     inclusion: Tensor
     bars: Tensor
     expected: Tensor
+
+
+class Candidates(NamedTuple):
+    """The candidates of N openings, (B, N, K) each; (B, N) for one step.
+
+    Attributes:
+        present: whether there is a candidate.
+        low, high: the ends of the range of the candidate's index; low is −∞ at empty places.
+        draw: a uniform number in [0, 1).
+        observed: whether the candidate is among the first, which `secretary` only observes.
+        bars: c(j, i) for j = 1 … m places left, (…, m); −∞ where the places are enough for all who
+            may come.
+        expected: how many candidates are expected from this candidate on, with itself.
+        shares: min(1, j/expected) for j = 1 … m, (…, m).
+    """
+
+    present: Tensor
+    low: Tensor
+    high: Tensor
+    draw: Tensor
+    observed: Tensor
+    bars: Tensor
+    expected: Tensor
+    shares: Tensor
+
+    @classmethod
+    def of(
+        cls, ranked: Ranked, picks: int, law: tuple[float, ...], before: Tensor, skipped: Tensor
+    ) -> Self:
+        """Returns the candidates of N pools.
+
+        Args:
+            ranked: the pools, in order of arrival.
+            picks: m.
+            law: the law of the number of candidates, as `hazards` returns it.
+            before: how many candidates came before each, (B, N, K) int64.
+            skipped: the number of first rows of the law that the opening skips, (B, N, 1) int64.
+        """
+        present, (bars, every, _) = ranked.present, thresholds(law, picks)
+        bars, every, last = bars.to(present.device), every.to(present.device), len(bars) - 1
+        row = (skipped + before).clamp(max=last)
+        bars, expected = bars[row], every[row]
+        first = (every[skipped.clamp(max=last)] / math.e).floor()
+        number = torch.arange(1, picks + 1, device=bars.device)
+        return cls(
+            present,
+            ranked.index.low.where(present, -torch.inf),
+            ranked.index.high,
+            ranked.scored.draws(Purpose.ORDER),
+            before < first,
+            bars.where(bars > 0, -torch.inf),
+            expected,
+            (number / expected[..., None]).clamp(max=1),
+        )
+
+    def in_turn(self) -> Iterator[Self]:
+        """Yields the candidates of each place in order, (B, N) each."""
+        return map(type(self), *(part.unbind(2) for part in self))
+
+
+class Places(NamedTuple):
+    """The m places of N openings between two candidates, which a step takes and returns.
+
+    Attributes:
+        left: the number of places left, (B, N) int64.
+        chance: the probabilities that 0 … m places are left, before the openings' own draws,
+            (B, N, m + 1).
+        best: the m greatest indices among the candidates that `secretary` has observed, in
+            descending order, (B, N, m), filled up with −∞; −∞ under `rolling`.
+    """
+
+    left: Tensor
+    chance: Tensor
+    best: Tensor
+
+    @classmethod
+    def all_left(cls, picks: int, like: Tensor) -> Self:
+        """Returns the places before the first candidate, for N openings like a tensor (B, N)."""
+        best = like.new_full((*like.shape, picks), -torch.inf, dtype=torch.float64)
+        chance = torch.nn.functional.pad(torch.zeros_like(best), (0, 1), value=1.0)
+        return cls(torch.full_like(like, picks, dtype=torch.int64), chance, best)
 
 
 @register("selector", "rolling")
@@ -74,6 +155,8 @@ class Rolling(Selector):
         "are ours"
     )
 
+    sequential = True
+
     def __init__(
         self, *, count: Any = "fixed", candidates: int | None = None, epsilon: float = 0.0
     ) -> None:
@@ -84,11 +167,8 @@ class Rolling(Selector):
             hazards(count, candidates)
 
     def select(self, ranked: Ranked, picks: int = 1) -> Selection:
-        """Picks up to m places of each pool, in order of arrival; see `Selector.select`.
-
-        Each candidate has a draw of its own if ε > 0.
-        """
-        course = self.watched(ranked, picks)
+        """Picks up to m places of each pool, in order of arrival; see `Selector.select`."""
+        course = self.course(ranked, picks)
         k = course.taken.shape[2]
         places = torch.arange(k, device=course.taken.device)
         places = torch.where(course.taken, places, k).sort(2).values[..., :picks]
@@ -99,87 +179,46 @@ class Rolling(Selector):
         return Selection(places.masked_fill(empty, -1), propensities, course.inclusion)
 
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
-        return self.watched(ranked, picks).inclusion
+        return self.course(ranked, picks).inclusion
 
-    def watched(self, ranked: Ranked, picks: int) -> Course:
-        """Decides about the candidates of N pools in the order of their places; see `course`."""
-        draws = ranked.scored.draws(Purpose.ORDER) if self.epsilon else None
-        return self.course(seen(ranked), ranked.present, draws, picks)[0]
+    def course(self, ranked: Ranked, picks: int) -> Course:
+        """Decides about the candidates of N pools in the order of their places, step by step."""
+        present, k = ranked.present, ranked.present.shape[2]
+        skipped = torch.zeros_like(ranked.groups[..., :1])
+        if self.count == "fixed" and self.candidates is None:  # each pool has a law of its own
+            law, skipped = hazards("fixed", k), k - present.sum(2, keepdim=True)
+        else:
+            law = hazards(self.count, self.candidates)
+        before = present.cumsum(2) - present.to(torch.int64)
+        candidates = Candidates.of(ranked, picks, law, before, skipped)
+        places, steps = Places.all_left(picks, present[..., 0]), list[Course]()
+        for candidate in candidates.in_turn():
+            places, step = self.step(places, candidate)
+            steps.append(step)
+        return Course(*(torch.stack(parts, 2) for parts in zip(*steps, strict=True)))
 
-    def course(
-        self,
-        index: Approximate,
-        present: Tensor,
-        draws: Tensor | None,
-        picks: int,
-        law: tuple[float, ...] | None = None,
-        before: tuple[Tensor, Tensor] | None = None,
-    ) -> tuple[Course, tuple[Tensor, Tensor]]:
-        """Decides about the candidates of N openings one after another.
-
-        What happens to a candidate depends on no later candidate, unless the law is the size of
-        the pool: the course of the first candidates is the first part of the course of all.
+    def step(self, places: Places, candidate: Candidates) -> tuple[Places, Course]:
+        """Decides about one further candidate of each of N openings.
 
         Args:
-            index: the index of every candidate, (B, N, K), as `seen` returns it.
-            present: whether each place holds a candidate, (B, N, K) bool.
-            draws: a uniform number in [0, 1) for each candidate who is decided, (B, N, K) or
-                (B, N, 1); None for ε = 0.
-            picks: m, the number of places to fill.
-            law: the law of the number of candidates, as `hazards` returns it; None takes the law
-                of this selector.
-            before: the number of places left before the last candidate, (B, N), and the
-                probabilities that it is 0 … m, (B, N, m + 1); None decides about all candidates.
+            places: the places before the candidate.
+            candidate: the candidates in turn, (B, N) each.
 
         Returns:
-            The course, in which only the last candidate counts if `before` is given; and what
-            `before` is for a further candidate.
+            The places after the candidate, and the decision.
         """
-        known = law is None and self.count == "fixed" and self.candidates is None
-        if law is None:
-            law = hazards(self.count, present.shape[2] if known else self.candidates)
-        table = Thresholds(*(part.to(present.device) for part in thresholds(law, picks)))
-        row = (present.cumsum(2) - 1).clamp(min=0)
-        if known:  # row K − k of the table of K candidates is for k candidates to come
-            row = row + len(table.bars) - present.sum(2, keepdim=True)
-        row = row.clamp(max=len(table.bars) - 1)
-        expected = table.expected[row]
-        bars = self._bars(index, present, table.bars[row], expected)
-        if before is None:
-            left = torch.full(present.shape[:2], picks, device=present.device)
-            chance = torch.zeros(*left.shape, picks + 1, dtype=bars.dtype, device=bars.device)
-            chance[..., picks] = 1  # of j = 0 … m places being left
-        else:
-            left, chance = before[0], before[1].clone()
-        number = torch.arange(1, picks + 1, device=bars.device)
-        taken, inclusion = torch.zeros_like(present), torch.zeros_like(expected)
-        met = torch.full_like(expected, torch.inf)
-        last = present.shape[2]
-        for k in range(0 if before is None else last - 1, last):
-            reached = (index.high[..., k, None] >= bars[:, :, k]).to(bars.dtype)
-            random = (number / expected[..., k, None]).clamp(max=1)
-            take = (reached + self.epsilon * (random - reached)) * present[..., k, None]
-            moved = chance[..., 1:] * take
-            inclusion[..., k] = moved.sum(2)
-            chance[..., 1:] -= moved
-            chance[..., :-1] += moved
-            own = (left - 1).clamp(min=0)[..., None]
-            drawn = 0.5 if draws is None else draws[..., k - last]
-            open_ = left > 0
-            taken[..., k] = open_ & (drawn < take.gather(2, own)[..., 0])
-            met[..., k] = bars[:, :, k].gather(2, own)[..., 0].where(open_, torch.inf)
-            left = left - taken[..., k].to(left.dtype)
-        return Course(taken, inclusion, met, expected), (left, chance)
-
-    def _bars(self, index: Approximate, present: Tensor, c: Tensor, expected: Tensor) -> Tensor:
-        """The threshold of each candidate with j = 1 … m places left, (B, N, K, m).
-
-        Args:
-            index, present: as for `course`; no threshold may depend on a later index.
-            c: c(j, i), (B, N, K, m).
-            expected: the number of candidates expected from each candidate on, (B, N, K).
-        """
-        return c.where(c > 0, -torch.inf)
+        left, chance, bars = places.left, places.chance.clone(), candidate.bars
+        reached = (candidate.high[..., None] >= bars).to(bars.dtype)
+        take = reached + self.epsilon * (candidate.shares - reached)
+        take = take * candidate.present[..., None]
+        moved = chance[..., 1:] * take
+        chance[..., 1:] -= moved
+        chance[..., :-1] += moved
+        at, is_open = (left - 1).clamp(min=0)[..., None], left > 0
+        taken = is_open & (candidate.draw < take.gather(2, at)[..., 0])
+        bar = bars.gather(2, at)[..., 0].where(is_open, torch.inf)
+        after = places._replace(left=left - taken.to(left.dtype), chance=chance)
+        return after, Course(taken, moved.sum(2), bar, candidate.expected)
 
 
 @register("selector", "secretary")
@@ -202,18 +241,11 @@ class Secretary(Rolling):
         "Markov process, 1963"
     )
 
-    def _bars(self, index: Approximate, present: Tensor, c: Tensor, expected: Tensor) -> Tensor:
-        first = (expected[..., :1] / math.e).floor()
-        observed = present & (present.cumsum(2) <= first)
-        low, m = index.low.where(observed, -torch.inf), c.shape[3]
-        low = torch.nn.functional.pad(low, (0, m), value=-torch.inf)
-        best = low.topk(m, 2).values[:, :, None]
-        bars = best.where(~observed[..., None], torch.inf)
-        return bars.where(c > 0, -torch.inf)
-
-
-def seen(ranked: Ranked) -> Approximate:
-    """Returns the index, with infinite slack while no reward is known: it reaches every bar."""
-    value, slack = ranked.index
-    known = ranked.scored.models.if_informed(torch.zeros_like(value), torch.inf)
-    return Approximate(value, slack + known)
+    def step(self, places: Places, candidate: Candidates) -> tuple[Places, Course]:
+        """Observes a candidate, or compares it with the observed ones; see `Rolling.step`."""
+        observed = candidate.observed[..., None]
+        bars = places.best.where(~observed, torch.inf)
+        bars = bars.where(candidate.bars > -torch.inf, -torch.inf)
+        after, course = super().step(places, candidate._replace(bars=bars))
+        best = torch.cat([places.best, candidate.low[..., None].where(observed, -torch.inf)], 2)
+        return after._replace(best=best.topk(bars.shape[2], 2).values), course

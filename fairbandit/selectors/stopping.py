@@ -73,17 +73,17 @@ def hazards(count: str | Sequence[float], candidates: int | None) -> tuple[float
             return (1.0,) * (n - 1) + (0.0,)
         return tuple((n - i) / (n - i + 1) for i in range(1, n + 1))
     try:
-        given = np.array(count, dtype=np.float64)
+        probabilities = np.array(count, dtype=np.float64)
     except (TypeError, ValueError):  # it is not numbers
-        given = np.array(math.nan)
-    valid = candidates is None and given.ndim == 1 and 0 < len(given) <= MOST
-    if not (valid and (given >= 0).all() and abs(given.sum() - 1) <= SUMS):
+        probabilities = np.array(math.nan)
+    valid = candidates is None and probabilities.ndim == 1 and 0 < len(probabilities) <= MOST
+    if not (valid and (probabilities >= 0).all() and abs(probabilities.sum() - 1) <= SUMS):
         raise FairbanditError(
             f"the number of candidates: expected count={', '.join(COUNTS)} with candidates from 1 "
             f"to {MOST:,}, or count=[…] with the probabilities of 1, 2, … candidates; got "
             f"count={shown(count)} and candidates={shown(candidates)}"
         )
-    tails = given[::-1].cumsum()[::-1]
+    tails = probabilities[::-1].cumsum()[::-1]
     tails = np.append(tails[tails > 0], 0.0)
     return tuple((tails[1:] / tails[:-1]).tolist())
 

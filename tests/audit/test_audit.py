@@ -16,7 +16,6 @@ from fairbandit.registry.register import _registry
 from fairbandit.runs import read_scenes
 from fairbandit.runs.execute import execute
 from fairbandit.runs.sheets import Sheet
-from fairbandit.selectors import Rolling
 from tests import support
 
 REPLICAS, ROUNDS = 4000, 20
@@ -152,7 +151,7 @@ def test_parts_that_look_at_their_own_pool_alone_have_no_past(kind, name):
             return made
 
         world._pools = pools  # type: ignore[method-assign]
-        in_turn = issubclass(registry.lookup(kind, name), Rolling)  # by thresholds in [0, 1]
+        in_turn = getattr(registry.lookup(kind, name), "sequential", False)  # bars in [0, 1]
         rank = {"rank": "oracle_cdf"} if in_turn else {}
         chosen = build_policy({**OTHERWISE, **rank, kind: name})
         picks.append(support.actions(chosen, world, 60, 20)[:, 40:])

@@ -14,7 +14,6 @@ from fairbandit import Agent, Policy
 from fairbandit.environments import Environment, Pools
 from fairbandit.estimators import regressions
 from fairbandit.policy.build import build_policy
-from fairbandit.selectors import Rolling
 from fairbandit.streams import Purpose, Streams
 from tests import support
 from tests.exact import Uneven
@@ -103,7 +102,7 @@ def test_a_tie_by_hand() -> None:
 POOLED = {
     name: config
     for name, config in {**support.PRESETS, **LASTING}.items()
-    if not isinstance(build_policy(config).selector, Rolling)
+    if not build_policy(config).selector.sequential
 }
 """The policies that see a pool at once; of twins that come in turn, the first has the places."""
 

@@ -94,7 +94,7 @@ def _crafted_agent(draw: random.Random, folder: Path) -> None:
     path = folder / "agent"
     support.write_state(_changed(draw, support.read_state(_some_agent(draw))), path)
     agent = Agent.load(path)
-    d = agent._now.known.problem.features
+    d = agent._now.history.problem.features
     for t in range(3):
         rows = [[draw.gauss(0, 1) for _ in range(d)] for _ in range(3)]
         agent.explain(rows, ["a", "new", None])

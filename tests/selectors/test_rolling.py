@@ -12,7 +12,6 @@ import torch
 
 from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.estimators.ties import Approximate
 from fairbandit.metrics import RollingRegret
 from fairbandit.policy.build import build_policy
 from fairbandit.ranks import EmpiricalCdf
@@ -185,22 +184,6 @@ def test_frequencies_of_100_000_draws() -> None:
         assert bool((pi[pools(1).present[0, 0]] > 0).all())
 
 
-def test_candidates_in_turn_have_the_course_of_the_pool() -> None:
-    """What an agent needs, who sees one candidate after another."""
-    for spec in SELECTORS:
-        selector: Any = create("selector", spec)
-        law = (0.9, 0.8, 0.7, 0.6, 0.0)
-        ranked, draws = pools(3), torch.rand(1, 1, 7, dtype=torch.float64)
-        whole, _ = selector.course(ranked.index, ranked.present, draws, 2, law)
-        before = torch.full((1, 1), 2), torch.tensor([[[0, 0, 1.0]]], dtype=torch.float64)
-        for k in range(1, 8):
-            index = Approximate(ranked.index.value[..., :k], 0.0)
-            given = index, ranked.present[..., :k], draws[..., k - 1 : k], 2, law, before
-            part, before = selector.course(*given)
-            for one, other in zip(whole, part, strict=True):
-                assert torch.equal(one[..., k - 1], other[..., -1])
-
-
 def test_true_ranks_reach_the_optimum() -> None:
     """The mean of the regret is 0 within 3 standard errors; it fails by chance once in 370."""
     parts = {"split": "full", "estimator": "oracle", "rank": "oracle_cdf", "selector": "rolling"}
@@ -259,8 +242,7 @@ def test_exploration_alone_depends_on_the_order_if_the_number_is_unknown(
     law: dict[str, Any], picks: int, survival: Any
 ) -> None:
     """Candidate i has m·P(N ≥ i)/E[N], which is m/n for a known number only."""
-    index = torch.full((1, 1, 12), 0.5, dtype=torch.float64)
-    exact = Approximate(index, torch.zeros_like(index))
-    course, _ = Rolling(epsilon=1.0, **law).course(exact, index > 0, index, picks)
+    ranked = support.ranked(torch.full((1, 1, 12), 0.5, dtype=torch.float64))
+    course = Rolling(epsilon=1.0, **law).course(ranked, picks)
     expected = picks * np.pad(survival, (0, 12))[:12] / survival.sum()
     np.testing.assert_allclose(course.inclusion[0, 0].numpy(), expected, atol=1e-9)
