@@ -24,8 +24,8 @@ from fairbandit.selectors import Selection
 from fairbandit.tables.labels import Codes, coded, normal
 
 UNUSUAL, LARGE = 1e3, 1e6
-"""Outcomes with a context above UNUSUAL are tried before they are added; above LARGE, together with
-waiting outcomes too. Estimators that refit are tried only above LARGE, with all outcomes."""
+"""Outcomes with a feature above UNUSUAL are tried before they are added. Estimators that refit are
+tried only above LARGE, with all outcomes."""
 
 FAR = 3.29
 """With probability 0.001, a normal variable is more standard deviations away from its mean."""
@@ -34,26 +34,18 @@ FAR = 3.29
 def tell_checked(policy: Policy, history: History, outcomes: Outcomes) -> History:
     """Adds outcomes to the knowledge; raises an error if a later call could not process them."""
     history = policy.tell(history, outcomes)
-    included, state = history.n_state, history.state
     refits = "rewards" in policy.estimator.needs
     tried = history.outcomes if refits else outcomes
     largest = float(torch.linalg.vector_norm(tried.contexts, torch.inf))
     if largest <= (LARGE if refits else UNUSUAL) or not policy.learns:
         return history
-    # trial runs, whose results are discarded: later rounds add the first n waiting outcomes
-    if int(outcomes.rounds[-1]) > included:
-        policy.estimator.advance(state, outcomes)
-        if largest > LARGE:
-            waiting = history.outcomes
-            (before,) = waiting.counts([int(outcomes.rounds[0]) - 1])
-            for n in range(before + 1, waiting.n + 1):
-                policy.estimator.advance(state, waiting.rows(0, n))
-    # also try the models of later rounds, as if no further reward came, one round at a time
+    if not refits:  # a trial of outcomes that wait
+        policy.estimator.advance(history.state, outcomes)
+        return history
+    # a trial of the models of later rounds, as if no further reward came, one round at a time
     t = history.rounds + 1
-    trained = range(max(included, policy.n_train(t), int(outcomes.rounds[0])), t)
-    extremes = {trained[0], trained[-1]}
-    later = sorted({policy.schedule.refreshed(n) for n in (trained if refits else extremes)})
-    for number in later:
+    trained = range(max(history.n_state, policy.n_train(t), int(outcomes.rounds[0])), t)
+    for number in sorted(set(map(policy.schedule.refreshed, trained))):
         plan = policy.schedule.plan(max(t, number + 1), 1)
         policy.estimator.models(history, plan._replace(n_train=np.array([number])))
     return history

@@ -51,6 +51,7 @@ class ForgettingRidge(OptimisticRidge):
         self.discount = discount
 
     def init(self, problem: Problem) -> State:
+        """The sums before any outcome."""
         width = problem.features + 1
         return 0, problem.zeros(problem.replicas, 2, width, width)
 
@@ -77,6 +78,7 @@ class ForgettingRidge(OptimisticRidge):
         return last, self._sums(state, outcomes, [last])[:, :, 0]
 
     def grow(self, state: State, problem: Problem) -> State:
+        """The sums with features of new groups; see `Estimator.grow`."""
         return state
 
     def _sums(self, state: State, outcomes: Outcomes, rounds: list[int]) -> Tensor:

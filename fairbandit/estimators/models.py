@@ -145,9 +145,9 @@ def all_finite(values: Tensor) -> bool:
 
 
 def check_size(contexts: Tensor, regularization: float) -> None:
-    """Raises if 64·eps·‖x‖² > λ for a context x: rounding would hide all other contexts."""
+    """Raises if 16·eps·‖x‖² > λ for a context x: rounding would hide all other contexts."""
     largest = float(contexts.norm(dim=-1).max()) if contexts.numel() else 0.0
-    if 64 * torch.finfo(torch.float64).eps * largest * largest > regularization:
+    if 16 * torch.finfo(torch.float64).eps * largest * largest > regularization:
         raise FairbanditError(
             f"rounding would hide all contexts but the largest, of norm {largest:.3g}; use "
             "contexts of a smaller scale or a larger regularization (λ)"

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
-from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.estimators.models import LinearModel, RewardModel, check_size
 from fairbandit.estimators.regressions import Regression, Regressions
 from fairbandit.estimators.ties import NOISY, PLAIN
 from fairbandit.history.outcomes import Outcomes
@@ -50,6 +50,7 @@ class Ridge(Estimator):
         self.regularization, self.noise = regularization, noise
 
     def init(self, problem: Problem) -> Regression:
+        """The sums before any outcome."""
         width = self._width(problem)
         gram = problem.zeros(problem.replicas, 1 + width, 1 + width)
         return self._with_penalty(gram, width)
@@ -70,9 +71,11 @@ class Ridge(Estimator):
         return self._model(problem, solved, n_train, theta)
 
     def _advance(self, state: Regression, outcomes: Outcomes) -> Regression:
+        check_size(outcomes.contexts, self.regularization)
         return state.with_rows(self._rows(state, outcomes))
 
     def grow(self, state: Regression, problem: Problem) -> Regression:
+        """The sums with features of new groups; see `Estimator.grow`."""
         added = self._width(problem) - state.theta.shape[1]
         if not added:
             return state

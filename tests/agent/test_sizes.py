@@ -30,6 +30,8 @@ SKLEARN = {"split": "full", "rank": "empirical_cdf", "refresh": 1.5}
     refresh=st.sampled_from([None, 1.1, 4.0]),
 )
 @example(name="fair_greedy", seed=159, d=3, sizes=[1e9], refresh=None)
+@example(name="fair_greedy", seed=45, d=3, sizes=[1e9], refresh=None)
+@example(name="greedy", seed=1, d=3, sizes=[1.0, 1e9], refresh=1.1)
 def test_no_size_stops_an_agent(
     name: str, seed: int, d: int, sizes: list[float], refresh: float | None
 ) -> None:
