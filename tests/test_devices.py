@@ -131,7 +131,7 @@ def play(
     assert isinstance(chosen, Policy)
     how = {"replicas": range(2), **engine}
     run = Engine(chosen, world, rounds=rounds, seed=4, device=device, **how)
-    return [vars(piece) for piece in run.play()], run.known.saved()
+    return [vars(piece) for piece in run.play()], run.history.saved()
 
 
 def there(

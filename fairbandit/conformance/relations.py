@@ -138,7 +138,7 @@ def _next_round(
     the first half of the rounds, and one that is `saved` continues from its state after them.
     """
     results, policy, engine = played
-    problem, picks = engine.known.problem, results["pick"].long().view(REPLICAS, ROUNDS, -1)
+    problem, picks = engine.history.problem, results["pick"].long().view(REPLICAS, ROUNDS, -1)
     pools = engine.environment.pools(1, ROUNDS + 1)
     outcomes, m = outcomes_of(1, pools[:ROUNDS], Selection.of(picks)), picks.shape[2]
     history = policy.init(replace(problem, groups=problem.groups - grows))

@@ -132,11 +132,11 @@ class Contexts(NamedTuple):
         groups = keys >> BITS
         number = np.arange(keys.shape[1]) - np.array(self.memory.addresses, np.int64)[groups]
         gone = (keys & LATEST > self.rounds) | (number < self.first[groups])
-        some = torch.from_numpy(np.flatnonzero(~gone.all(0))).to(self.memory.rows.device)
+        kept = torch.from_numpy(np.flatnonzero(~gone.all(0))).to(self.memory.rows.device)
         keys[gone] = -1
         return {
-            "contexts": self.memory.rows.index_select(1, some),
-            "keys": torch.from_numpy(keys).to(some.device).index_select(1, some),
+            "contexts": self.memory.rows.index_select(1, kept),
+            "keys": torch.from_numpy(keys).to(kept.device).index_select(1, kept),
             "rounds": self.rounds,
             "forgotten": self.forgotten,
         }

@@ -19,7 +19,7 @@ NEVER = 2**53
 """A number larger than every round."""
 
 State = Any
-"""What an estimator has learned: plain tuples of tensors and numbers, never changed in place."""
+"""The state of an estimator: plain tuples of tensors and numbers, never changed in place."""
 
 
 class Block(NamedTuple):
@@ -90,15 +90,15 @@ class History(NamedTuple):
         """
         b, d, g, device = problem.replicas, problem.features, problem.groups, problem.device
         none = problem.zeros(b, 0, d)
-        whole = torch.zeros(b, 0, dtype=torch.int64, device=device)
+        integers = torch.zeros(b, 0, dtype=torch.int64, device=device)
         return cls(
             problem=problem,
             rounds=0,
             candidates=np.zeros(b, np.int64),
             first_reward=NEVER,
             contexts=Contexts.empty(none, g, max_contexts) if contexts else None,
-            waiting=Rows([whole[:1], none, whole, problem.zeros(b, 0)]),
-            picks=Rows([whole.new_zeros(b, 1, g)]) if picks else None,
+            waiting=Rows([integers[:1], none, integers, problem.zeros(b, 0)]),
+            picks=Rows([integers.new_zeros(b, 1, g)]) if picks else None,
             state=state,
         )
 
@@ -111,8 +111,8 @@ class History(NamedTuple):
     @property
     def outcomes(self) -> Outcomes:
         """The waiting outcomes followed by the guess."""
-        rounds, *others = self.waiting[self.waiting.start, self.waiting.stop]
-        waiting = Outcomes(rounds[0], *others)
+        rounds, *picks = self.waiting[self.waiting.start, self.waiting.stop]
+        waiting = Outcomes(rounds[0], *picks)
         return waiting if self.guess is None else waiting.and_then(self.guess)
 
     def outcomes_of(self, start: int, stop: int) -> Outcomes:
@@ -166,10 +166,9 @@ class History(NamedTuple):
             new.n and rows.stop > rows.start and rows[rows.stop - 1, rows.stop][0] > new.rounds[0]
         )
         if late:
-            both = self.outcomes.and_then(new)
-            order = both.rounds.argsort(stable=True)
-            rounds, *others = both
-            rows = Rows([rounds[None, order], *(part[:, order] for part in others)], rows.start)
+            rounds, *picks = self.outcomes.and_then(new)
+            order = rounds.argsort(stable=True)
+            rows = Rows([rounds[None, order], *(part[:, order] for part in picks)], rows.start)
         elif new.n:
             rows = rows.append(new.rounds[None], *new[1:])
         first = min(self.first_reward, int(outcomes.rounds[0]))

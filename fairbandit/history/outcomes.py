@@ -37,16 +37,16 @@ class Outcomes(NamedTuple):
         """The number of outcomes of rounds 1 … t, for each given t."""
         if self.rounds.device.type == "cpu":  # several times as fast
             return self.rounds.numpy().searchsorted(rounds, side="right").tolist()
-        asked = torch.tensor(rounds, device=self.rounds.device)
-        return torch.searchsorted(self.rounds, asked, right=True).tolist()
+        last = torch.tensor(rounds, device=self.rounds.device)
+        return torch.searchsorted(self.rounds, last, right=True).tolist()
 
     def rows(self, start: int, stop: int) -> Outcomes:
         """Outcomes start … stop − 1, as views."""
         if start == 0 and stop == self.rounds.shape[0]:
             return self
         rounds, contexts, groups, rewards = self
-        some = slice(start, stop)
-        return Outcomes(rounds[some], contexts[:, some], groups[:, some], rewards[:, some])
+        part = slice(start, stop)
+        return Outcomes(rounds[part], contexts[:, part], groups[:, part], rewards[:, part])
 
     def copied(self) -> Outcomes:
         """A copy that shares no memory with these outcomes."""
@@ -56,5 +56,5 @@ class Outcomes(NamedTuple):
         """These outcomes followed by others, whose rounds must not be earlier."""
         if not self.n or not later.n:
             return later if not self.n else self
-        rounds, *others = zip(self, later, strict=True)
-        return Outcomes(torch.cat(rounds), *(torch.cat(parts, 1) for parts in others))
+        rounds, *picks = zip(self, later, strict=True)
+        return Outcomes(torch.cat(rounds), *(torch.cat(parts, 1) for parts in picks))

@@ -49,9 +49,9 @@ def count_segments(
         if model is None:
             scores.append(torch.mv(contexts, theta[0]))
         else:
-            own = theta.index_select(0, model.index_select(0, segment))
-            scores.append(contexts.mul_(own).sum(1))
-    every = scores[0] if len(scores) == 1 else torch.cat(scores)
-    asked, before = values.index_select(0, segments), values.new_zeros(count + 1)
-    torch.le(every, asked, out=before[1:]).cumsum_(0)
+            weights = theta.index_select(0, model.index_select(0, segment))
+            scores.append(contexts.mul_(weights).sum(1))
+    joined = scores[0] if len(scores) == 1 else torch.cat(scores)
+    limits, before = values.index_select(0, segments), values.new_zeros(count + 1)
+    torch.le(joined, limits, out=before[1:]).cumsum_(0)
     return before.index_select(0, stop) - before.index_select(0, start)

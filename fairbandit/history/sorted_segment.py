@@ -90,8 +90,8 @@ class SortedSegment:
             scores = (scores - low[:, None]).mul_(scale[:, None])
             ordered, order = (scores + number.view(b, g, 1)[:, group]).sort(1)
             keys[:, here] = ordered
-            for rows, own, at in zip(table[:, here], x, order, strict=True):
-                torch.index_select(own, 0, at, out=rows)
+            for rows, entries, at in zip(table[:, here], x, order, strict=True):
+                torch.index_select(entries, 0, at, out=rows)
         self._keys, self._table = keys.flatten(), table.flatten(0, 1)
         self._theta = theta[:, None]
         # From scaled values, these offsets and radii give the keys between which entries are scored
@@ -129,17 +129,17 @@ class SortedSegment:
         spread = torch.linalg.vector_norm(drift * self._spread[:, :, None], dim=3)  # (B, G, U)
         moved = (drift * self._mean[:, :, None]).sum(3)
         shifts = torch.addcmul(self._starts, spread, self._radii).add_(moved)
-        own, frame, model = groups, groups, None
+        cell, frame, model = groups, groups, None
         if b * u > 1:
             replica = torch.arange(b, device=groups.device)[:, None, None]
-            own = groups + replica * g
-            frame = own * u + of_round[:, None]
+            cell = groups + replica * g
+            frame = cell * u + of_round[:, None]
             model = (replica * u + of_round[:, None]).expand(groups.shape).flatten()
-        own, frame, flat = own.flatten(), frame.flatten(), values.flatten()
-        ends = flat * self._scale.view(-1).index_select(0, own)
-        ends = torch.searchsorted(self._keys, ends - shifts.view(2, -1).index_select(1, frame))
-        begin, end = self._limits.index_select(1, own)
-        low, high = ends.clamp_(begin, end)
+        cell, frame, flat = cell.flatten(), frame.flatten(), values.flatten()
+        scaled = flat * self._scale.view(-1).index_select(0, cell)
+        keys = scaled - shifts.view(2, -1).index_select(1, frame)
+        begin, end = self._limits.index_select(1, cell)
+        low, high = torch.searchsorted(self._keys, keys).clamp_(begin, end)
         length, counts = high - low, (low - begin).to(values.dtype)
         again = int(length.sum())
         if again > budget:

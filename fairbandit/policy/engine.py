@@ -65,9 +65,9 @@ class Engine:
             raise FairbanditError(
                 f"replicas: expected their numbers, such as range(3); got {shown(replicas)}"
             )
-        for name, given in {"picks": picks, "at_once": at_once}.items():
-            if given is not None and given < 1:
-                raise FairbanditError(f"{name} must be at least 1, got {given}")
+        for name, number in {"picks": picks, "at_once": at_once}.items():
+            if number is not None and number < 1:
+                raise FairbanditError(f"{name} must be at least 1, got {number}")
         self.policy, self.environment, self.picks = policy, environment, picks
         if at_once is None:
             large = environment.places * CHUNK_ROUNDS > CANDIDATES
@@ -83,14 +83,14 @@ class Engine:
                 exploration=environment.exploration,
                 truth=environment.truth,
             )
-        self.known = policy.init(problem)
+        self.history = policy.init(problem)
         self.size, self.decisions = BlockSize(policy, problem, environment.places), 0
         self.judge = Judge(metrics, problem, draws_models=policy.estimator.draws_models)
 
     @property
     def played(self) -> int:
         """The number of rounds played so far."""
-        return self.known.rounds
+        return self.history.rounds
 
     def play(self) -> Iterator[Played]:
         """Plays the remaining rounds, in pieces that end at multiples of `CHUNK_ROUNDS`.
@@ -110,25 +110,25 @@ class Engine:
             selections = []
             while self.played < last:
                 played = self.played
-                n_ready = self.policy.n_ready(self.known, last)
+                n_ready = self.policy.n_ready(self.history, last)
                 n = min(self.size.next(n_ready), self.at_once, last - played)
                 piece = pools[played + 1 - first : played + n + 1 - first]
                 with torch.inference_mode():
                     selections.append(self._decide(piece, n_ready))
-            whole = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
-            yield self.judge.judge(first, pools, whole.squeezed())
+            joined = Selection(*(torch.cat(parts, 1) for parts in zip(*selections, strict=True)))
+            yield self.judge.judge(first, pools, joined.squeezed())
 
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
         """Decides the rounds of the pools; the first `n_ready` rounds do not need guesses."""
         policy, first, n = self.policy, self.played + 1, pools.groups.shape[1]
-        history = policy.open(self.known, pools.contexts, pools.groups)
+        history = policy.open(self.history, pools.contexts, pools.groups)
         solution = fixed_point(policy, history, pools, n_ready, self.picks)
         selection = solution.selection
         self.decisions += solution.decisions
         if n > n_ready:
             self.size.learn(n, solution.changes, n_ready)
         outcomes = outcomes_of(first, pools, selection)
-        self.known = policy.close(history, selection)
+        self.history = policy.close(history, selection)
         for arrived in self.delays.exchange(self.played, outcomes):
-            self.known = policy.tell(self.known, arrived)
+            self.history = policy.tell(self.history, arrived)
         return selection

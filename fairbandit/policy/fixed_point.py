@@ -87,8 +87,8 @@ def fixed_point(
         decisions += n - confirmed
         differs = again.places != selection.places[:, rest]
         changed = differs.transpose(0, 1).flatten(1).any(1).nonzero()
-        both = zip(selection, again, strict=True)
-        selection = Selection(*(torch.cat([old[:, :confirmed], new], 1) for old, new in both))
+        pairs = zip(selection, again, strict=True)
+        selection = Selection(*(torch.cat([old[:, :confirmed], new], 1) for old, new in pairs))
         if not len(changed):
             break
         # A round that reads only confirmed picks is correct, even if its own pick changed.

@@ -137,9 +137,22 @@ class Policy:
         """Decides the rounds of the open block: `picks` candidates of each pool."""
         return self.selector.select(self.ranked(history), picks)
 
-    def ranked(self, history: History) -> Ranked:
-        """The candidates of the open block as the selector sees them."""
-        return self._ranked(history, next_each=False)
+    def ranked(self, history: History, *, next_each: bool = False) -> Ranked:
+        """The candidates of the open block as the selector sees them.
+
+        Args:
+            history: the history with the open block.
+            next_each: whether each pool is decided as if it came next.
+        """
+        block = history.block
+        plan = self.schedule.plan(block.first, block.groups.shape[1], next_each)
+        scored = Scored(history, plan, self.estimator.models(history, plan))
+        index = self.rank.index(scored)
+        bounds = self.rank.bounds(scored, index) if "bounds" in self.needs else None
+        counts = None
+        if history.picks is not None:  # picks that are not decided yet count from the next block on
+            counts = history.pick_counts((plan.rounds - 1).clip(max=history.picks.stop - 1))
+        return Ranked(scored, index, bounds, counts)
 
     def considered(self, history: History, contexts: Tensor, groups: Tensor) -> Ranked:
         """The candidates of N pools as the selector sees them if each pool came next.
@@ -151,7 +164,7 @@ class Policy:
             candidates=history.candidates + counts,
             open=Block(history.rounds + 1, contexts, groups),
         )
-        return self._ranked(opened, next_each=True)
+        return self.ranked(opened, next_each=True)
 
     def probabilities(
         self, history: History, contexts: Tensor, groups: Tensor, picks: int = 1
@@ -159,17 +172,6 @@ class Policy:
         """The probability of each candidate to be picked, (B, N, K), if each pool came next."""
         ranked = self.considered(history, contexts, groups)
         return self.selector.select(ranked, picks).inclusion
-
-    def _ranked(self, history: History, *, next_each: bool) -> Ranked:
-        block = history.block
-        plan = self.schedule.plan(block.first, block.groups.shape[1], next_each)
-        scored = Scored(history, plan, self.estimator.models(history, plan))
-        index = self.rank.index(scored)
-        bounds = self.rank.bounds(scored, index) if "bounds" in self.needs else None
-        counts = None
-        if history.picks is not None:  # picks that are not decided yet count from the next block on
-            counts = history.pick_counts((plan.rounds - 1).clip(max=history.picks.stop - 1))
-        return Ranked(scored, index, bounds, counts)
 
     def close(self, history: History, selection: Selection) -> History:
         """Moves on after the rounds of the open block are decided.

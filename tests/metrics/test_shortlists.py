@@ -95,7 +95,7 @@ def test_sums_of_picks_leave_empty_slots_out() -> None:
     (played,) = engine.play()
     pools = world.pools(1, 9)
     selection = Selection(played.actions, played.propensities, pools.ranks)
-    judged = Judged(engine.known.problem, 1, pools, selection)
+    judged = Judged(engine.history.problem, 1, pools, selection)
     sizes = (pools.groups >= 0).sum(2)
     assert torch.equal(judged.total(torch.ones_like(pools.groups)), sizes)
     assert judged.total(torch.full_like(pools.ranks, torch.nan)).isnan().all()

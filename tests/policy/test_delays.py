@@ -79,7 +79,7 @@ def test_rewards_later_than_the_run_are_never_read(law):
     """A geometric delay below 90 has a probability below 1e-7."""
     made = engine(worlds.Coarse(), preset("greedy"), delay=10**9, delay_law=law)
     assert sum(played.actions.shape[1] for played in made.play()) == ROUNDS
-    assert made.known.first_reward == NEVER
+    assert made.history.first_reward == NEVER
 
 
 def test_replicas_decide_alike_in_company_and_alone():

@@ -120,9 +120,9 @@ def test_what_no_later_round_reads_is_forgotten() -> None:
     engine = Engine(support.policy("fair_greedy"), world, rounds=rounds, seed=0, replicas=[0])
     for _ in engine.play():
         pass
-    assert engine.known.contexts is not None
-    assert int((engine.known.contexts.state()["keys"] % (1 << BITS)).min()) > rounds // 2
-    assert engine.known.outcomes.n <= rounds // 2 + 1
+    assert engine.history.contexts is not None
+    assert int((engine.history.contexts.state()["keys"] % (1 << BITS)).min()) > rounds // 2
+    assert engine.history.outcomes.n <= rounds // 2 + 1
 
 
 @pytest.mark.parametrize(

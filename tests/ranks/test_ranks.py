@@ -344,6 +344,6 @@ def test_bounded_memory_is_flat(split: str) -> None:
     made = policy({"name": "recent_cdf", "size": 16}, split, "oracle")
     engine = Engine(made, Scattered(), rounds=1024, seed=0, replicas=[0])
     for _ in engine.play():
-        assert engine.known.outcomes.n == 0
-        assert engine.known.contexts is not None
-        assert engine.known.contexts.state()["contexts"].shape[1] <= 3 * 16
+        assert engine.history.outcomes.n == 0
+        assert engine.history.contexts is not None
+        assert engine.history.contexts.state()["contexts"].shape[1] <= 3 * 16
