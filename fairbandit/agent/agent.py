@@ -58,6 +58,8 @@ class Agent(Deciding):
     Raises:
         FairbanditError: a value out of range, a missing truth, or the log of another agent.
 
+    An agent sets torch's number of threads to one, since its tensors are small.
+
     Attributes:
         digest: the SHA-256 of the file that the agent was loaded from; None without a file.
         encoder: the encoder of raw rows; None without an encoder.
@@ -107,6 +109,7 @@ class Agent(Deciding):
         self._vetted = problem.truth if "truth" in self._policy.rank.needs else None
         inputs.check_known(self._vetted, codes, 0)
         self.digest: str | None = None
+        torch.set_num_threads(1)  # pools are small
         self._renew_locks()
         if log is not None:
             journal.attach(self, log, contexts=log_contexts, fsync=fsync)

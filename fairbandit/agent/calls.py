@@ -1,14 +1,14 @@
-"""The start and end of an agent's calls: a lock, inference mode, one core, one assignment."""
+"""The start and end of an agent's calls: a lock, inference mode, one assignment."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
 from functools import wraps
-from threading import RLock, local
+from threading import RLock
 from types import MappingProxyType
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
-from weakref import WeakSet, ref
+from weakref import WeakSet
 
 import torch
 
@@ -26,7 +26,6 @@ S = TypeVar("S", bound="Committing")
 T = TypeVar("T")
 
 _locked: WeakSet[Committing] = WeakSet()
-_gate = RLock()
 
 
 class Now(NamedTuple):
@@ -134,59 +133,20 @@ class Committing:
         _locked.add(self)
 
 
-class _Running:
-    """The state that the running calls of all agents share: torch's number of threads before them.
-
-    Only running calls refer to it, so it is freed after the last call, even on an interrupt.
-    """
-
-    threads: int
-
-
-_running: Callable[[], _Running | None] = lambda: None  # noqa: E731
-_before = 0  # torch's number of threads before the calls that ran last
-_thread = local()
-
-
-def _threads_before() -> int:
-    """Torch's number of threads while no call runs.
-
-    Each thread has a number of its own, which begins with the latest number of any thread: 1 if it
-    begins while a call runs. The first call of a thread therefore does not trust a 1.
-    """
-    threads = torch.get_num_threads()
-    return threads if threads > 1 or hasattr(_thread, "called") else _before or threads
-
-
 def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Makes a method lock its agent and run in inference mode, on one core as pools are small."""
+    """Makes a method lock its agent and run in inference mode."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        global _running, _before
-        with self.lock:
-            with _gate:
-                if (running := _running()) is None:
-                    running = _Running()
-                    running.threads = _before = _threads_before()
-                    _running = ref(running)
-                _thread.called = True
-            try:
-                torch.set_num_threads(1)
-                self._settle()
-                with torch.inference_mode():
-                    return method(self, *args, **kwargs)
-            finally:
-                torch.set_num_threads(running.threads)  # C code, which no interrupt breaks off
-                del running  # a traceback would keep it alive
+        with self.lock, torch.inference_mode():
+            self._settle()
+            return method(self, *args, **kwargs)
 
     return call
 
 
 def _renew_all_locks() -> None:
     """In a forked process, replaces locks that lost threads may hold, and closes logs."""
-    global _gate, _running
-    _gate, _running = RLock(), lambda: None
     for agent in list(_locked):
         agent._renew_locks()
         agent._written = None

@@ -43,6 +43,7 @@ class History(NamedTuple):
         rounds: the number of rounds, including the rounds of the open block.
         candidates: the number of candidates in these rounds, (B,).
         first_reward: the first round whose reward is known; `NEVER` before any reward is known.
+        last_reward: the last round whose reward is known; 0 before any reward is known.
         contexts: the contexts of these rounds by group; None if no part reads them.
         waiting: the outcomes that the state does not include, or all if a part reads rewards.
         picks: the number of picks of each group up to the end of each round, from round 0 on, as
@@ -59,6 +60,7 @@ class History(NamedTuple):
     rounds: int
     candidates: Ints
     first_reward: int
+    last_reward: int
     contexts: Contexts | None
     waiting: Rows
     picks: Rows | None
@@ -96,6 +98,7 @@ class History(NamedTuple):
             rounds=0,
             candidates=np.zeros(b, np.int64),
             first_reward=NEVER,
+            last_reward=0,
             contexts=Contexts.empty(none, g, max_contexts) if contexts else None,
             waiting=Rows([integers[:1], none, integers, problem.zeros(b, 0)]),
             picks=Rows([integers.new_zeros(b, 1, g)]) if picks else None,
@@ -118,7 +121,7 @@ class History(NamedTuple):
     def outcomes_of(self, start: int, stop: int) -> Outcomes:
         """The waiting and the guessed outcomes of rounds start + 1 … stop."""
         outcomes = self.outcomes
-        if not outcomes.n or stop <= start:
+        if min(stop, self.last_reward) <= start:
             return outcomes.rows(0, 0)
         return outcomes.rows(*outcomes.counts([start, stop]))
 
@@ -162,17 +165,18 @@ class History(NamedTuple):
         if not outcomes.n:
             return self
         rows, new = self.waiting, outcomes.rows(skipped, outcomes.n)
-        late = (
-            new.n and rows.stop > rows.start and rows[rows.stop - 1, rows.stop][0] > new.rounds[0]
-        )
-        if late:
+        if new.n and int(new.rounds[0]) < self.last_reward:
             rounds, *picks = self.outcomes.and_then(new)
             order = rounds.argsort(stable=True)
             rows = Rows([rounds[None, order], *(part[:, order] for part in picks)], rows.start)
         elif new.n:
             rows = rows.append(new.rounds[None], *new[1:])
-        first = min(self.first_reward, int(outcomes.rounds[0]))
-        return self._replace(first_reward=first, waiting=rows)
+        first, last = int(outcomes.rounds[0]), int(outcomes.rounds[-1])
+        return self._replace(
+            first_reward=min(self.first_reward, first),
+            last_reward=max(self.last_reward, last),
+            waiting=rows,
+        )
 
     def with_guess(self, outcomes: Outcomes, groups: Tensor) -> History:
         """The history with a guess of the outcomes of the first N rounds of the open block.
@@ -181,8 +185,7 @@ class History(NamedTuple):
             outcomes: the guessed outcomes.
             groups: the groups of the guessed picks, (B, N, m) int64, −1 in empty slots.
         """
-        first = min(self.first_reward, int(outcomes.rounds[0]))
-        return self.with_picks(groups)._replace(guess=outcomes, first_reward=first)
+        return self.with_picks(groups).with_outcomes(outcomes, outcomes.n)._replace(guess=outcomes)
 
     def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> History:
         """The history without entries that no later round reads.
@@ -214,6 +217,7 @@ class History(NamedTuple):
             "rounds": self.rounds,
             "candidates": self.candidates.tolist(),
             "first_reward": self.first_reward,
+            "last_reward": self.last_reward,
             "contexts": None if self.contexts is None else self.contexts.state(),
             "waiting": _saved_rows(self.waiting),
             "picks": None if self.picks is None else _saved_rows(self.picks),

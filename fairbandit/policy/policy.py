@@ -184,9 +184,11 @@ class Policy:
             history: the history before, with an open block.
             selection: the picks of the block.
         """
-        groups = gather_picks(history.block.groups, selection.actions, -1)
-        stepwise, rounds, count = history.rewards_pending, history.rounds, groups.shape[1]
-        history = history.with_picks(groups)._replace(open=None, rewards_pending=False)
+        stepwise, rounds, count = history.rewards_pending, history.rounds, len(selection.actions[0])
+        if history.picks is not None:
+            groups = gather_picks(history.block.groups, selection.actions, -1)
+            history = history.with_picks(groups)
+        history = history._replace(open=None, rewards_pending=False)
         n = self.n_train(rounds + 1)
         if n > history.n_state:
             outcomes, state = history.outcomes_of(history.n_state, n), history.state

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from fairbandit import Agent
 from tests import literal
@@ -132,24 +131,3 @@ def test_a_call_waits_for_whoever_holds_the_lock() -> None:
         assert agent.act(np.ones((1, D)), ["a"]).ticket == 1  # the holder's own calls go on
     thread.join()
     assert agent.rounds == 2
-
-
-def test_torch_keeps_its_number_of_threads() -> None:
-    """Threads that meet torch while calls run leave the number as it was for later ones."""
-    found, before = list[int](), torch.get_num_threads()
-
-    def work(number: int) -> None:
-        agent = Agent.from_config("greedy", features=D, seed=number)
-        for _ in range(10):
-            agent.act(np.ones((1, D)), ["a"])
-
-    try:
-        torch.set_num_threads(3)
-        for _ in range(10):
-            together(work, lambda done: None)
-            last = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
-            last.start()
-            last.join()
-    finally:
-        torch.set_num_threads(before)
-    assert found == [3] * 10
