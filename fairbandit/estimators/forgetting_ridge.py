@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -70,8 +68,8 @@ class ForgettingRidge(OptimisticRidge):
             return LinearModel(solved.theta)
         lower = cholesky(sums[:, 1])
         width = self._radius(problem, 2 * lower.diagonal(dim1=2, dim2=3).log().sum(2), n_train)
-        spread = replace(solved, root=solved.root @ (solved.root.mT @ lower))  # V⁻¹L with LLᵀ = Ṽ
-        return OptimisticModel(solved.theta, width, spread)
+        solved.root = solved.root @ (solved.root.mT @ lower)  # V⁻¹L with LLᵀ = Ṽ
+        return OptimisticModel(solved.theta, width, solved)
 
     def _advance(self, state: State, outcomes: Outcomes) -> State:
         last = max(state[0], int(outcomes.rounds[-1]))

@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import torch
@@ -41,19 +41,17 @@ _warn = cache(logging.getLogger("fairbandit").warning)  # once in a process
 
 
 class Regression(NamedTuple):
-    """The regression of each replica, or U regressions, (B, U, …), and the sums that they solve.
+    """The regression of each replica, and the sums that it solves.
 
     Attributes:
         gram: G, (B, d + 1, d + 1).
+        lower: L with LLᵀ = V, (B, d, d).
         theta: V⁻¹b, (B, d).
-        root: F with FFᵀ = V⁻¹, (B, d, d).
-        log_det: ln det V, (B,).
     """
 
     gram: Tensor
+    lower: Tensor
     theta: Tensor
-    root: Tensor
-    log_det: Tensor
 
     @classmethod
     def of(cls, gram: Tensor) -> Regression:
@@ -62,7 +60,8 @@ class Regression(NamedTuple):
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        return cls(gram, *_solve(cholesky(gram), gram[..., 1:, 0]))
+        lower = cholesky(gram)
+        return cls(gram, lower, _theta(lower, gram[..., 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
         """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
@@ -73,18 +72,18 @@ class Regression(NamedTuple):
         if (shared := at[0]) > MANY:  # summing the shared rows is cheaper
             rest = [i - shared for i in at]
             return self.with_rows(rows[:, :shared]).after(rows[:, shared:], rest)
+        start = Regressions(self.theta[:, None], self.lower[:, None], at)
         if not rows.shape[1]:
-            theta = self.theta.unsqueeze(1).expand(-1, len(at), -1)
-            root, log_det = self.root.unsqueeze(1), self.log_det.unsqueeze(1)
-            return Regressions(self, rows, at, theta, root, log_det)
-        y = rows[..., 1:] @ self.root
+            start.theta = start.theta.expand(-1, len(at), -1)
+            return start
+        y = rows[..., 1:] @ start.root[:, 0]
         if not float(y.square().sum((1, 2)).amax()) <= HEAVY:
-            solutions = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
-            theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*solutions, strict=True))
-            return Regressions(self, rows, at, theta, root, log_det)
-        update = _woodbury(self, rows, y)
-        theta = _up_to(self.theta, update.z * update.w, at)
-        return Regressions(self, rows, at, theta, self.root[:, None], self.log_det[:, None], update)
+            solved = [(_theta(lower, b), lower) for lower, b in factors(self.gram, rows, at)]
+            theta, lower = (torch.cat(parts, 1) for parts in zip(*solved, strict=True))
+            return Regressions(theta, lower, at)
+        start.update = update = _woodbury(start, rows, y)
+        start.theta = _up_to(self.theta, update.z * update.w, at)
+        return start
 
 
 class Update(NamedTuple):
@@ -106,32 +105,34 @@ class Regressions:
     """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ if there is an update.
 
     Attributes:
-        start: the regression before the rows.
-        rows: n further rows [r x], (B, n, d + 1); None if `start` holds all U regressions.
-        at: iᵤ, the number of rows that each regression includes.
         theta: (B, U, d).
-        root: F, (B, 1, d, d), or (B, U, d, d) if regressions do not share it.
+        lower: L with F = L⁻ᵀ, (B, 1, d, d), or (B, U, d, d) if regressions do not share it.
+        at: iᵤ, the number of rows that each regression includes.
         update: the Woodbury update; None if Vᵤ⁻¹ = FFᵀ.
     """
 
-    start: Regression
-    rows: Tensor | None
-    at: list[int]
     theta: Tensor
-    root: Tensor
-    _log_det: Tensor
+    lower: Tensor
+    at: list[int]
     update: Update | None = None
 
     @classmethod
     def of(cls, gram: Tensor) -> Regressions:
         """Solves the regressions of sums G, (B, U, d + 1, d + 1); raises like `cholesky`."""
-        start = Regression.of(gram)
-        return cls(start, None, [0] * gram.shape[1], start.theta, start.root, start.log_det)
+        lower = cholesky(gram)
+        return cls(_theta(lower, gram[..., 1:, 0]), lower, [0] * gram.shape[1])
+
+    @cached_property
+    def root(self) -> Tensor:
+        """F = L⁻ᵀ, shaped like L."""
+        identity = torch.eye(self.lower.shape[-1], dtype=self.lower.dtype, device=self.lower.device)
+        return torch.linalg.solve_triangular(self.lower.mT, identity, upper=True)
 
     @property
     def log_det(self) -> Tensor:
         """ln det V, (B, U)."""
-        start = self._log_det.expand(-1, len(self.at))
+        start = 2 * self.lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        start = start.expand(-1, len(self.at))
         if self.update is None:
             return start
         return start + 2 * _up_to(
@@ -188,21 +189,18 @@ def cholesky(gram: Tensor) -> Tensor:
     return lower
 
 
-def _solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """θ (…, d), F = L⁻ᵀ (…, d, d) and ln det V (…), from L and b."""
-    theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
-    identity = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
-    root = torch.linalg.solve_triangular(lower.mT, identity, upper=True)
-    return theta, root, 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+def _theta(lower: Tensor, b: Tensor) -> Tensor:
+    """θ = V⁻¹b, (…, d), from L and b."""
+    return torch.cholesky_solve(b[..., None], lower)[..., 0]
 
 
-def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
+def _woodbury(start: Regressions, rows: Tensor, y: Tensor) -> Update:
     """The Woodbury update with rows X, given Y = XF.
 
     LLᵀ = I + YYᵀ, [A z] = L⁻¹[Y r − Xθ], W = AFᵀ, and `diagonal` is the diagonal of L. `SMALL` rows
     are solved at a time; before the next rows, Y(AᵀA) is subtracted from Y, and Y(Aᵀz) from r − Xθ.
     """
-    residual = torch.baddbmm(rows[..., :1], rows[..., 1:], start.theta[..., None], alpha=-1)
+    residual = torch.baddbmm(rows[..., :1], rows[..., 1:], start.theta[:, 0, :, None], alpha=-1)
     solved, diagonals, taken = list[Tensor](), list[Tensor](), y.new_zeros(1)
     right_sides = torch.cat([y, residual], 2).split(SMALL, 1)
     for right, piece in zip(right_sides, y.split(SMALL, 1), strict=True):
@@ -215,7 +213,7 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
         solved.append(torch.linalg.solve_triangular(lower, right, upper=False))
         diagonals.append(lower.diagonal(dim1=1, dim2=2))
     solution = torch.cat(solved, 1)
-    w = solution[..., :-1] @ start.root.mT
+    w = solution[..., :-1] @ start.root[:, 0].mT
     return Update(w, solution[..., -1:], torch.cat(diagonals, 1))
 
 
