@@ -19,7 +19,8 @@ NEVER = 2**53
 """A number larger than every round."""
 
 State = Any
-"""The state of an estimator: plain tuples of tensors and numbers, never changed in place."""
+"""The state of an estimator: tensors, numbers and tuples of them, such as a `NamedTuple`. It is
+never changed in place."""
 
 
 class Block(NamedTuple):
