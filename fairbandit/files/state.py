@@ -76,6 +76,6 @@ def _checked(value: Any, path: str) -> Any:
     if type(value) in _PLAIN:  # exact types: NumPy's float64 is a float too, but needs pickle
         return value
     raise FairbanditError(
-        f"the state {path.lstrip('.')} cannot be saved: expected tensors, numbers, texts, or "
-        f"mappings and lists of them, got {type(value).__name__}"
+        f"{path.lstrip('.') or 'this value'} cannot be saved: expected tensors, numbers, texts, or "
+        f"mappings, lists and tuples of them; got {type(value).__name__}"
     )

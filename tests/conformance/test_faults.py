@@ -293,7 +293,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     relations.continues_from_its_saved_state: [
         (
             but(Zero, init=lambda self, problem: np.float64(0)),
-            "the state state cannot be saved: expected tensors, numbers",
+            "state cannot be saved: expected tensors, numbers",
         ),
     ],
     relations.counts_late_rewards_like_those_in_time: [
