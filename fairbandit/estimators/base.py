@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, typed
 from fairbandit.estimators.models import RewardModel, all_finite
 from fairbandit.history import NEVER, History, Outcomes, State
 from fairbandit.history.problem import Problem
@@ -75,7 +75,7 @@ class Estimator(Part):
             plan: the rounds, and the number of first rounds that train each round's model.
 
         Raises:
-            FairbanditError: a model is not finite.
+            FairbanditError: the models have the wrong type or shape, or are not finite.
         """
         problem, state, n = history.problem, history.state, len(plan.n_train)
         first, informed = int(plan.rounds[0]), None
@@ -98,6 +98,7 @@ class Estimator(Part):
         else:
             outcomes = history.outcomes_of(history.n_state, numbers[-1])
             model = self._models(problem, state, rounds, numbers, outcomes)
+        self._check(model, len(rounds))
         if not all(all_finite(p) for p in model.parameters if p.is_floating_point()):
             raise FairbanditError(
                 f"{self} gave a model that is not finite, trained on the first {numbers[0]} to "
@@ -106,6 +107,20 @@ class Estimator(Part):
         if len(model) < len(rounds):  # one model for all rounds
             of_round.zero_()
         return Models(model, of_round, informed)
+
+    def _check(self, model: RewardModel, number: int) -> None:
+        """Raises an error unless these are U models of shape (B, U, …), or one model."""
+        if not isinstance(model, RewardModel):
+            raise FairbanditError(
+                f"{self} gave {typed(model)}; expected a reward model, such as LinearModel(theta)"
+            )
+        theta = model.theta
+        if len(model) not in (1, number) or (theta is not None and theta.ndim != 3):
+            raise FairbanditError(
+                f"{self} gave a {type(model).__name__} whose first parameter is "
+                f"{typed(model.parameters[0])}; expected the shape (B, U, …) with U = {number}, "
+                "the number of `n_train`, or U = 1"
+            )
 
     def advance(self, state: State, outcomes: Outcomes) -> State:
         """The state after further outcomes, which may belong to any rounds."""

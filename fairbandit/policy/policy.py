@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.environments.picks import gather_picks
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators import Estimator
 from fairbandit.history import Block, History, Outcomes
 from fairbandit.history.problem import Problem
@@ -63,12 +64,17 @@ class Policy:
         self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
         self.refresh, self.name = refresh, name
         parts = self.parts.values()
-        self.needs = frozenset[str]().union(*(part.needs for part in parts))
         for part in parts:
+            if not isinstance(part.needs, AbstractSet):
+                raise FairbanditError(
+                    f"{part} declares needs = {shown(part.needs)}; expected a set of words, such "
+                    'as frozenset({"contexts"})'
+                )
             if unknown := part.needs - NEEDS:
                 raise FairbanditError(
                     f"{part} needs {sorted(unknown)}; expected some of {sorted(NEEDS)}"
                 )
+        self.needs = frozenset[str]().union(*(part.needs for part in parts))
         fitted_anew = [part for part in parts if "refresh" in part.needs]
         if fitted_anew and refresh is None:
             raise FairbanditError(

@@ -151,6 +151,16 @@ def by_order(
     return LinearModel(torch.stack([products[:, :n].sum(1) for n in outcomes.counts(n_train)], 1))
 
 
+def without_a_model(self: Any, *given: Any) -> Tensor:
+    """Returns θ in place of a model."""
+    return Averaging._models(self, *given).parameters[0]
+
+
+def without_an_axis(self: Any, *given: Any) -> LinearModel:
+    """Lacks the axis of the models."""
+    return LinearModel(Averaging._models(self, *given).parameters[0][:, 0])
+
+
 def shifted(self: Any, *given: Any) -> LinearModel:
     """Scores that are not those of its theta."""
     model = but(LinearModel, _score=lambda self, x, g: LinearModel._score(self, x, g) + 1)
@@ -257,6 +267,9 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
         ),
         (but(Full, _divide=lambda self, t: (t, 0 * t, 0 * t)), "expected 0 ≤ n_train < 1"),
         (but(Score, _index=flipping), "'NoneType' object has no attribute"),
+        (but(Score, needs="contexts"), "declares needs = 'contexts'; expected a set of words"),
+        (but(Averaging, _models=without_a_model), "expected a reward model, such as LinearModel"),
+        (but(Averaging, _models=without_an_axis), "expected the shape (B, U, …) with U = 1"),
         (but(OracleCdf, needs=frozenset()), ""),
     ],
     purity.changes_nothing_but_what_it_returns: [
