@@ -1,12 +1,10 @@
-"""Bandit problems: simulations, tables of one's own and of packages, and the US census."""
+"""Bandit problems: simulations, tables, and the US census."""
 
 from fairbandit.environments.arrivals import Arrivals
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
 from fairbandit.environments.distorted import Distorted
 from fairbandit.environments.families import Synthetic
-from fairbandit.environments.fico import Fico
-from fairbandit.environments.packages import Grades, Law, Loans
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
 from fairbandit.tables.encoder import Encoder
@@ -19,10 +17,6 @@ __all__ = [
     "Distorted",
     "Encoder",
     "Environment",
-    "Fico",
-    "Grades",
-    "Law",
-    "Loans",
     "Pools",
     "Simulation",
     "Synthetic",
