@@ -8,7 +8,6 @@ from fairbandit.environments.families import Synthetic
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
 from fairbandit.tables.encoder import Encoder
-from fairbandit.tables.products import with_products
 
 __all__ = [
     "Arrivals",
@@ -22,5 +21,4 @@ __all__ = [
     "Synthetic",
     "Table",
     "Truth",
-    "with_products",
 ]

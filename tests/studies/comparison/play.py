@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairbandit.environments import Environment, with_products
+from fairbandit.environments import Environment
 from fairbandit.environments.base import Pools
 from fairbandit.streams import Streams
 from tests import support
 from tests.benchmarks.players import Array, Player
 from tests.benchmarks.worlds import built
 from tests.studies.comparison.learners import PRODUCTS, SWITCH, Learner, Range, Settings, Shape
+from tests.studies.comparison.players import widened
 from tests.studies.law import law_school
 
 ROUNDS = 2000
@@ -64,7 +65,7 @@ class Widened(Environment):
 
     def __init__(self, base: Environment) -> None:
         self.base, self.places, self.group_names = base, base.places, base.group_names
-        self.features = with_products(np.zeros((1, base.features)))[0].shape[1]
+        self.features = widened(np.zeros((1, base.features))).shape[1]
         self.truth = None  # that of the base reads its own features
 
     def bind(self, streams: Streams) -> None:
@@ -73,7 +74,7 @@ class Widened(Environment):
 
     def _pools(self, first: int, count: int) -> Pools:
         pools = self.base.pools(first, count)
-        return replace(pools, contexts=torch.from_numpy(with_products(pools.contexts)[0]))
+        return replace(pools, contexts=torch.from_numpy(widened(pools.contexts.numpy())))
 
 
 def drawn(environment: Environment, rounds: int, seed: int) -> Pools:
