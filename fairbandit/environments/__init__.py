@@ -3,6 +3,7 @@
 from fairbandit.environments.arrivals import Arrivals
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
+from fairbandit.environments.contents import Contents, contents
 from fairbandit.environments.distorted import Distorted
 from fairbandit.environments.families import Synthetic
 from fairbandit.environments.simulation import Simulation
@@ -13,6 +14,7 @@ __all__ = [
     "Arrivals",
     "CensusEthnicity",
     "CensusGender",
+    "Contents",
     "Distorted",
     "Encoder",
     "Environment",
@@ -21,4 +23,5 @@ __all__ = [
     "Synthetic",
     "Table",
     "Truth",
+    "contents",
 ]
