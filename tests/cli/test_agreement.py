@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from fairbandit import Agent, FairbanditError
+from fairbandit import Agent, FairbanditError, load
 from fairbandit.agent import explain, replay
 from fairbandit.logs import erase
 from fairbandit.runs.execute import execute
@@ -52,3 +53,28 @@ def test_a_log_is_replayed_explained_and_erased(command, tmp_path):
         with pytest.raises((FairbanditError, OSError)) as refused:
             call()
         assert str(refused.value) in command(*words)[2]
+
+
+def test_saved_runs_are_chosen_and_pooled(command):
+    words = ("policy=greedy,uniform,oful", "seed=0,1", "rounds=40", "replicas=2")
+    assert command("-m", *words, "hydra.sweep.dir=runs")[0] == 0
+    choice = ("--policies", "greedy,oful", "--where", "rounds=40", "--where", "seed=0,1")
+    chosen = load("runs", where={"policy": ["greedy", "oful"], "rounds": [40], "seed": [0, 1]})
+    assert len(chosen) == 4
+    for sort in (None, "fair_regret"):
+        command(
+            "collect", "runs", *choice, "--out", "a.parquet", *(["--sort", sort] if sort else [])
+        )
+        pd.testing.assert_frame_equal(pd.read_parquet("a.parquet"), chosen.pooled(sort=sort))
+    command("collect", "runs", *choice, "--each", "--out", "each.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet("each.parquet"), chosen.table)
+    columns = ["fair_regret", "share"]
+    command(
+        "collect", "runs", "--by", "group", "--columns", ",".join(columns), "--out", "b.parquet"
+    )
+    grouped = load("runs").pooled(by="group", columns=columns)
+    pd.testing.assert_frame_equal(pd.read_parquet("b.parquet"), grouped)
+    with pytest.raises(FairbanditError) as refused:
+        load("runs", where={"policy": ["greeedy"]})
+    for tool in ("collect", "figures"):
+        assert str(refused.value) in command(tool, "runs", "--where", "policy=greeedy")[2]
