@@ -60,7 +60,7 @@ bench-quick: $(BENCH) ## the same at smaller sizes, in two to six minutes
 	$(BIN)/python -m tests.benchmarks --quick $(ARGS)
 
 $(COMPARE): $(READY)
-	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[compare,law]'
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[compare]'
 	@touch $@
 
 compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (five to fifteen minutes)

@@ -31,14 +31,16 @@ class Receipt(NamedTuple):
     sha256: str
 
 
-def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) -> Receipt:
+def replay(
+    path: Path | str, agent: Path | str | None = None, truth: Truth | None = None
+) -> Receipt:
     """Replays a log from its first line, and verifies every decision, probability and hash.
 
     Probabilities are compared up to rounding.
 
     Args:
         path: a log that an agent wrote.
-        saved: the file of the saved agent with which the log began, if there is one.
+        agent: the file of the saved agent with which the log began, if there is one.
         truth: the ground truth, for policies that need it.
 
     Raises:
@@ -46,7 +48,7 @@ def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) ->
             replayed; the message names the first such line.
     """
     kinds = Counter[str]()
-    for _, last in _lines(path, saved, truth):
+    for _, last in _lines(path, agent, truth):
         kinds[last.record["kind"]] += 1
     decisions = kinds["decision"] + kinds["closed"]
     return Receipt(last.at.line, decisions, kinds["reward"], last.at.sha256)
@@ -55,7 +57,7 @@ def replay(path: Path, saved: Path | None = None, truth: Truth | None = None) ->
 def explain(
     path: Path | str,
     ticket: int,
-    saved: Path | str | None = None,
+    agent: Path | str | None = None,
     truth: Truth | None = None,
     *,
     candidate: int = 0,
@@ -65,21 +67,21 @@ def explain(
     Args:
         path: a log that an agent wrote, with contexts.
         ticket: the ticket of the decision.
-        saved, truth: as for `replay`.
+        agent, truth: as for `replay`.
         candidate: for an opening, the number of the candidate whose offer is explained, from 0.
 
     Raises:
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
-    for agent, line in _lines(Path(path), None if saved is None else Path(saved), truth):
+    for decider, line in _lines(path, agent, truth):
         record = line.record
         if record.get("ticket") != ticket or "contexts" not in record:
             continue
         groups = list(map(label, record["groups"]))
         if record["kind"] == "decision":
-            explanation = agent.explain(record["contexts"], groups, picks_of(record))
-        elif agent._now.openings[ticket].n == candidate:
-            explanation = agent._explain(ticket, record["contexts"][0], groups[0])
+            explanation = decider.explain(record["contexts"], groups, picks_of(record))
+        elif decider._now.openings[ticket].n == candidate:
+            explanation = decider._explain(ticket, record["contexts"][0], groups[0])
         else:
             continue
         picked = torch.zeros(len(groups), dtype=torch.bool)
@@ -90,9 +92,11 @@ def explain(
     )
 
 
-def _lines(path: Path, saved: Path | None, truth: Truth | None) -> Iterator[tuple[Agent, Line]]:
+def _lines(
+    path: Path | str, saved: Path | str | None, truth: Truth | None
+) -> Iterator[tuple[Agent, Line]]:
     """Yields the lines of a log, the header first, each with the agent before it; replays each."""
-    lines = own_lines(path)
+    lines = own_lines(Path(path))
     first = next(lines)
     if first.record.get("erased"):
         *_, last = first, *lines
@@ -116,7 +120,9 @@ def _lines(path: Path, saved: Path | None, truth: Truth | None) -> Iterator[tupl
         ) from error
 
 
-def _initial_agent(record: Mapping[str, Any], saved: Path | None, truth: Truth | None) -> Agent:
+def _initial_agent(
+    record: Mapping[str, Any], saved: Path | str | None, truth: Truth | None
+) -> Agent:
     """Returns the agent with which a log began."""
     if record["agent"] is None:
         return Agent(build_policy(record["config"]), truth=truth, **options(record["options"]))

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairbandit.cli.parsers import split_names, tool_parser
+from fairbandit.cli.parsers import add_conditions, split_names, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import written_aside
 from fairbandit.runs import PooledRuns, pool, read_runs
 from fairbandit.runs.differences import differences
 from fairbandit.runs.folder import SUMMARY
 from fairbandit.runs.naming import chosen
-from fairbandit.runs.overview import overview, tidy
+from fairbandit.runs.overview import labelled, overview, tidy
 from fairbandit.runs.saved import KEYS
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.sheets import console, write
@@ -27,9 +27,10 @@ Gathers the {SUMMARY} of every finished run below some folders into one tidy tab
 differ only in their seeds are one setting: they share a row, which pools their replicas. With
 --each, every run has its own row.
 
-Columns: {", ".join(KEYS)}; the keys that differ, by their dotted names, null where a
-row lacks the key; and for every metric and every group's rates the mean and std over all replicas
-at the last round, their number n, and a 95 % interval of the mean, from low to high.
+Columns: the label of a setting; {", ".join(KEYS)}; the keys
+that differ, by their dotted names, null where a row lacks the key; and for every metric and every
+group's rates the mean and std over all replicas at the last round, their number n, and a 95 %
+interval of the mean, from low to high.
 
 With --against, rows are the other settings, and results are their differences from this baseline,
 replica by replica. Against optimal, the cost_per_pick of gmf is the cost of fairness in the unit of
@@ -60,19 +61,21 @@ def collect(words: Sequence[str]) -> None:
     text = "adds the share, reward, rank, regret and cost of its picks"
     add("--by", choices=("group",), help=text)
     add("--columns", type=split_names, metavar="NAMES", help="the results to show, by commas")
-    add("--policies", type=split_names, metavar="NAMES", help="only runs of some policies")
+    add_conditions(parser)
     text = "a result, the best first, or a setting by which rows are sorted"
     add("--sort", metavar="NAME", help=f"{text} [fair_regret, where they are printed]")
     text = "prints a table to paste, with labels and the best in bold"
     add("--format", choices=("markdown", "latex"), help=text)
     given = parser.parse_args(words)
-    where = {} if given.policies is None else {"policy": given.policies}
+    where = dict(given.where) | ({} if given.policies is None else {"policy": given.policies})
     runs, groups = read_runs(given.folders), given.by == "group"
     rows: Sequence[PooledRuns]
-    if given.against is None:
-        rows = pool(chosen(runs, where), each=given.each)
-    else:
+    if given.against is not None:
         rows = chosen(differences(scenes_of(runs), given.against), where)
+    elif given.each:
+        rows = pool(chosen(runs, where), each=True)
+    else:
+        rows = [row for scene in scenes_of(chosen(runs, where)) for row in scene.runs]
     choice: dict[str, Any] = {"groups": groups, "columns": given.columns}
     if given.sort is not None:
         choice["sort"] = given.sort
@@ -84,7 +87,7 @@ def collect(words: Sequence[str]) -> None:
     if given.format not in (None, form):
         raise FairbanditError(f"collect: --format {given.format} contradicts the name {given.out}")
     if form is None and given.out:
-        table = tidy(rows, **choice)
+        table = (tidy if given.each else labelled)(rows, **choice)
         write(table, given.out)
         print(f"{counted} in {table.num_columns} columns: {given.out}")
     elif form is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import folder_to_write, split_names, tool_parser
+from fairbandit.cli.parsers import add_conditions, folder_to_write, split_names, tool_parser
 from fairbandit.errors import check_known
 from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, Drawn, draw
 from fairbandit.figures.layout import INTERVALS, Options
@@ -36,15 +36,12 @@ notions."""
 def figures(words: Sequence[str]) -> None:
     """Draws figures and lists their files."""
     parser = tool_parser("figures", _HELP, _EXAMPLES, folders=True)
+    add_conditions(parser)
     add = parser.add_argument
     text = f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several"
     add("--out", type=folder_to_write, metavar="DIR", help=text)
     text = f"figures to draw, separated by commas: {', '.join(FIGURES)}"
     add("--only", type=split_names, metavar="NAMES", help=text)
-    text = "only runs of these policies, separated by commas"
-    add("--policies", type=split_names, metavar="NAMES", help=text)
-    text = "only runs with one of these values, separated by commas; every --where must hold"
-    add("--where", type=_condition, action="append", metavar="KEY=VALUES", help=text)
     text = "columns in the figure metrics, which is then the only figure unless --only is given"
     add("--metric", type=split_names, metavar="NAMES", help=text)
     add("--by", metavar="KEY", help="a panel for each value of this setting")
@@ -60,7 +57,7 @@ def figures(words: Sequence[str]) -> None:
     only = given.only or (["metrics"] if given.metric else None)
     choice: Choice | None = None if only is None else dict.fromkeys(only)
     options = Options(given.by, given.interval, given.size, given.style, given.metric or ())
-    drawn = draw(given.folders, out, choice, given.policies, dict(given.where or ()), options)
+    drawn = draw(given.folders, out, choice, given.policies, dict(given.where), options)
     print_files(drawn)
 
 
@@ -79,11 +76,6 @@ def print_files(drawn: Sequence[Drawn]) -> None:
     for figure in drawn:
         for file in figure.files:
             print(short(file))
-
-
-def _condition(text: str) -> tuple[str, list[str]]:
-    key, _, values = text.partition("=")
-    return key, [values] if values.startswith("[") else split_names(values)  # a list is one value
 
 
 def _size(text: str) -> tuple[float, float | None]:

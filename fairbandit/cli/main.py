@@ -28,6 +28,8 @@ TOOLS = {
     "audit": "reports how groups were treated, in a log of decisions or in saved runs",
     "report": "writes one HTML page, to send, on runs, a study, an evaluation, an audit or a log",
     "replay": "plays an agent's log again and confirms every line",
+    "explain": "explains a decision in an agent's log",
+    "erase": "copies an agent's log without the decisions of some tickets",
 }
 """The tools, with their lines in `fairbandit --help`; tool NAME is `fairbandit.cli.NAME.NAME`."""
 

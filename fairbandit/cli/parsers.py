@@ -85,6 +85,20 @@ def tool_parser(
     return parser
 
 
+def add_conditions(parser: argparse.ArgumentParser) -> None:
+    """Adds the words that choose among runs: --policies, and --where, a list of pairs."""
+    text = "only runs of these policies, separated by commas"
+    parser.add_argument("--policies", type=split_names, metavar="NAMES", help=text)
+    text = "only runs with one of these values, separated by commas; every --where must hold"
+    words: Any = {"action": "append", "metavar": "KEY=VALUES", "default": [], "help": text}
+    parser.add_argument("--where", type=_condition, **words)
+
+
+def _condition(text: str) -> tuple[str, list[str]]:
+    key, _, values = text.partition("=")
+    return key, [values] if values.startswith("[") else split_names(values)  # a list is one value
+
+
 def split_names(text: str) -> list[str]:
     """Returns the names in a text, which are separated by commas."""
     return [name.strip() for name in text.split(",")]

@@ -1,32 +1,27 @@
-"""Bandit problems: simulations, tables of one's own and of packages, and the US census."""
+"""Bandit problems: simulations, tables, and the US census."""
 
 from fairbandit.environments.arrivals import Arrivals
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
+from fairbandit.environments.contents import Contents, contents
 from fairbandit.environments.distorted import Distorted
 from fairbandit.environments.families import Synthetic
-from fairbandit.environments.fico import Fico
-from fairbandit.environments.packages import Grades, Law, Loans
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
 from fairbandit.tables.encoder import Encoder
-from fairbandit.tables.products import with_products
 
 __all__ = [
     "Arrivals",
     "CensusEthnicity",
     "CensusGender",
+    "Contents",
     "Distorted",
     "Encoder",
     "Environment",
-    "Fico",
-    "Grades",
-    "Law",
-    "Loans",
     "Pools",
     "Simulation",
     "Synthetic",
     "Table",
     "Truth",
-    "with_products",
+    "contents",
 ]

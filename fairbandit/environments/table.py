@@ -142,7 +142,6 @@ class Table(Environment):
         self.min_group_size, self.group_size = min_group_size, group_size
         self.group_feature, self.missing, self.products = group_feature, missing, products
         self.separator, self.decimal, self.missing_values = separator, decimal, missing_values
-        gaps = None if missing_values is None else tuple(texts_of("missing_values", missing_values))
         lows = {"candidates": 1, "noise": 0, "sample_seed": 0, "min_group_size": 1, "group_size": 1}
         for name, low in lows.items():
             value = getattr(self, name)
@@ -153,20 +152,9 @@ class Table(Environment):
                 f"environment.candidates={candidates} goes with environment.pool=random; with "
                 "one_per_group there is one candidate a group, so leave it null"
             )
-        # a file that is D1 and D2 is read once
-        other = scaler_path if scaler_path and Path(scaler_path) != Path(path) else None
-        given: dict[str, Any] = {key.name: vars(self).get(key.name) for key in fields(Request)}
-        groups = group_columns(group)
-        given |= {"groups": groups, "group": JOINED.join(groups)}
         if pool is None and (candidates or group_size):
             pool = PoolKind.random if candidates else PoolKind.one_per_group
-        given["thin"] = group_size is not None and pool is PoolKind.one_per_group
-        given |= {"columns": chosen_columns(columns), "missing_values": gaps}
-        given |= {"scaler_path": other, "exclude": tuple(texts_of("exclude", exclude))}
-        if isinstance(products, (list, tuple)):  # a request is hashed
-            given["products"] = tuple(tuple(p) if isinstance(p, list) else p for p in products)
-        given |= {"fingerprint": Table.fingerprint(vars(self))}
-        population = load_population(Request(**given))
+        population = load_population(request_of({**vars(self), "pool": pool}))
         if pool is None:
             sizes = population.members.sizes.tolist()
             pool = suited_pool(dict(zip(population.groups, sizes, strict=True)))
@@ -233,6 +221,25 @@ class Table(Environment):
         if self.pool is PoolKind.one_per_group:
             return members.order[(uniforms * members.sizes).long() + members.starts]
         return (uniforms * len(members.groups)).to(torch.int64)
+
+
+def request_of(parameters: Mapping[str, Any]) -> Request:
+    """Returns what the arguments of `Table` say about its population."""
+    given: dict[str, Any] = {key.name: parameters.get(key.name) for key in fields(Request)}
+    path, scaler_path = parameters["path"], parameters["scaler_path"]
+    if scaler_path and Path(scaler_path) == Path(path):  # a file that is D1 and D2 is read once
+        given["scaler_path"] = None
+    groups = group_columns(parameters["group"])
+    given |= {"groups": groups, "group": JOINED.join(groups)}
+    of_each = parameters["pool"] is PoolKind.one_per_group
+    given["thin"] = parameters["group_size"] is not None and of_each
+    given["columns"] = chosen_columns(parameters["columns"])
+    given["exclude"] = tuple(texts_of("exclude", parameters["exclude"]))
+    if (texts := parameters["missing_values"]) is not None:
+        given["missing_values"] = tuple(texts_of("missing_values", texts))
+    if isinstance(products := parameters["products"], (list, tuple)):  # a request is hashed
+        given["products"] = tuple(tuple(p) if isinstance(p, list) else p for p in products)
+    return Request(**given | {"fingerprint": Table.fingerprint(parameters)})
 
 
 def suited_pool(sizes: Mapping[str, int]) -> PoolKind:

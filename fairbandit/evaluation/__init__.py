@@ -1,7 +1,5 @@
 """Off-policy evaluation."""
 
-from fairbandit.evaluation.frozen import Frozen
-from fairbandit.evaluation.sums import Sums, merged
-from fairbandit.evaluation.whole import COLUMNS, evaluate, evaluate_sums
+from fairbandit.evaluation.whole import COLUMNS, evaluate
 
-__all__ = ["COLUMNS", "Frozen", "Sums", "evaluate", "evaluate_sums", "merged"]
+__all__ = ["COLUMNS", "evaluate"]

@@ -9,7 +9,7 @@ Where rounding may have moved each p by a unit u, the mean is within r = u·Σ|c
 ξ = (±D − r)/(b + r) has a mean of at most 0 and is at least −1, for every scale of f, and the
 wealth exp(λ Σ ξ − ψ(λ) Σ ξ²) is a supermartingale for each stake λ; see `betting.lower_end`. The
 mean of the wealth over all functions, signs and stakes is one, too, and exceeds 10,000 in at most
-one of 10,000 logs (Ville). It needs the sums of ξ and ξ² alone, which parts of a log add up.
+one of 10,000 logs (Ville). It needs the sums of ξ and ξ² alone.
 
 The functions are each feature, the square of its deviation from its mean in the log, the deviation
 among the candidates of each group and 0 among others, and the indicator of each group.
@@ -87,12 +87,6 @@ def _functions(log: Log, x: Floats) -> Iterator[tuple[list[str], Floats]]:
         yield [f"the indicator of group {label}" for label in labels], members + 0.0
         for label, own in zip(labels, members.T, strict=True):
             yield [f"{name} in group {label}" for name in names], deviation * own[:, None]
-
-
-def merged_balance(one: Balance, other: Balance) -> Balance:
-    """Returns the sums of both together; a function that is missing in a part is constant there."""
-    none = np.zeros(5)
-    return {name: one.get(name, none) + other.get(name, none) for name in {**one, **other}}
 
 
 def imbalance(sums: Balance) -> tuple[str, float] | None:

@@ -87,13 +87,6 @@ class Moments(NamedTuple):
         deviations = values - mean[:, None]
         return cls(values.shape[1], mean, deviations @ deviations.T)
 
-    def merged(self, n: int, mean: Floats, scatter: Floats) -> Self:
-        """Returns the sums with further decisions."""
-        total, apart = self.n + n, mean - self.mean
-        share = n / max(total, 1)
-        between = np.outer(apart, apart) * self.n * share
-        return type(self)(total, self.mean + apart * share, self.scatter + scatter + between)
-
     def effective(self, weight: int) -> float:
         """Returns the effective number of decisions, (Σc)²/Σc², of some weights c."""
         mean = float(self.mean[weight])

@@ -1,9 +1,9 @@
-"""Policies that learn from one part of a log, and are frozen to be judged by another."""
+"""Policies that learn from one part of a log, and are then judged by another."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain, count
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,9 @@ import numpy as np
 
 from fairbandit.agent import Agent
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.direct import (
-    RewardFit,
-    contexts_of,
-)
-from fairbandit.evaluation.sums import LOGGED, Sums, merged
-from fairbandit.logs import Floats, Ints, Log, read_pieces
+from fairbandit.evaluation.direct import RewardFit, contexts_of
+from fairbandit.evaluation.sums import LOGGED
+from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.policy.build import build_policy, presets
 from fairbandit.policy.policy import Policy
@@ -50,57 +47,36 @@ def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[
     return parts
 
 
-class Frozen:
-    """Policies that have learned from decisions, and a linear model m̂ of the mean reward.
-
-    A `Frozen` can be sent to other processes, which judge different decisions.
+def decided(
+    log: Log, judged: Log, judges: Mapping[str, Policy | Agent], seed: int
+) -> tuple[Floats, Floats]:
+    """Trains policies and a linear model m̂ of the mean reward, and lets them judge decisions.
 
     Args:
-        log: decisions from which policies learn; agents do not learn.
-        policies: as for `evaluate`.
+        log: the decisions from which policies and m̂ learn; agents do not learn.
+        judged: the decisions that judge, with R candidates.
+        judges: the P policies and agents by name.
         seed: the seed of the policies' draws.
 
+    Returns:
+        The probabilities of the candidates under the policies, (P, R), and m̂, (R,).
+
     Raises:
-        FairbanditError: a policy does not exist, or the log lacks contexts.
+        FairbanditError: the logs lack contexts, or a policy has learned from the decisions that
+            judge.
     """
-
-    def __init__(self, log: Log, policies: Any, *, seed: int = 0) -> None:
-        self._like, self._schema = log[:0] if log.encoder else None, log.schema
-        self._model, self._agents = RewardFit(log), dict[str, Agent]()
-        for name, judge in named(policies).items():
-            agent = judge if isinstance(judge, Agent) else Agent.from_log(judge, log, seed=seed)
-            self._agents[name] = agent
-
-    def decided(self, log: Log) -> tuple[Floats, Floats]:
-        """Returns the probabilities of R candidates under P policies, (P, R), and m̂, (R,)."""
-        contexts = contexts_of(log)
-        list(self._schema.check_log(log.schema, log.pick_hashes[:0], "the log that trained"))
-        for name, agent in self._agents.items():
-            list(agent.schema.check_log(log.schema, log.pick_hashes, name))
-        chances = np.empty((len(self._agents), len(contexts)))
-        for m in np.unique(log.slots).tolist():
-            rows = log[log.slots == m]
-            some = [rows[cut] for cut in pieces(rows.sizes, PIECE)]
-            pools = [(part.padded(contexts_of(part), 0.0), part.groups) for part in some]
-            for own, agent in zip(chances, self._agents.values(), strict=True):
-                own[(log.slots == m)[log.decisions]] = np.concatenate(
-                    [agent.probabilities(x, g, log.labels, m)[g >= 0] for x, g in pools]
-                )
-        return chances, self._model.scores(contexts)
-
-    def sums(self, log: Log) -> dict[str, Sums]:
-        """Returns the sums of some decisions for each policy, and the logged one."""
-        chances, scores = self.decided(log)
-        pairs = zip(self._agents, chances, strict=True)
-        sums = {name: Sums.of(log, own, scores) for name, own in pairs}
-        return {LOGGED: Sums.logged(log, scores), **sums}
-
-    def judge(self, path: str | PathLike[str], **options: Any) -> dict[str, Sums]:
-        """Returns the sums of a file or folder, which `read_pieces` reads with these options.
-
-        Tables are encoded like the log from which the policies learned.
-        """
-        return merged(map(self.sums, read_pieces(path, like=self._like, **options)))
+    contexts, chances = contexts_of(judged), np.empty((len(judges), len(judged.decisions)))
+    for (name, judge), own in zip(judges.items(), chances, strict=True):
+        agent = judge if isinstance(judge, Agent) else Agent.from_log(judge, log, seed=seed)
+        list(agent.schema.check_log(judged.schema, judged.pick_hashes, name))
+        for m in np.unique(judged.slots).tolist():
+            rows = judged[judged.slots == m]
+            parts = [rows[cut] for cut in pieces(rows.sizes, PIECE)]
+            pools = [(part.padded(contexts_of(part), 0.0), part.groups) for part in parts]
+            own[(judged.slots == m)[judged.decisions]] = np.concatenate(
+                [agent.probabilities(x, g, judged.labels, m)[g >= 0] for x, g in pools]
+            )
+    return chances, RewardFit(log).scores(contexts)
 
 
 def named(policies: Any) -> dict[str, Policy | Agent]:

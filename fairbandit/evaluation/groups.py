@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,15 +46,6 @@ class GroupSums(NamedTuple):
     picked: Moments
     counts: Ints
     unsupported: float
-
-    def merged(self, other: Self) -> Self:
-        """Returns the sums of both together."""
-        return type(self)(
-            self.pools.merged(*other.pools),
-            self.picked.merged(*other.picked),
-            self.counts + other.counts,
-            self.unsupported + other.unsupported,
-        )
 
     @property
     def picks(self) -> float:
@@ -140,17 +131,6 @@ def group_sums(
     return found
 
 
-def merged_groups(
-    one: Mapping[str, GroupSums], other: Mapping[str, GroupSums]
-) -> dict[str, GroupSums]:
-    """Merges the sums of groups; a group that is missing had no candidates in the decisions."""
-    none_of_one, none_of_other = _without_group(one), _without_group(other)
-    return {
-        label: one.get(label, none_of_one).merged(other.get(label, none_of_other))
-        for label in {**one, **other}
-    }
-
-
 def small_groups(groups: Mapping[str, GroupSums]) -> list[str]:
     """Returns a note that names the small groups, if any."""
     sizes = {label: own.pools.n * float(own.pools.mean[2]) for label, own in groups.items()}
@@ -161,11 +141,3 @@ def small_groups(groups: Mapping[str, GroupSums]) -> list[str]:
         f"{SMALL:.0%} of the {total:,.0f} candidates: {listed(few)}"
     )
     return [note] if few else []
-
-
-def _without_group(groups: Mapping[str, GroupSums]) -> GroupSums:
-    """Returns the sums of a group without candidates in the decisions of others."""
-    n, known = next(((own.pools.n, own.picked.n) for own in groups.values()), (0, 0))
-    pools = Moments(n, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros((4, 4)))
-    picked = Moments(known, np.zeros(5), np.zeros((5, 5)))
-    return GroupSums(pools, picked, np.zeros(2, np.int64), 0.0)

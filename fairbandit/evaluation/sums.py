@@ -8,7 +8,7 @@ q of the mean reward that was trained on other decisions, the estimators are
     snips  v = Σ wr / Σ w
     dr     v = mean of (1/m) (Σₐ πₐq(a) + Σⱼ wⱼ(rⱼ − q(aⱼ)))
 
-They are functions of sums over decisions, which can be merged. Intervals use the influence function
+They are functions of sums over decisions. Intervals use the influence function
 of each decision, so that the picks of one decision may depend on each other.
 
 References: Horvitz and Thompson (1952); Swaminathan and Joachims, "The self-normalized estimator
@@ -19,7 +19,7 @@ and learning", ICML 2011. See `betting` for anytime intervals.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,14 +27,13 @@ from numpy.typing import NDArray
 
 from fairbandit.agent.inputs import numbers
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.balance import Balance, balance, imbalance, merged_balance
+from fairbandit.evaluation.balance import Balance, balance, imbalance
 from fairbandit.evaluation.betting import STAKES
 from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group
 from fairbandit.evaluation.groups import (
     MOST_ROUNDED,
     GroupSums,
     group_sums,
-    merged_groups,
     weighted_rewards,
 )
 from fairbandit.logs import Floats, Ints, Log
@@ -149,17 +148,6 @@ class Sums(NamedTuple):
         made, ones = log.picked.astype(np.float64), np.ones(log.picks.shape)
         certain = log.replaced(propensities=ones, probabilities=made, draws_models=False)
         return cls.of(certain, made, scores)
-
-    def merged(self, other: Sums) -> Sums:
-        """Returns the sums of both together."""
-        return Sums(
-            *Moments(*self[:3]).merged(*other[:3]),
-            self.wealth + other.wealth,
-            merged_balance(self.balance, other.balance),
-            np.maximum(self.largest, other.largest),
-            merged_groups(self.groups, other.groups),
-            self.refused or other.refused,
-        )
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -283,13 +271,3 @@ class Sums(NamedTuple):
         for (measure, estimator), groups in found.items():
             whole = measure != "reward" or len(groups) == picked
             yield from by_group(measure, estimator, groups, confidence, whole=whole)
-
-
-def merged(parts: Iterable[Mapping[str, Sums]]) -> dict[str, Sums]:
-    """Merges the statistics of several parts by policy; without any part, it is an error."""
-    total = dict[str, Sums]()
-    for part in parts:
-        total = {name: total[name].merged(own) if total else own for name, own in part.items()}
-    if not total:
-        raise FairbanditError("expected at least one decision to judge policies by")
-    return total

@@ -18,7 +18,7 @@ from fairbandit.evaluation.direct import (
     without_model,
 )
 from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_confidence
-from fairbandit.evaluation.frozen import Frozen, named, plan
+from fairbandit.evaluation.frozen import decided, named, plan
 from fairbandit.evaluation.groups import small_groups
 from fairbandit.evaluation.sums import LOGGED, Sums, uniform
 from fairbandit.evaluation.win import wins
@@ -121,16 +121,16 @@ def evaluate(
     divided = plan(len(log), train, folds, seed, forward=forward)
     parts = [log[rows] for _, rows in divided]
     pairs = zip(divided, parts, strict=True)
-    decided = [Frozen(log[rows], judges, seed=seed).decided(part) for (rows, _), part in pairs]
+    judgements = [decided(log[rows], part, judges, seed) for (rows, _), part in pairs]
     judged = log[np.concatenate([rows for _, rows in divided])]
     if np.isnan(judged.rewards).all():
         raise FairbanditError("none of the decisions that judge has a reward")
-    chances, scores = (np.concatenate(arrays, axis=-1) for arrays in zip(*decided, strict=True))
+    chances, scores = (np.concatenate(arrays, axis=-1) for arrays in zip(*judgements, strict=True))
     if all(isinstance(judge, Agent) for judge in judges.values()):
-        parts, decided = [judged], [(chances, scores)]  # agents are the same in all parts
+        parts, judgements = [judged], [(chances, scores)]  # agents are the same in all parts
     direct = [
         direct_values(part, np.vstack([part.picked, own]), seed + fold)
-        for fold, (part, (own, _)) in enumerate(zip(parts, decided, strict=True))
+        for fold, (part, (own, _)) in enumerate(zip(parts, judgements, strict=True))
     ]
     values = np.average(direct, axis=0, weights=[len(part) for part in parts])
     random = Sums.of(judged, uniform(judged), scores)  # `win` compares with random candidates
@@ -173,7 +173,6 @@ def _wins(
     yield from by_group("win", "snips", known, confidence, whole=False)
 
 
-@renamed
 def evaluate_sums(
     sums: Mapping[str, Sums],
     *,
@@ -185,7 +184,7 @@ def evaluate_sums(
     """Makes the table of `evaluate` from sufficient statistics alone.
 
     Args:
-        sums: the statistics by policy, from `merged`.
+        sums: the statistics by policy.
         confidence: the confidence of all intervals.
         reward_range, anytime: see `evaluate`.
         further: estimates of each policy that these statistics do not determine.

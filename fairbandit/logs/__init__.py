@@ -3,7 +3,7 @@
 from fairbandit.logs.chain import LogFile, Position, own_lines
 from fairbandit.logs.log import Floats, Ints, Log
 from fairbandit.logs.own import erase
-from fairbandit.logs.reading import is_table, read_log, read_pieces
+from fairbandit.logs.reading import is_table, read_log
 from fairbandit.logs.records import SCHEMA
 
 __all__ = [
@@ -17,5 +17,4 @@ __all__ = [
     "is_table",
     "own_lines",
     "read_log",
-    "read_pieces",
 ]

@@ -150,7 +150,7 @@ def _reward(pool: Pool, record: Mapping[str, Any]) -> None:
         pool.reward(place, reward)
 
 
-def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
+def erase(source: Path | str, target: Path | str, tickets: Collection[int]) -> int:
     """Copies a log without the decisions of some tickets, and returns how many are left out.
 
     The copy has new hashes. Its first line holds the number of erased decisions and the last hash
@@ -160,12 +160,13 @@ def erase(source: Path, target: Path, tickets: Collection[int]) -> int:
     Raises:
         FairbanditError: the file is not a log, is damaged, or cannot be written.
     """
-    first, *lines = own_lines(source)
+    first, *lines = own_lines(Path(source))
     decided = {line.record.get("ticket") for line in lines if line.record["kind"] in _FIRST}
     erased = decided & {*tickets}
     header = {**first.record, "erased": len(erased), "before": [first, *lines][-1].at.sha256}
     kept = [line.record for line in lines if line.record.get("ticket") not in erased]
     at = Position()
+    target = Path(target)
     with of_file(target, "cannot write"), written_aside(target) as file:
         for record in [header, *kept]:
             data, at = encoded(record, at)

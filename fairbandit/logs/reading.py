@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairbandit.errors import FairbanditError, type_of
 from fairbandit.files.files import natural_order, sha256
@@ -25,8 +22,6 @@ from fairbandit.tables.columns import group_columns
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.reading import (
     Source,
-    read_batches,
-    read_header,
     read_table,
     source_of,
     table_of,
@@ -120,9 +115,7 @@ def _read(given: Mapping[str, Any]) -> Log:
     source, missing = given["source"], given["missing_values"]
     if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
         return read_obp(source, **_taken("obp", given, "group", "propensity"))
-    if isinstance(source, Source):
-        tables = [source]
-    elif isinstance(source, (str, PathLike)):
+    if isinstance(source, (str, PathLike)):
         kind, paths = _files(Path(source))
         if kind == "agent":
             return read_own(paths, str(source), **_taken("an agent", given))
@@ -167,42 +160,6 @@ def _read(given: Mapping[str, Any]) -> Log:
         encoder = encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
     return log.replaced(**dict.fromkeys(flags, True), period=period)
-
-
-def read_pieces(
-    path: str | PathLike[str],
-    *,
-    rows: int = 250_000,
-    like: Log | Encoder | None = None,
-    **options: Any,
-) -> Iterator[Log]:
-    """Reads a log that is larger than memory, in pieces.
-
-    A piece of a table has about `rows` rows; the rows of a decision must be consecutive. Unless
-    `like` is given, later pieces are encoded like the first piece, and hold the same categories. A
-    file of another kind is one piece. A table cannot be sorted by `time`.
-
-    Args:
-        path, like, options: as for `read_log`, whose errors are raised.
-        rows: the number of rows of a piece.
-
-    Yields:
-        Consecutive decisions.
-    """
-    kind, paths = _files(Path(path))
-    if like is not None:  # which takes the place of the other choices
-        options |= {"features": None, "exclude": None, "products": None}
-    if kind != "table":
-        yield read_log(path, like=like, **options)
-        return
-    if options.get("time") is not None:
-        raise FairbanditError("time: the pieces of a table stay in the order of its rows")
-    for file in paths:
-        for piece in _pieces(file, rows, **options):
-            log = read_log(piece, like=like, **options)
-            like = log[:0] if like is None else like
-            options |= {"features": None, "exclude": None, "products": None}
-            yield log
 
 
 def is_table(path: str | PathLike[str]) -> bool:
@@ -291,18 +248,3 @@ def _together(tables: Sequence[Source]) -> Source:
     if any(not table.frame.dtypes.equals(first.frame.dtypes) for table in others):
         raise FairbanditError(f"{first.name} and other files have different columns, or types")
     return replace(first, frame=pd.concat({table.name: table.frame for table in tables}))
-
-
-def _pieces(path: Path, rows: int, decision: str = "decision", **options: Any) -> Iterator[Source]:
-    """Yields the rows of a table in pieces of whole decisions, if their rows are consecutive."""
-    separator, missing_values = options.get("separator", ","), options.get("missing_values")
-    batches = read_batches(path, read_header(path, separator), separator, rows)
-    first, rest = 0, next(batches)
-    source_of(rest, str(path)).need([decision])
-    for batch in batches:
-        rest = pa.concat_tables([rest, batch])
-        end = pc.index(rest[decision], rest[decision][-1]).as_py()  # this decision may go on
-        if end > 0 and len(rest) >= rows:
-            yield source_of(rest[:end], str(path), first, missing_values)
-            first, rest = first + end, rest[end:]
-    yield source_of(rest, str(path), first, missing_values)

@@ -14,8 +14,8 @@ import pyarrow as pa
 from fairbandit.errors import FairbanditError, check_known
 from fairbandit.runs.differences import differences
 from fairbandit.runs.moments import interval
-from fairbandit.runs.naming import OWN, Setting, joined, union
-from fairbandit.runs.overview import tidy
+from fairbandit.runs.naming import chosen, union
+from fairbandit.runs.overview import labelled, tidy
 from fairbandit.runs.pooling import PooledRuns, paired_difference, pool
 from fairbandit.runs.reading import logs
 from fairbandit.runs.saved import FOLDER, KEYS, SavedRun, read_runs
@@ -25,17 +25,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def load(*folders: str | PathLike[str]) -> Runs:
+def load(*folders: str | PathLike[str], where: Mapping[str, Sequence[Any]] | None = None) -> Runs:
     """Loads every finished run below some folders.
 
     Args:
         folders: the folders to search, at any depth.
+        where: only runs with one of these values, by settings, such as
+            `{"policy": ["greedy", "oful"], "noise": [0.1]}`; a key may be the end of its name.
 
     Returns:
         The runs, whose methods return pandas tables.
 
     Raises:
-        FairbanditError: a folder does not exist, a summary is not valid, or no run was found.
+        FairbanditError: a folder does not exist, a summary is not valid, or no such run was found.
 
     Example:
         runs = fairbandit.load("outputs/sweeps/ranks")
@@ -45,7 +47,7 @@ def load(*folders: str | PathLike[str]) -> Runs:
     """
     if not folders:
         raise FairbanditError("load needs a folder, as in fairbandit.load('outputs')")
-    return Runs(read_runs([Path(folder) for folder in folders]))
+    return Runs(chosen(read_runs([Path(folder) for folder in folders]), where or {}))
 
 
 class Runs(UserList[SavedRun]):
@@ -68,11 +70,20 @@ class Runs(UserList[SavedRun]):
         """One row per run: its settings, `mean` and `std` of its results, and its `folder`."""
         return tidy(pool(self, each=True)).to_pandas()
 
-    def pooled(self, *, by: Literal["group"] | None = None) -> pd.DataFrame:
+    def pooled(
+        self,
+        *,
+        by: Literal["group"] | None = None,
+        columns: Sequence[str] | None = None,
+        sort: str | None = None,
+    ) -> pd.DataFrame:
         """Returns one row per setting, which pools the replicas of its runs.
 
         Args:
             by: "group" adds columns for each group's picks, from the round logs.
+            columns: the results; None returns all.
+            sort: a result, of which the best comes first, or a setting; None sorts named policies
+                first, in their order.
 
         Returns:
             `label`, which no two settings share; the settings in which the rows differ; `runs`,
@@ -87,7 +98,8 @@ class Runs(UserList[SavedRun]):
         if by not in (None, "group"):
             raise FairbanditError(f"by: expected 'group' or None, got {by!r}")
         rows = [run for scene in scenes_of(self) for run in scene.runs]
-        return _labelled(rows, results=True, groups=by == "group")
+        choice: Any = {"groups": by == "group", "columns": columns, "sort": sort}
+        return labelled(rows, **choice).to_pandas()
 
     def curves(self, metric: str) -> pd.DataFrame:
         """Returns a metric over rounds 1 … t in long form, with one row per setting and round t.
@@ -106,7 +118,7 @@ class Runs(UserList[SavedRun]):
         table = pd.concat(map(pd.DataFrame, parts), keys=range(len(rows))).droplevel(1)
         low, high = interval(table["n"], table["mean"], table["std"])
         numbers = table.assign(n=table["n"].astype(np.int64), low=low, high=high)
-        return _labelled(rows, results=False).join(numbers).reset_index(drop=True)
+        return _apart(rows).join(numbers).reset_index(drop=True)
 
     def rounds(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Returns the round logs of all runs, with one row per round and replica.
@@ -162,24 +174,11 @@ class Runs(UserList[SavedRun]):
             raise FairbanditError(f"no run beside the baseline {baseline!r} has {metric!r}")
         found = pd.DataFrame([paired_difference(row, row.base, metric) for row in rows])
         found.insert(0, "baseline", [row.base.label for row in rows])
-        return _labelled(rows, results=False).join(found)
+        return _apart(rows).join(found)
 
 
-def _labelled(rows: Sequence[PooledRuns], *, results: bool, groups: bool = False) -> pd.DataFrame:
-    """Returns labels, settings and results, or labels and settings that tell rows apart.
-
-    No two rows have the same label: a label names the environment, too, if there are several.
-    """
-    table = tidy(rows, groups=groups).to_pandas()
-    if not results:
-        shown = {*KEYS, *(one.key for row in rows for one in row.varied)}
-        table = table[[key for key in table if key in shown]]
-    names = {run.runs[0].summary["environment"] for run in rows}
-    labels = list[str]()
-    for run in rows:  # labels are unique in an environment, and here among all environments
-        name = str(run.runs[0].summary["environment"])
-        apart = [Setting("environment", "environment", name)] * (len(names) > 1)
-        apart += [one for one in run.varied if one.key.startswith(OWN)]
-        labels.append(joined(run.label, apart))
-    table.insert(0, "label", labels)
-    return table
+def _apart(rows: Sequence[PooledRuns]) -> pd.DataFrame:
+    """Returns the labels, and the settings that tell rows apart."""
+    table = labelled(rows, columns=()).to_pandas()
+    shown = {"label", *KEYS, *(one.key for row in rows for one in row.varied)}
+    return table[[key for key in table if key in shown]]

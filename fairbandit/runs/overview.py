@@ -17,7 +17,16 @@ from fairbandit.policy.build import policy_label
 from fairbandit.runs.by_group import MEASURES, RAW_REWARD
 from fairbandit.runs.differences import Difference
 from fairbandit.runs.moments import Floats
-from fairbandit.runs.naming import differing, ends_with, full_key, shown, union
+from fairbandit.runs.naming import (
+    OWN,
+    Setting,
+    differing,
+    ends_with,
+    full_key,
+    joined,
+    shown,
+    union,
+)
 from fairbandit.runs.pooling import PooledRuns, paired_difference
 from fairbandit.runs.saved import FOLDER, KEYS
 from fairbandit.runs.settings import COST
@@ -64,6 +73,21 @@ def tidy(
     table = {key: _column([row.get(key) for row in settings]) for key in keys}
     table |= {name: _column([row.get(name) for row in results]) for name in union(results)}
     return pa.table(table)
+
+
+def labelled(rows: Sequence[PooledRuns], *, sort: str | None = None, **choice: Any) -> pa.Table:
+    """Returns the table of `tidy` with a first column `label`, which no two rows share.
+
+    A label names the environment, too, if there are several.
+    """
+    rows = rows if sort is None else _sorted(rows, sort)
+    names = [str(row.runs[0].summary["environment"]) for row in rows]
+    labels = list[str]()
+    for row, name in zip(rows, names, strict=True):
+        apart = [Setting("environment", "environment", name)] * (len({*names}) > 1)
+        apart += [one for one in row.varied if one.key.startswith(OWN)]
+        labels.append(joined(row.label, apart))
+    return tidy(rows, **choice).add_column(0, "label", [labels])
 
 
 def overview(

@@ -109,10 +109,7 @@ def checked(config: Mapping[str, Any]) -> Job:
             wrong type or is out of range, a metric cannot be recorded, or the device is not usable.
     """
     given = dict(config)
-    parts = {key: given.pop(key, None) for key in ("policy", "environment")}
-    for key, described in parts.items():
-        if not isinstance(described, Mapping):
-            raise FairbanditError(f"{key} must be a mapping that describes it, got {described!r}")
+    described: Any = {key: given.pop(key, None) for key in ("policy", "environment")}
     try:
         own = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
     except OmegaConfBaseException as error:
@@ -127,10 +124,10 @@ def checked(config: Mapping[str, Any]) -> Job:
     Delays(own.delay, own.delay_law, own.seed)
     metrics = _checked_metrics(own.metrics)
     _check_device(own.device)
-    environment = registry.checked("environment", parts["environment"])
+    environment = registry.checked("environment", described["environment"])
     own.metrics = {column: metric.described() for column, metric in metrics.items()}
     built = {column: metric.build() for column, metric in metrics.items()}
-    return Job(build_policy(parts["policy"]), environment, built, own)
+    return Job(build_policy(described["policy"]), environment, built, own)
 
 
 def _check_device(device: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -83,6 +83,32 @@ class Request:
     missing_values: tuple[str, ...] | None
     fingerprint: str | None
 
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """The columns of the group and of the reward."""
+        return (*self.groups, self.reward)
+
+    @property
+    def marks(self) -> tuple[str, str, tuple[str, ...] | None]:
+        """How cells are separated and read."""
+        return self.separator, self.decimal, self.missing_values
+
+
+class Chosen(NamedTuple):
+    """A table, and which of its columns become features.
+
+    Attributes:
+        source: the table; a further column joins several columns of the group.
+        columns: the specification of each column that becomes a feature.
+        left_out: the reason for each column that does not.
+        of_group: whether the group is a feature beside them.
+    """
+
+    source: Source
+    columns: dict[str, Any]
+    left_out: dict[str, str]
+    of_group: bool
+
 
 @dataclass(frozen=True)
 class Members:
@@ -135,16 +161,13 @@ class Population:
 @lru_cache(1)
 def load_population(request: Request) -> Population:
     """Reads D2, and D1 if it is another file; the last population is cached for the next job."""
-    taken, every = (*request.groups, request.reward), request.columns is None
-    wanted = [*taken, *(request.columns or ())]
-    marks = request.separator, request.decimal, request.missing_values
-    sources = [read_table(request.path, wanted, every, *marks)]
-    columns, _ = resolve_columns(sources[0], request.columns, taken, request.exclude, _REMEDY)
-    options = request.exclude, request.group_feature
-    columns, of_group = with_group(columns, sources[0], taken, *options)
+    table, columns, _, of_group = read_chosen(request, _REMEDY)
+    sources = [table]
     if request.scaler_path:
-        sources.append(read_table(request.scaler_path, [*taken, *columns], False, *marks))
-    sources = [_usable(source.joined(request.groups), columns, request) for source in sources]
+        wanted = [*request.taken, *columns]
+        first = read_table(request.scaler_path, wanted, False, *request.marks)
+        sources.append(first.joined(request.groups))
+    sources = [_usable(source, columns, request) for source in sources]
     kept = _kept_groups(sources[0], request)
     parts = [_part(*pair, kept, request) for pair in zip(sources, (2, 1), strict=False)]
     (second, *of_second), (first, *_) = parts[0], parts[-1]
@@ -159,6 +182,17 @@ def load_population(request: Request) -> Population:
     members = _members(encoder(second), rewards, *of_second, count=len(kept))
     (mean,), (deviation,) = scales(first.numbers(request.reward)[:, None])
     return Population(members, kept, encoder, columns, mean, deviation)
+
+
+def read_chosen(request: Request, remedy: str = "") -> Chosen:
+    """Reads D2 and chooses its features; `remedy` is as for `resolve_columns`."""
+    taken, chosen = request.taken, request.columns
+    wanted = [*taken, *(chosen or ())]
+    source = read_table(request.path, wanted, chosen is None, *request.marks)
+    columns, left_out = resolve_columns(source, chosen, taken, request.exclude, remedy)
+    options = request.exclude, request.group_feature
+    columns, of_group = with_group(columns, source, taken, *options)
+    return Chosen(source.joined(request.groups), columns, left_out, of_group)
 
 
 def note_leaks(source: Source, columns: Mapping[str, Any], reward: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.tables.labels import JOINED
 
 ALL = "all"
 """All products of two columns, squares of numbers included."""
@@ -51,33 +50,3 @@ def multiplied(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[
     """Returns the products of the features of two columns, (…, w₁) and (…, w₂) to (…, w₁·w₂)."""
     products: NDArray[np.float64] = one[..., :, None] * other[..., None, :]
     return products.reshape(*one.shape[:-1], -1)
-
-
-def with_products(
-    contexts: Any, names: Sequence[str] | None = None, products: Any = ALL
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Adds products of two features to arrays, for agents and environments without an encoder.
-
-    Args:
-        contexts: features, (…, d), best of similar size: products are not standardised.
-        names: the names of the d features; None for x0, x1, …
-        products: pairs of names, or `all`, squares included.
-
-    Returns:
-        The features and then their products, and the names of both, such as `x0 × x1`.
-
-    Raises:
-        FairbanditError: there are not d different names, or a product is unknown.
-
-    >>> x, names = with_products([[2.0, 3.0]], ["age", "hours"], [["age", "hours"]])
-    >>> x.tolist(), names
-    ([[2.0, 3.0, 6.0]], ('age', 'hours', 'age × hours'))
-    """
-    x = np.asarray(contexts, np.float64)
-    own = tuple(f"x{at}" for at in range(x.shape[-1])) if names is None else tuple(names)
-    if len({*own}) != x.shape[-1]:
-        raise FairbanditError(f"names: expected {x.shape[-1]} different names, got {own}")
-    pairs = pairs_of(products, dict.fromkeys(own, 1))
-    columns = [x[..., own.index(one)] * x[..., own.index(other)] for one, other in pairs]
-    widened = np.concatenate([x, *(column[..., None] for column in columns)], axis=-1)
-    return widened, (*own, *map(JOINED.join, pairs))

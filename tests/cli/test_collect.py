@@ -120,7 +120,7 @@ def test_seeds_are_pooled(command, save):
         save(f"a/{seed}", seed=seed, regret=float(seed), std=0.5)
         save(f"b/{seed}", seed=seed, policy__estimator__noise=0.5)
     first, second = collected(command, ".")
-    assert list(first)[:6] == [*KEYS[:-1], "policy.estimator.noise", "runs"]
+    assert list(first)[:7] == ["label", *KEYS[:-1], "policy.estimator.noise", "runs"]
     assert (first["runs"], first["fair_regret_n"], first["fair_regret_mean"]) == (3, 6, 1.0)
     assert first["fair_regret_low"] < 1.0 < first["fair_regret_high"]
     assert second["policy.estimator.noise"] == 0.5
@@ -166,4 +166,4 @@ def test_exports(command, save):
     command("collect", "runs", "--out", "deep/er/runs.csv")
     with Path("deep/er/runs.csv").open(newline="") as file:
         names = [row["policy.estimator.noise"] for row in csv.DictReader(file)]
-    assert names == [hostile, "100 %\nof \\it"]
+    assert names == ["100 %\nof \\it", hostile]

@@ -4,6 +4,8 @@ from statistics import stdev
 
 import pytest
 
+from fairbandit import FairbanditError
+from fairbandit.environments import Table, contents
 from tests.environments.data import people, write
 
 
@@ -68,3 +70,22 @@ def test_what_the_messages_say_to_type_works(command, tmp_path):
     code, out, _ = command(*words, "group_feature=false")
     assert code == 0
     assert "The group is not a feature" in out
+
+
+def test_python_says_what_the_command_prints(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "people.csv", people())
+    shown = contents("people.csv", group="group", reward="wage", products="all")
+    _, out, _ = command("table", "people.csv", "group=group", "reward=wage", "products=all")
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines()]
+    for row in shown.features.itertuples(index=False):
+        count = "" if row.becomes == "the reward" else str(row.features)
+        assert [row.column, row.becomes, count, str(row.missing)] in cells
+    for label, row in shown.groups.iterrows():
+        assert [label, str(int(row["n"])), f"{row['mean']:.4g}", f"{row['std']:.4g}"] in cells
+    world = Table(path="people.csv", group="group", reward="wage", products="all")
+    assert shown.features["features"].sum() == world.features
+    assert shown.groups["n"].sum() == shown.rows == len(world.members.rewards)
+    with pytest.raises(FairbanditError) as refused:
+        contents("people.csv", group="groop", reward="wage")
+    assert str(refused.value) in command("table", "people.csv", "group=groop", "reward=wage")[2]

@@ -3,9 +3,6 @@
 import math
 import re
 import tracemalloc
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
 
@@ -18,14 +15,14 @@ from fairbandit import Agent, FairbanditError
 from fairbandit.audit import audit
 from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
-from fairbandit.evaluation import COLUMNS, Frozen, evaluate, evaluate_sums, merged
+from fairbandit.evaluation import COLUMNS, evaluate
 from fairbandit.evaluation import direct as direct_module
 from fairbandit.evaluation.direct import RewardFit, contexts_of
 from fairbandit.evaluation.frozen import named as by_name
 from fairbandit.evaluation.frozen import plan
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.figures.draw import save
-from fairbandit.logs import read_log, read_pieces
+from fairbandit.logs import read_log
 from fairbandit.policy.build import build_policy
 from fairbandit.runs.naming import with_replaced
 from tests.evaluation.logs import THETA, random_log
@@ -335,37 +332,6 @@ def test_what_is_refused(changed, options, message):
     log = random_log(40, **changed)
     with pytest.raises(FairbanditError, match=message):
         evaluate(log, options.pop("policies", "fair_greedy"), **options)
-
-
-@pytest.mark.parametrize(
-    "processes", [0, pytest.param(2, marks=pytest.mark.all)], ids=["here", "in two processes"]
-)
-def test_pieces_of_shards_are_judged_as_the_whole(tmp_path, processes):
-    whole = random_log(600)
-    whole.rewards[200:400] = math.nan  # a shard without any reward
-    for number in range(3):
-        shard = whole[number * 200 : (number + 1) * 200].frame
-        shard.to_parquet(tmp_path / f"{number}.parquet")
-    log = read_log(tmp_path)
-    assert len(list(read_pieces(tmp_path, rows=150, like=log))) > 10
-    agent = Agent.from_log("fair_greedy", log[:200], seed=0)
-    frozen = Frozen(log[:200], [agent, "uniform"])
-    judge = partial(frozen.judge, rows=150)
-    paths = [tmp_path / f"{number}.parquet" for number in (1, 2)]
-    if processes:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            sums = merged(pool.map(judge, paths))
-    else:
-        sums = merged(map(judge, paths))
-    found = evaluate_sums(sums, reward_range=(-30, 30), anytime=True)
-    right = evaluate_sums(frozen.sums(log[200:]), reward_range=(-30, 30), anytime=True)
-    pd.testing.assert_frame_equal(found, right)
-    assert found.attrs["diagnostics"] == [pytest.approx(one) for one in right.attrs["diagnostics"]]
-    assert set(rows(found, "agent").index) == WEIGHTED | {"anytime"}
-    with pytest.raises(FairbanditError, match=r"takes the features 'age'.*the log has 'years'"):
-        frozen.sums(read_log(pd.read_parquet(paths[0]).drop(columns="age")))
-    with pytest.raises(FairbanditError, match="expected at least one decision"):
-        merged([])
 
 
 def test_the_picture(tmp_path):

@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import t
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation import Sums, evaluate, evaluate_sums
+from fairbandit.evaluation import evaluate
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import direct_estimates, direct_values
 from fairbandit.evaluation.estimates import Uncertain, by_group
 from fairbandit.evaluation.groups import weighted_rewards
-from fairbandit.evaluation.sums import merged
+from fairbandit.evaluation.sums import Sums
 from fairbandit.logs import Log
-from tests.evaluation.logs import THETA, random_log, target
+from tests.evaluation.logs import random_log, target
 
 
 def shortlists(n: int) -> tuple[Log, Any, Any]:
@@ -100,26 +100,6 @@ def test_shares_of_groups_add_their_values_up_to_the_whole():
     for name, whole in (("ips", sums.mean[0]), ("dr", sums.mean[2])):
         parts = [share[label] * rewards[label][name].value for label in share]
         assert sum(parts) == pytest.approx(whole)
-
-
-def test_pieces_with_other_groups_merge_to_the_whole():
-    log = random_log(300)
-    only_two = (log.groups[:150] == 2).any(1)
-    order = np.argsort(~np.append(only_two, np.zeros(150, bool)), kind="stable")
-    log = log[order]  # decisions with group c are first
-    cut = int(only_two.sum())
-    chances, scores = target(log), log.candidates.contexts @ THETA
-    pieces = []
-    for rows in (slice(cut), slice(cut, 150), slice(150, None)):
-        own = np.isin(log.decisions, np.arange(300)[rows])
-        pieces.append({"one": Sums.of(log[rows], chances[own], scores[own])})
-    assert len(pieces[1]["one"].groups) == 2
-    options: Any = {"reward_range": (-30, 30), "anytime": True}
-    both = evaluate_sums(merged(pieces), **options)
-    whole = evaluate_sums({"one": Sums.of(log, chances, scores)}, **options)
-    assert {"reward:c", "reward_gap", "selection_ratio"} <= {*both["measure"]}
-    assert "anytime" in {*both[both["measure"] == "reward:a"]["estimator"]}
-    pd.testing.assert_frame_equal(both, whole)
 
 
 def test_what_compares_groups_holds_all_that_their_intervals_allow():

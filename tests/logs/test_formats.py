@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fairbandit import Agent, FairbanditError
-from fairbandit.logs import read_pieces
 from tests.evaluation.logs import random_log, read_log
 
 LINE: dict[str, Any] = {
@@ -62,8 +61,6 @@ def test_dsjson_there_and_back_is_the_same_log(tmp_path, only_picks):
     assert np.array_equal(read_log(tmp_path / "again.dsjson").contexts, log.contexts)
     table = read_log(found.frame)
     assert np.array_equal(table.rewards, log.rewards)
-    (piece,) = read_pieces(path)
-    assert np.array_equal(piece.rewards, log.rewards)
 
 
 def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path, caplog):

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from fairbandit import Agent, FairbanditError, evaluate
-from fairbandit.evaluation import Frozen
+from fairbandit.evaluation.frozen import decided, named
 from fairbandit.logs import erase
 from fairbandit.logs.schema import KEPT, Learned
 from fairbandit.notices import _remark
@@ -50,9 +50,9 @@ def test_an_agent_is_not_judged_by_what_it_has_learned(coarse, tmp_path):
         with pytest.raises(FairbanditError, match="has learned from this log"):
             judge(made, replace(log, **same))
     with pytest.raises(FairbanditError, match="greedy has learned from this log"):
-        Frozen(log, "greedy").sums(log)
+        decided(log, log, named("greedy"), 0)
     with pytest.raises(FairbanditError, match="agent has learned from this log"):
-        Frozen(replace(random_log(50, 7), rewards=np.ones((50, 1))), made).sums(log)
+        decided(random_log(50, 7), log, named(made), 0)
 
 
 def served(path: Path, rounds: int = 80, picks: int = 1) -> Agent:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.logs import read_pieces
 from tests.evaluation.logs import random_log, read_log
 
 FEATURES = ["age", "years", "test"]
@@ -139,9 +138,8 @@ def test_copies_of_files_are_refused_and_copies_of_decisions_noted(tmp_path, cap
     frame = table(200)[1].sort_values("decision", kind="stable")
     frame.to_csv(tmp_path / "a.csv", index=False)
     frame.to_csv(tmp_path / "b.csv", index=False)
-    for read in (read_log, lambda path: [*read_pieces(path)]):
-        with pytest.raises(FairbanditError, match=r"holds b\.csv twice, as a\.csv"):
-            read(tmp_path)
+    with pytest.raises(FairbanditError, match=r"holds b\.csv twice, as a\.csv"):
+        read_log(tmp_path)
     some = frame[frame["decision"].isin(np.random.default_rng(0).permutation(200)[:40])]
     some.iloc[::-1].to_csv(tmp_path / "b.csv", index=False)
     later = frame[frame["decision"] < 40].assign(decision=lambda rows: rows["decision"] + 1000)
@@ -196,8 +194,6 @@ def test_decisions_are_sorted_by_time(tmp_path, ending):
     for wrong in (given, frame.assign(when="May 3"), frame.assign(when=np.nan)):
         with pytest.raises(FairbanditError, match=r"column 'when', row \d+ .from 0.: expected "):
             read_log(wrong, time="when")
-    with pytest.raises(FairbanditError, match="time: the pieces of a table stay"):
-        list(read_pieces(path, time="when"))
 
 
 def test_picks_may_be_words():
@@ -218,16 +214,11 @@ def test_columns_are_excluded_and_texts_are_missing(tmp_path):
     log = read_log(tmp_path / "log.csv", **options)
     features = ("years", "test", "job=clerk", "job=none", "group=a", "group=b", "group=c", "bias")
     assert log.features == features
-    pieces = [*read_pieces(tmp_path / "log.csv", rows=40, **options)]
-    assert {piece.features for piece in pieces} == {features}
-    (again,) = read_pieces(tmp_path / "log.csv", like=log, **options)
-    same(again, log)
     same(read_log(frame, **options), log)
     with pytest.raises(FairbanditError, match="no column 'idd'"):
         read_log(frame, exclude=["idd"])
-    for read in (read_log, lambda path: [*read_pieces(path)]):
-        with pytest.raises(FairbanditError, match="'separator=;', and"):
-            read(tmp_path / "semicolons.csv")
+    with pytest.raises(FairbanditError, match="'separator=;', and"):
+        read_log(tmp_path / "semicolons.csv")
     with pytest.raises(FairbanditError, match="set group=COLUMN reward=COLUMN; it has"):
         read_log(frame.rename(columns={"reward": "grade", "group": "sex"}))
     with pytest.raises(FairbanditError, match="bad_lines: a log of a table takes only decision"):
@@ -239,34 +230,9 @@ def test_columns_are_excluded_and_texts_are_missing(tmp_path):
 )
 def test_a_named_pipe_is_refused(tmp_path, name):
     os.mkfifo(tmp_path / name)
-    for read in (read_log, lambda path: [*read_pieces(path)]):
-        for path in (tmp_path, tmp_path / name):
-            with pytest.raises(FairbanditError, match="is not a regular file"):
-                read(path)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("rows", [1, 50, 10**6])
-def test_pieces_are_the_whole(tmp_path, ending, rows):
-    _, frame = table(30)
-    frame = frame.sort_values("decision", kind="stable")
-    path = tmp_path / f"log.{ending}"
-    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    right = read_log(path)
-    pieces = list(read_pieces(path, rows=rows, like=right))
-    assert len(pieces) == {1: 30, 50: 3, 10**6: 1}[rows]
-    whole = pd.concat([piece.frame for piece in pieces], ignore_index=True)
-    pd.testing.assert_frame_equal(whole, right.frame)
-    first, second, *_ = read_pieces(path, rows=40)  # the first one says how later ones are encoded
-    ages = read_log(path, like=first).frame["age"][len(first.frame) :]
-    assert ages[: len(second.frame)].tolist() == second.frame["age"].tolist()
-
-
-def test_a_decision_whose_rows_stand_apart_is_no_piece(tmp_path):
-    _, frame = table(30)
-    frame.to_parquet(tmp_path / "log.parquet")
-    with pytest.raises(FairbanditError, match="one pick in each decision"):
-        list(read_pieces(tmp_path / "log.parquet", rows=10))
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(FairbanditError, match="is not a regular file"):
+            read_log(path)
 
 
 def test_another_table_is_encoded_like_the_first():

