@@ -10,8 +10,11 @@ import pytest
 from scipy.stats import fisher_exact
 
 from fairbandit.audit import audit, audit_table
+from fairbandit.audit.applicants_page import draw_table
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import read_log
+from tests.figures.placing import check_texts
+from tests.report.pages import Shown
 
 NOBODY = [None, "", " ", "unknown", "Unknown", float("nan")]
 """The spellings of a group that is not known."""
@@ -186,3 +189,83 @@ def test_nobody_selected_and_nobody_known_in_both():
     assert table["four_fifths"].isna().all()
     assert (table["rate"] == 0).all()
     assert (table["high"] > 0).all()
+
+
+def test_the_command_gives_the_numbers_of_the_function(command, tmp_path):
+    people = export()
+    people.to_csv("people.csv", index=False)
+    words = "group=[sex,race]", "selected=hired", "score=score", "decision=requisition"
+    code, out, _ = command("audit", "people.csv", *words, "confidence=0.9", "--out", "found")
+    assert code == 0
+    assert "# Audit of people" in out
+    right = audit_table(
+        people,
+        group=["sex", "race"],
+        selected="hired",
+        score="score",
+        decision="requisition",
+        confidence=0.9,
+    )
+    found = pd.read_csv("found/audit.csv").astype({"shortfall": "Int64"})
+    pd.testing.assert_frame_equal(found, right, check_dtype=False)
+    assert {path.name for path in (tmp_path / "found").iterdir()} == {
+        *("audit.md", "audit.csv", "audit.png", "audit.pdf", "audit.json")
+    }
+    pages = []
+    for source in (["found"], ["people.csv", *words, "confidence=0.9"]):
+        assert command("report", *source)[0] == 0
+        pages.append(Shown(Path("report.html").read_text("utf-8")))
+    assert pages[0].tables[:-1] == pages[1].tables[:-1]
+    row, *_ = pages[0].table("attribute", "group", "received", "selected")[1:]
+    assert row[:3] == ["sex", "female", f"{right['received'][0]:,}"]
+
+
+def test_a_table_with_a_score_alone_is_not_a_log(command):
+    local_law_144().to_csv("people.csv", index=False)
+    words = "people.csv", "group=sex", "score=score"
+    assert "34 of 76 scored above the median (44.7 %)" in command("audit", *words)[1]
+    code, out, _ = command("report", *words, "--form", "ll144", "--out", "page.html")
+    shown = Shown(Path("page.html").read_text("utf-8"))
+    assert code == 0
+    assert "44.7%" in out
+    assert shown.table("sex") == [
+        ["sex", "# of applicants", "scoring rate", "impact ratio"],
+        ["female", "76", "44.7%", "0.82"],
+        ["male", "92", "54.3%", "1.00"],
+    ]
+    text = " ".join(text for _, text in shown.texts)
+    assert "sex: 250 people of an unknown category" in text
+    for more, message in [
+        (["epsilon=0.1"], "unknown key for a table with a row for each person 'epsilon'"),
+        (["unknown=[male,female]"], "the group of everyone is unknown"),
+    ]:
+        assert message in command("audit", *words, *more)[2]
+    assert "--form ll144: expected a table" in command("report", *words[:2], "--form", "ll144")[2]
+
+
+def test_the_picture_has_room_for_long_names():
+    table = audit_table(export(), group=["sex", "race"], selected="hired", score="score")
+    names = {"A": "Native Hawaiian or Pacific Islander", "B": "Two or more races"}
+    for short, long in names.items():
+        table["group"] = table["group"].str.replace(short, long)
+    check_texts(draw_table(table))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {},
+        {"reward": None, "group": [None, "m", "f", "m"]},
+        {"reward": None, "picked": [True, True, False, True]},
+        {"reward": None, "picked": [False, True, False, False]},
+    ],
+    ids=["no reward", "an unknown group", "several picks", "no pick"],
+)
+def test_what_is_no_log_may_be_audited_as_a_table(command, cells):
+    people = pd.DataFrame({"decision": [1, 1, 2, 2], "group": [*"fmfm"], "picked": [0, 1, 0, 1]})
+    people = people.assign(**cells)
+    people.to_csv("people.csv", index=False)
+    assert "selected=COLUMN" in command("audit", "people.csv", "propensity=null")[2]
+    assert command("audit", "people.csv", "selected=picked", "--out", "found")[0] == 0
+    with pytest.raises(FairbanditError, match="audit_table"):
+        audit(people)
