@@ -15,6 +15,7 @@ from fairbandit.errors import FairbanditError, renamed
 from fairbandit.evaluation.estimates import checked_confidence
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import check_log
+from fairbandit.logs.tables import PEOPLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +67,7 @@ def audit(
     """
     import pandas as pd
 
-    check_log(log)
+    check_log(log, f"; {PEOPLE}")
     confidence, seed = checked_confidence(confidence), whole(seed, "seed")
     if epsilon is not None and not 0 <= number(epsilon, "epsilon") < 1:
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")

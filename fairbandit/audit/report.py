@@ -30,6 +30,7 @@ from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Page = Sequence["str | Sheet | Figure"]
@@ -37,22 +38,25 @@ Page = Sequence["str | Sheet | Figure"]
 
 _FORMS = {
     **dict.fromkeys(("round", "received", "selected", "drift_at", "order_at", "parity_at"), ","),
+    **dict.fromkeys(("above_median", "shortfall"), ","),
     **dict.fromkeys(("rate", "low", "high", "target", "margin"), ".4f"),
     **dict.fromkeys(("share", "picked_share"), ".1%"),
     "gap": "+.1%",
     **dict.fromkeys(("impact_ratio", "scoring_rate", "scoring_ratio"), ".3f"),
     **dict.fromkeys(("ratio_low", "ratio_high"), ".2f"),
-    **dict.fromkeys(("drift_p", "order_p", "parity_p"), ".2g"),
-    "verdict": "",
+    **dict.fromkeys(("drift_p", "order_p", "parity_p", "fisher_p"), ".2g"),
+    **dict.fromkeys(("four_fifths", "verdict"), ""),
 }
 """The number formats of the columns of tables."""
 
 RATES = f"""\
-Rate: {{rate}}, with its interval from low to high. Share and picked share: the group's
-share of all candidates and of all picks. Impact ratio: the rate ÷ the highest rate of the
-larger groups, with its interval from ratio low to ratio high. A rate may be the highest by chance,
-so the interval is corrected for the number of groups (Bonferroni). A * marks small groups, with
-less than {SMALL:.0%} of the candidates.{{scoring}} The report does not judge these numbers by a
+Rate: {{rate}}, with its interval from low to high. Share: the group's share of all {{people}}.
+Impact ratio: the rate ÷ the highest rate of the larger groups, with its interval from ratio low to
+ratio high. A rate may be the highest by chance, so the interval is corrected for the number of
+groups (Bonferroni). A * marks small groups, with less than {SMALL:.0%} of the {{people}}."""
+
+OF_PICKS = """\
+ Picked share: the group's share of all picks. The report does not judge these numbers by a
 threshold; New York's Local Law 144, which requires them, sets none."""
 
 RATE = "selected ÷ received"
@@ -119,7 +123,7 @@ def report_log(
 ) -> tuple[Page, list[Path]]:
     """Writes audit.md, .csv, .png and .pdf of `log_page` to a folder; returns page and paths."""
     page, table = log_page(log, source, confidence, **options)
-    return page, _write(page, table, out)
+    return page, write_page(page, table, out)
 
 
 def log_page(
@@ -149,9 +153,11 @@ def log_page(
         "# Audit of decisions",
         Sheet(("", ""), [*facts.items()], names=2),
         Sheet(("in words",), [[words] for words in audited.table["words"]]),
-        _sheet(audited.table, "attribute"),
+        sheet_of(audited.table, "attribute"),
         draw_log(audited, confidence),
-        RATES.format(rate=RATE, scoring=SCORING * ("scoring_rate" in audited.table)),
+        RATES.format(rate=RATE, people="candidates")
+        + SCORING * ("scoring_rate" in audited.table)
+        + OF_PICKS,
         TESTS.format(rows=len(audited.table), level=1 - confidence),
         *(words[test] if test in audited.wealth else without[test] for test in words),
     ]
@@ -207,14 +213,14 @@ def report(
     page: Page = [
         "# Audit of runs",
         Sheet(("in words",), [[words] for words in table["words"]]),
-        _sheet(table, *names),
-        RATES.format(rate=RATE_OF_RUNS, scoring=""),
+        sheet_of(table, *names),
+        RATES.format(rate=RATE_OF_RUNS, people="candidates") + OF_PICKS,
         "## Demographic parity",
-        _sheet(far, *names),
+        sheet_of(far, *names),
         RUNS.format(level=1 - confidence),
     ]
     write(pa.Table.from_pandas(pd.concat(tests), preserve_index=False), place / "parity.csv")
-    return page, [*_write(page, table, place), place / "parity.csv"]
+    return page, [*write_page(page, table, place), place / "parity.csv"]
 
 
 def examine_run(run: PooledRuns, confidence: float = CONFIDENCE_OF_RUNS) -> pd.DataFrame:
@@ -241,7 +247,7 @@ def examine_run(run: PooledRuns, confidence: float = CONFIDENCE_OF_RUNS) -> pd.D
     )
 
 
-def _sheet(table: pd.DataFrame, *names: str) -> Sheet:
+def sheet_of(table: pd.DataFrame, *names: str) -> Sheet:
     """Returns `names`, the group, and the columns of a table that have a format."""
     forms = {name: _FORMS[name] for name in table if name in _FORMS}
     rows = [
@@ -253,7 +259,8 @@ def _sheet(table: pd.DataFrame, *names: str) -> Sheet:
     return Sheet(headers, rows, names=len(names) + 1)
 
 
-def _write(page: Page, table: pd.DataFrame, folder: Path) -> list[Path]:
+def write_page(page: Page, table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Writes a page as audit.md, its pictures, and its table as audit.csv; returns the paths."""
     write(pa.Table.from_pandas(table, preserve_index=False), folder / "audit.csv")
     texts, pictures = list[str](), list[Path]()
     for part in page:
@@ -275,21 +282,14 @@ def draw_log(audited: Audit, confidence: float) -> Figure:
 
     table, tests = audited.table, audited.wealth
     by = list(table.groupby("attribute", sort=False))
-    heights = [0.7 + max(0.9, 0.17 * len(rows)) for _, rows in by]
     with applied(text="".join([*table["attribute"], *table["group"]])):
+        heights = [height_of(rows["group"]) for _, rows in by]
         size = (WIDTH * (1 + len(tests)) / 3, sum(heights))
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(by), 1 + len(tests), squeeze=False, height_ratios=heights)
         for (first, *panels), (attribute, rows) in zip(grid, by, strict=True):
-            groups = rows["group"].tolist()
-            looks = [group_line(code, groups) for code in range(len(groups))]
-            for look in looks:
-                look["label"] = shortened(look["label"], WIDTH / 6, most=2)
-            for row, look, y in zip(rows.itertuples(), looks, range(len(groups)), strict=True):
-                arms = [[row.rate - row.low], [row.high - row.rate]]
-                first.errorbar(row.rate, y, xerr=arms, marker="o", color=look["color"])
-            first.set_yticks(range(len(groups)), [look["label"] for look in looks])
-            first.set(xlabel="selected ÷ received", title=attribute, ylim=(len(groups) - 0.5, -0.5))
+            looks = draw_rates(first, rows)
+            first.set(xlabel=RATE, title=attribute)
             for panel, test in zip(panels, tests, strict=True):
                 n = tests[test][attribute].shape[1]
                 at = np.unique(np.linspace(0, n - 1, 2000).astype(np.int64))
@@ -304,3 +304,26 @@ def draw_log(audited: Audit, confidence: float) -> Figure:
             if panels:
                 panels[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
+
+
+def draw_rates(panel: Axes, rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Draws the rate of each group with its interval; returns the looks of the groups."""
+    groups = rows["group"].tolist()
+    looks = [group_line(code, groups) for code in range(len(groups))]
+    for row, look, y in zip(rows.itertuples(), looks, range(len(groups)), strict=True):
+        look["label"] = _in_lines(look["label"])
+        arms = [[row.rate - row.low], [row.high - row.rate]]
+        panel.errorbar(row.rate, y, xerr=arms, marker="o", color=look["color"])
+    panel.set_yticks(range(len(groups)), [look["label"] for look in looks])
+    panel.set_ylim(len(groups) - 0.5, -0.5)
+    return looks
+
+
+def height_of(groups: Sequence[str]) -> float:
+    """Returns the height of a panel of `draw_rates` with its title, in inches."""
+    lines = max(1 + _in_lines(group).count("\n") for group in groups)
+    return 0.7 + max(0.9, 0.17 * lines * len(groups))
+
+
+def _in_lines(label: str) -> str:
+    return shortened(label, WIDTH / 6, most=2)

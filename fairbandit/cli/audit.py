@@ -9,14 +9,16 @@ from typing import Any
 from rich.text import Text
 
 from fairbandit.audit import audit as audited
+from fairbandit.audit.applicants_page import report_table
 from fairbandit.audit.planning import plan
 from fairbandit.audit.report import report, report_log
-from fairbandit.cli.logs import given_log, keywords
+from fairbandit.cli.logs import given_log, given_table, keywords
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, unknown
 from fairbandit.report.decisions import AUDIT, of_log_audit
 from fairbandit.report.page import Report
+from fairbandit.report.people import of_table_audit
 from fairbandit.report.runs import group_line
 from fairbandit.runs import read_scenes
 from fairbandit.runs.folder import finished_below
@@ -31,13 +33,19 @@ order, confidence (0.95 by default) and seed. The audit tests for drift of group
 epsilon, for parity of selection; with order=true, that candidates who come one at a time come in
 any order. For folders of runs, it tests for parity in every round if each group has its own place,
 which takes many replicas; otherwise over all rounds, if the policy does not read the past. The only
-key is confidence, by default 0.999 for each run, since many runs are tested together."""
+key is confidence, by default 0.999 for each run, since many runs are tested together.
+
+A table with a row for each person, such as applicants, needs no rewards: group, selected or score,
+decision, unknown and confidence are the keys, as for `fairbandit.audit.audit_table`. The audit
+reports rates, impact ratios, the four-fifths rule and Fisher's exact test."""
 
 _EXAMPLES = """\
 examples:
   fairbandit audit hiring.csv 'group=[sex,race]' score=grade epsilon=0.05 --out report
   fairbandit audit outputs/one outputs/other confidence=0.99
-  fairbandit audit --plan epsilon=0.05"""
+  fairbandit audit --plan epsilon=0.05
+  fairbandit audit applicants.csv 'group=[sex,race]' selected=hired decision=requisition
+  fairbandit audit applicants.csv group=sex 'selected={status: [Hired, Offer]}' unknown=[n/a]"""
 
 
 def audit(words: Sequence[str]) -> None:
@@ -63,12 +71,16 @@ def audit(words: Sequence[str]) -> None:
         lines = [f"{scene.name}: {group_line(scene)}" for scene in read_scenes(paths)]
         question = f"How did runs in {names} treat the groups?"
         whole = Report.of("Audit of runs", question, [*page[1:], *lines])
+    elif len(paths) == 1 and (columns := given_table(paths[0], options)) is not None:
+        page, written = report_table(paths[0], given.out or Path("audit"), **columns)
+        whole = of_table_audit(page, paths[0], settings)
     elif len(paths) == 1:
         log, options = given_log(paths[0], options, audited)
         page, written = report_log(log, given.out or Path("audit"), paths[0], **options)
         whole = of_log_audit(page, log, paths[0], settings, options.get("confidence", 0.95))
     else:
-        raise FairbanditError("audit: expected one log, or folders that each hold a finished run")
+        kinds = "one log, one table, or folders that each hold a finished run"
+        raise FairbanditError(f"audit: expected {kinds}")
     written.append(whole.save(written[0].with_name(AUDIT)))
     screen = console()
     for part in page:

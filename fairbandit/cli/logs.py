@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.agent import Agent
+from fairbandit.audit.applicants import audit_table, columns_of
 from fairbandit.errors import unknown
 from fairbandit.logs import Log, is_table, read_log
 
@@ -46,3 +47,23 @@ def given_log(
     ):
         columns["like"] = encoders[0]
     return read_log(path, **columns), {key: settings[key] for key in settings if key in options}
+
+
+def given_table(path: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the settings as arguments of `audit_table`; None if the path is a log.
+
+    `selected` says that a table has a row for each person. With `score`, a table without the column
+    that marks the picks of a log is read like this, too.
+    """
+    if "selected" not in settings:
+        if "score" not in settings or not path.is_file() or not is_table(path):
+            return None
+        names = columns_of(path, settings.get("separator", ","))
+        if settings.get("picked", "picked") in names:
+            return None
+    valid = keywords(audit_table)
+    for wrong in settings.keys() - {*valid}:
+        raise unknown("key for a table with a row for each person", wrong, valid)
+    columns = "group", "selected", "score", "decision"
+    named = {key: str(settings[key]) for key in columns if isinstance(settings.get(key), int)}
+    return {**settings, **named}

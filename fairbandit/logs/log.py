@@ -63,11 +63,11 @@ def padded(sizes: Ints, values: NDArray[Any], empty: Any) -> NDArray[Any]:
     return array
 
 
-def check_log(given: Any) -> None:
+def check_log(given: Any, remedy: str = "") -> None:
     """Raises an error for anything but a log, such as the table that it is read from."""
     if not isinstance(given, Log):
         raise FairbanditError(
-            f"expected a Log, got {type_of(given)}; read_log(source, …) makes one"
+            f"expected a Log, got {type_of(given)}; read_log(source, …) makes one{remedy}"
         )
 
 

@@ -16,7 +16,7 @@ from fairbandit.logs.features import encoder_of, outcomes
 from fairbandit.logs.log import FLAGS, Log
 from fairbandit.logs.obp import read_obp
 from fairbandit.logs.own import is_own, read_own
-from fairbandit.logs.tables import Columns, log_of_table
+from fairbandit.logs.tables import PEOPLE, Columns, log_of_table
 from fairbandit.notices import listed, noted, remark
 from fairbandit.tables.columns import group_columns
 from fairbandit.tables.encoder import Encoder
@@ -141,7 +141,8 @@ def _read(given: Mapping[str, Any]) -> Log:
     named = {"group": groups, **{key: [name] for key, name in roles.items()}}
     lacking = [key for key, names in named.items() if not absent.isdisjoint(names)]
     where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
-    source.need(taken, where + unknown * ("propensity" in lacking))
+    where += unknown * ("propensity" in lacking)
+    source.need(taken, where + f"{PEOPLE}; " * (not {"picked", "reward"}.isdisjoint(lacking)))
     words = source.frame.replace({columns.picked: WORDS})
     source = replace(source, frame=words, decimal=given["decimal"])
     expected = "yes or no, true or false, or 1, 2, … for picks and 0 for others"

@@ -21,6 +21,12 @@ from fairbandit.tables.reading import LARGEST, Source
 MOST_OFF = 0.05
 """The largest error of the sum of a pool's probabilities, for each pick, however they round."""
 
+PEOPLE = (
+    "audit_table, or `fairbandit audit` with selected=COLUMN, needs no rewards, and takes unknown "
+    "groups and any number of picks"
+)
+"""The remedy for a table with a row for each person, which is not a log."""
+
 SINGLE = 1e-6
 """The largest excess over 1 of a probability in single precision."""
 
@@ -41,8 +47,9 @@ def log_of_table(
     """Returns the log of a table; `like` says that the encoder was fitted to another table."""
     import pandas as pd
 
-    for name in (columns.decision, *groups):
-        source.require(name, ~source.gaps(name), "a value")
+    source.require(columns.decision, ~source.gaps(columns.decision), "a value")
+    for name in groups:
+        source.require(name, ~source.gaps(name), f"a value ({PEOPLE})")
     codes, labels = pd.factorize(source.joined(groups).labels(JOINED.join(groups)), sort=True)
     rows = np.unique(codes, return_index=True)[1]
     contexts, counts = encoder(source), {name: source.gaps(name).sum() for name in encoder.columns}
@@ -187,7 +194,8 @@ def _log_of(
     is_pick = order > 0
     right = pd.Series(order).where(is_pick).groupby(codes).rank(method="first").fillna(0)
     valid: Any = np.equal(right, order) & (np.bincount(codes, is_pick)[codes] > 0)
-    expected = "one pick in each decision, or picks that are numbered 1, 2, …; others are 0"
+    expected = "one pick in each decision, or picks that are numbered 1, 2, …; others are 0 "
+    expected += f"({PEOPLE})"
     source.require(columns.picked, valid.to_numpy(), expected)
     source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
     sizes = np.bincount(groups[0], minlength=len(groups[1])).tolist()

@@ -415,7 +415,7 @@ def test_the_command_reports_a_log(command, tmp_path):
         ("nope=1", "unknown key 'nope'; expected one of"),
     ]:
         assert message in command(*words, more)[2]
-    assert "one log, or folders" in command("audit", "log.csv", "log.csv")[2]
+    assert "one log, one table, or folders" in command("audit", "log.csv", "log.csv")[2]
 
 
 def test_the_picture_has_room_for_long_names():

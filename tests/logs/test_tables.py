@@ -219,7 +219,7 @@ def test_columns_are_excluded_and_texts_are_missing(tmp_path):
         read_log(frame, exclude=["idd"])
     with pytest.raises(FairbanditError, match="'separator=;', and"):
         read_log(tmp_path / "semicolons.csv")
-    with pytest.raises(FairbanditError, match="set group=COLUMN reward=COLUMN; it has"):
+    with pytest.raises(FairbanditError, match="set group=COLUMN reward=COLUMN; audit_table"):
         read_log(frame.rename(columns={"reward": "grade", "group": "sex"}))
     with pytest.raises(FairbanditError, match="bad_lines: a log of a table takes only decision"):
         read_log(frame, bad_lines="skip")

@@ -313,7 +313,7 @@ def test_two_reports_have_the_same_bytes_and_a_saved_one_is_checked(tmp_path):
         (["."], "holds nothing to report. PATH is one of"),
         (["a.txt"], "a.txt holds nothing to report"),
         (["b"], "audit.json is not a whole report"),
-        (["b", "level=0.1"], "only a log takes KEY=VALUE"),
+        (["b", "level=0.1"], "only a log or a table takes KEY=VALUE"),
         (["log.csv", "--out", "folder"], "folder must end in .html"),
         (["log.csv", "nope=1"], "unknown key 'nope'"),
     ],

@@ -1,0 +1,330 @@
+"""Audits a table with a row for each person, such as applicants, without rewards or propensities.
+
+References: 6 RCNY § 5-300 and § 5-301 (New York's Local Law 144: selection rates, scoring rates and
+impact ratios); 29 CFR § 1607.4 D (the four-fifths rule); Fisher, "The logic of inductive
+inference", Journal of the Royal Statistical Society 1935 (the exact test).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbandit.audit.rates import compared, selection_rate
+from fairbandit.errors import FairbanditError, renamed, shown
+from fairbandit.errors import unknown as unknown_name
+from fairbandit.evaluation.estimates import checked_confidence
+from fairbandit.evaluation.groups import SMALL
+from fairbandit.logs import Floats, Ints
+from fairbandit.logs.reading import WORDS
+from fairbandit.notices import listed, remark
+from fairbandit.tables.columns import group_columns
+from fairbandit.tables.labels import JOINED, normal
+from fairbandit.tables.reading import Source, read_header, read_table, source_of, table_of, texts_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Labels = NDArray[np.object_]
+
+UNKNOWN = "unknown"
+"""The label of people whose group is missing."""
+
+SELECTION, SCORING = "selection", "scoring"
+"""The measures: the share of people who were selected, and of those who scored above the median."""
+
+COUNTS = ("selected", "received")
+
+COLUMNS = (
+    *("measure", "attribute", "group", "received", "selected", "rate", "low", "high", "share"),
+    *("picked_share", "small", "impact_ratio", "reference", "ratio_low", "ratio_high"),
+    *("four_fifths", "shortfall", "fisher_p", "words"),
+)
+"""The columns of the table of an audit."""
+
+ANSWERS = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0}
+"""The cells that say whether a person was selected, beside yes and no."""
+
+NOT_SAID = (
+    *("declined", "n/a", "not disclosed", "not specified", "not stated", "no answer", "none"),
+    *("decline to answer", "prefer not to answer", "prefer not to say", "refused", "undisclosed"),
+)
+"""Labels that may mean that a person did not say, in lower case; a notice names them."""
+
+
+@renamed
+def audit_table(
+    source: Any,
+    *,
+    group: Any = "group",
+    selected: str | Mapping[str, Any] | None = None,
+    score: str | None = None,
+    decision: str | None = None,
+    unknown: Sequence[str] = (),
+    confidence: float = 0.95,
+    separator: str = ",",
+    decimal: str = ".",
+    missing_values: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Audits a table with a row for each person.
+
+    The table needs neither rewards nor propensities, and a decision may select any number of
+    people. People whose group is unknown are counted, and do not enter the rates by this group.
+
+    Args:
+        source: a CSV or Parquet file, a DataFrame, an Arrow table, a mapping of columns, or a list
+            of rows as mappings.
+        group: the column of the sensitive group, or a list of several columns, whose pairs are
+            audited, too.
+        selected: the column that says whether a person was selected: yes or no, true or false, 1 or
+            0. A mapping such as `{"status": ["hired", "offer"]}` names a column and the labels of
+            people who were selected; people with another label were not.
+        score: the column of scores, where higher is better. People without a score do not enter the
+            scoring rates.
+        decision: the column that says which people were decided on together, such as a requisition.
+            Intervals are then by decision. Without it, people are taken to be independent.
+        unknown: further labels of people who did not say, beside `unknown` and missing cells.
+        confidence: the confidence of the intervals of all ratios of an attribute together.
+        separator, decimal, missing_values: as for `fairbandit.read_log`.
+
+    Returns:
+        A row for each measure (`selection` or `scoring`), attribute and group, and a row `unknown`
+        for the people without a group, if there are any. The columns are those of the table of an
+        `Audit`. In rows of `scoring`, `selected` is the number of people who scored above the
+        median of all people whose group is known. Further columns:
+
+        * `four_fifths`: `below` or `above` if the whole interval of the impact ratio is below, or
+          not below, 0.8; otherwise `cannot say`.
+        * `shortfall`: how many further people of the group had to be selected, all else equal, for
+          an impact ratio of 0.8.
+        * `fisher_p`: the two-sided p of Fisher's exact test of the group and the reference. It is
+          not corrected for the number of groups, and takes people to be independent.
+
+    Raises:
+        FairbanditError: an argument does not fit, or a cell is invalid.
+
+    >>> people = {"sex": [*"fffffmmmm", None], "hired": [1, 0, 0, 0, 0, 1, 1, 0, 0, 1]}
+    >>> table = audit_table(people, group="sex", selected="hired").set_index("group")
+    >>> table["received"].to_dict()
+    {'f': 5, 'm': 4, 'unknown': 1}
+    >>> float(table["impact_ratio"]["f"]), table["four_fifths"]["f"]
+    (0.4, 'cannot say')
+    """
+    import pandas as pd
+
+    confidence, names = checked_confidence(confidence), group_columns(group)
+    if selected is None and score is None:
+        raise FairbanditError("expected selected or score: the column by which groups are compared")
+    table = _read(source, separator, decimal, missing_values)
+    people = _people(table, names, selected, score, decision, texts_of("unknown", unknown))
+    _check_labels(table.name, people.labels)
+    attributes = dict(people.labels)
+    for left, right in combinations(names, 2):
+        attributes[JOINED.join((left, right))] = _joined(people.labels[left], people.labels[right])
+    rows = [
+        row
+        for measure in (SELECTION, SCORING)
+        if (selected if measure == SELECTION else score) is not None
+        for attribute, labels in attributes.items()
+        for row in _rates(measure, attribute, labels, people, confidence)
+    ]
+    for row in rows:
+        row["words"] = in_words(row, confidence)
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"shortfall": "Int64"})
+
+
+class People(NamedTuple):
+    """The people of a table, a row each.
+
+    Attributes:
+        labels: by column, the group of each person, (R,), or None if it is unknown.
+        decisions: the number of the decision on each person, (R,).
+        selected: 1 or 0, (R,); NaN if it is not audited.
+        scores: the scores, (R,), NaN if missing.
+    """
+
+    labels: Mapping[str, Labels]
+    decisions: Ints
+    selected: Floats
+    scores: Floats
+
+
+def columns_of(path: Path, separator: str = ",") -> list[str]:
+    """Returns the names of the columns of a table in a file."""
+    return read_header(path, separator)
+
+
+def _read(source: Any, separator: str, decimal: str, missing_values: Any) -> Source:
+    if isinstance(source, (str, PathLike)):
+        return read_table(Path(source), (), True, separator, decimal, missing_values)
+    return source_of(table_of(source), missing_values=missing_values)
+
+
+def _people(
+    table: Source,
+    groups: Sequence[str],
+    selected: Any,
+    score: str | None,
+    decision: str | None,
+    unknown: Sequence[str],
+) -> People:
+    """Returns the people of a table; all cells are read here."""
+    import pandas as pd
+
+    chosen: Any = None
+    if isinstance(selected, Mapping):
+        if len(selected) != 1:
+            raise FairbanditError(
+                f"selected: expected one column with its labels, got {shown(selected)}"
+            )
+        ((selected, chosen),) = selected.items()
+    given = {"group": groups, "selected": [selected], "score": [score], "decision": [decision]}
+    asked = {key: [name for name in names if name is not None] for key, names in given.items()}
+    lacking = [key for key, names in asked.items() if {*names} - {*table.frame}]
+    where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
+    table.need([name for names in asked.values() for name in names], where)
+    if not len(table):
+        raise FairbanditError(f"{table.name} holds no row")
+    unsaid = {"", UNKNOWN, *(normal(word).casefold() for word in unknown)}
+    labels = dict[str, Labels]()
+    for name in groups:
+        every = table.labels(name)
+        is_known = [label is not None and label.casefold() not in unsaid for label in every]
+        labels[name] = np.array([*every, None])[np.where(is_known, np.arange(len(every)), -1)]
+    decisions, missing = np.arange(len(table)), np.full(len(table), np.nan)
+    if decision is not None:
+        table.require(decision, ~table.gaps(decision), "a value")
+        decisions = pd.factorize(table.frame[decision])[0]
+    scores = missing if score is None else table.numbers(score)
+    if without := int(np.isnan(scores).sum()) * (score is not None):
+        remark(f"{table.name}: {without:,} people without {score!r} enter no scoring rate")
+    answers = missing if selected is None else _answers(table, selected, chosen)
+    return People(labels, decisions, answers, scores)
+
+
+def _answers(table: Source, column: str, chosen: Any) -> Floats:
+    """Returns 1 for each person who was selected, and 0 for the others."""
+    labels = table.labels(column)
+    if chosen is None:
+        answers = [ANSWERS.get(WORDS.get(label, label), math.nan) for label in labels]
+        expected = f"yes or no, true or false, 1 or 0; selected={{{column}: [...]}} takes labels"
+        table.require(column, ~np.isnan(answers), expected)
+        return np.array(answers)
+    words = [normal(word) for word in texts_of("selected", chosen)]
+    for wrong in {*words} - {*labels}:
+        present = sorted({label for label in labels if label is not None})
+        raise unknown_name(f"label in column {column!r} of {table.name}", wrong, present[:30])
+    if gaps := int(table.gaps(column).sum()):
+        remark(f"{table.name}: {gaps:,} people without {column!r} count as not selected")
+    return np.isin(labels, words).astype(np.float64)
+
+
+def _check_labels(table: str, labels: Mapping[str, Labels]) -> None:
+    """Refuses a column that does not hold groups, and notes doubtful labels."""
+    for column, every in labels.items():
+        sizes = Counter(label for label in every if label is not None)
+        if not sizes:
+            raise FairbanditError(f"{table}, column {column!r}: the group of everyone is unknown")
+        if max(sizes.values()) < SMALL * sizes.total():
+            raise FairbanditError(
+                f"{table}, column {column!r}: none of {len(sizes):,} groups has {SMALL:.0%} of the "
+                "people; expected few labels, as of a number cut into intervals"
+            )
+        folded = Counter(map(str.casefold, sizes))
+        if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:
+            remark(f"{table}: groups differ in upper and lower case alone: {listed(alike)}")
+        if unsaid := [label for label in sizes if label.casefold() in NOT_SAID]:
+            remark(
+                f"{table}: people of the groups {listed([*map(repr, unsaid)])} may not have said; "
+                f"unknown=[{','.join(unsaid)}] counts them as unknown"
+            )
+
+
+def _joined(left: Labels, right: Labels) -> Labels:
+    """Returns the labels of pairs; a pair is unknown if either label is."""
+    pairs = zip(left, right, strict=True)
+    return np.array([None if None in pair else JOINED.join(pair) for pair in pairs], dtype=object)
+
+
+def _rates(
+    measure: str, attribute: str, labels: Labels, people: People, confidence: float
+) -> list[dict[str, Any]]:
+    """Returns a row for each group of an attribute, and for people whose group is unknown."""
+    import pandas as pd
+
+    is_unknown = np.array([label is None for label in labels])
+    hits = people.selected
+    if measure == SCORING:
+        sample = people.scores[~is_unknown]
+        median = math.nan if np.isnan(sample).all() else np.nanmedian(sample)
+        hits = np.where(np.isnan(people.scores), np.nan, people.scores > median)
+    rows, rates, n = [], [], int(people.decisions.max()) + 1
+    for label in [*sorted({*labels[~is_unknown]}), UNKNOWN]:
+        here = (is_unknown if label == UNKNOWN else labels == label) & ~np.isnan(hits)
+        received = np.bincount(people.decisions[here], minlength=n)
+        selected = np.bincount(people.decisions[here & (hits == 1)], minlength=n)
+        rates.append(rate := selection_rate(received, selected))
+        counts = int(received.sum()), int(selected.sum())
+        rows.append([measure, attribute, label, *counts, rate.value, *rate.ends(confidence)])
+    columns = ["measure", "attribute", "group", "received", "selected", "rate", "low", "high"]
+    frame = pd.DataFrame(rows, columns=columns)
+    *records, last = frame.to_dict("records")
+    if records:
+        known = compared(frame[:-1], ["attribute"], [rate.ends for rate in rates[:-1]], confidence)
+        records = [_judged(row, known) for row in known.to_dict("records")]
+    return [*records, *[{**last, "small": False}] * bool(last["received"])]
+
+
+def _judged(row: dict[str, Any], table: pd.DataFrame) -> dict[str, Any]:
+    """Adds the four-fifths rule, the shortfall and Fisher's exact test to a row."""
+    from scipy.stats import fisher_exact
+
+    if row["group"] == row["reference"] or not isinstance(row["reference"], str):
+        return row
+    reference = table[table["group"] == row["reference"]].iloc[0]
+    own_hits, own_n, hits, n = (int(of[key]) for of in (row, reference) for key in COUNTS)
+    verdict = "below" if row["ratio_high"] < 0.8 else "above" if row["ratio_low"] >= 0.8 else ""
+    row["four_fifths"] = verdict or "cannot say"
+    # the least k with (own_hits + k)/own_n ≥ 4/5·hits/n, in whole numbers
+    row["shortfall"] = max(-((5 * n * own_hits - 4 * hits * own_n) // (5 * n)), 0)
+    row["fisher_p"] = fisher_exact([[own_hits, own_n - own_hits], [hits, n - hits]]).pvalue
+    return row
+
+
+def in_words(row: Mapping[str, Any], confidence: float) -> str:
+    """Returns a row as a sentence.
+
+    >>> row = {"measure": "selection", "attribute": "sex", "group": "f", "received": 400,
+    ...        "selected": 40, "rate": 0.1, "reference": "m", "small": False, "impact_ratio": 0.5,
+    ...        "ratio_low": 0.32, "ratio_high": 0.77, "four_fifths": "below", "shortfall": 24,
+    ...        "fisher_p": 0.0003}
+    >>> in_words(row, 0.95)[:84]
+    'sex f: 40 of 400 selected (10.0 %), 0.50 times the rate of m (95 %: 0.32 to 0.77); b'
+    """
+    verb = "selected" if row["measure"] == SELECTION else "scored above the median"
+    counts = f"{row['selected']:,} of {row['received']:,} {verb}"
+    rate = f" ({100 * row['rate']:.1f} %)" if row["received"] else ""
+    words = f"{row['attribute']} {row['group']}{' (small)' * row['small']}: {counts}{rate}"
+    if row["group"] == UNKNOWN:
+        return f"{words}, not compared, since their group is unknown."
+    if row["group"] == row["reference"]:
+        return f"{words}, the rate with which the others are compared."
+    if "four_fifths" not in row:
+        return f"{words}, not compared, since no larger group has a rate."
+    low, high = row["ratio_low"], row["ratio_high"]
+    ends = f"{low:.2f} to {high:.2f}" if math.isfinite(high) else f"{low:.2f} or more"
+    verdicts = {"below": "below four fifths", "above": "not below four fifths"}
+    verdict = verdicts.get(row["four_fifths"], "this may be below or above four fifths")
+    words += f", {row['impact_ratio']:.2f} times the rate of {row['reference']}"
+    words += f" ({100 * confidence:g} %: {ends}); {verdict}"
+    if row["shortfall"]:
+        words += f"; {row['shortfall']:,} more would make it four fifths"
+    return f"{words}; Fisher's exact test has p = {row['fisher_p']:.2g}."
