@@ -201,7 +201,8 @@ def note_leaks(source: Source, columns: Mapping[str, Any], reward: str) -> None:
 
     numbers = [name for name, spec in columns.items() if spec is None]
     table = pd.DataFrame({name: source.numbers(name) for name in numbers})
-    alike = table.corrwith(pd.Series(source.numbers(reward))).abs()
+    with np.errstate(invalid="ignore"):  # a constant column has no correlation
+        alike = table.corrwith(pd.Series(source.numbers(reward))).abs()
     if leaks := [repr(name) for name in numbers if alike[name] > LEAK]:
         remark(
             f"{source.name}: the reward has a correlation above {LEAK:g} with {listed(leaks)}; "
