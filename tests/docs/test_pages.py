@@ -28,7 +28,10 @@ ROUNDS, REPLICAS = 20, 2
 """No run is longer, or has more replicas."""
 
 SAID = {
-    "docs/audit.md": [r"^ sex +f .*\b0\.756 ", r"^0 +f +2230 .* 677$", "^# Audit of runs"],
+    "docs/audit.md": [
+        *(r"^ f +421 +37\.5% +0\.60 ", r"^0 +f +421 +38 .* 58$", r"^sex f: .* p = 5\.4e-13\.$"),
+        *(r"^ sex +f .*\b0\.756 ", r"^0 +f +2230 .* 677$", "^# Audit of runs"),
+    ],
     "docs/index.md": [r"^fair regret \d+\.\d ± "],
     "docs/online.md": [r" 10 rewards to come", r"^candidate +group +score", r"^[01]$"],
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
