@@ -213,18 +213,23 @@ def _people(
 def _answers(table: Source, column: str, chosen: Any) -> Floats:
     """Returns 1 for each person who was selected, and 0 for the others."""
     labels = table.labels(column)
+    answers = np.array([ANSWERS.get(WORDS.get(label, label), math.nan) for label in labels])
     if chosen is None:
-        answers = [ANSWERS.get(WORDS.get(label, label), math.nan) for label in labels]
-        expected = f"yes or no, true or false, 1 or 0; selected={{{column}: [...]}} takes labels"
+        takes = f"selected={{{column}: [...]}} takes labels, and people without one as not selected"
+        expected = f"yes or no, true or false, 1 or 0; {takes}"
         table.require(column, ~np.isnan(answers), expected)
-        return np.array(answers)
-    words = [normal(word) for word in texts_of("selected", chosen)]
-    for wrong in {*words} - {*labels}:
-        present = sorted({label for label in labels if label is not None})
-        raise unknown_name(f"label in column {column!r} of {table.name}", wrong, present[:30])
+        return answers
+    selected = np.zeros(len(labels))
+    for word in chosen if isinstance(chosen, (list, tuple)) else [chosen]:
+        # YAML reads yes as true
+        same = answers == word if isinstance(word, bool) else labels == normal(word)
+        if not same.any():
+            present = sorted({label for label in labels if label is not None})
+            raise unknown_name(f"label in column {column!r} of {table.name}", word, present[:30])
+        selected[same] = 1.0
     if gaps := int(table.gaps(column).sum()):
         remark(f"{table.name}: {gaps:,} people without {column!r} count as not selected")
-    return np.isin(labels, words).astype(np.float64)
+    return selected
 
 
 def _check_labels(table: str, labels: Mapping[str, Labels]) -> None:

@@ -139,6 +139,7 @@ def test_files_and_tables_in_memory_are_the_same(tmp_path, monkeypatch):
     people.to_parquet("people.parquet")
     people["status"] = people["hired"].map({"yes": "Hired", "no": "Rejected"})
     people["truth"] = people["hired"] == "yes"
+    only_yes = {"hired": ["yes"]}
     for table in (
         audit_table("people.csv", **options),
         audit_table(Path("semicolon.csv"), separator=";", **options),
@@ -147,6 +148,8 @@ def test_files_and_tables_in_memory_are_the_same(tmp_path, monkeypatch):
         audit_table(people.astype(object).where(people.notna(), None).to_dict("list"), **options),
         audit_table(people, **{**options, "selected": {"status": ["Hired"]}}),
         audit_table(people, **{**options, "selected": "truth"}),
+        audit_table(people, **{**options, "selected": {"hired": True}}),
+        audit_table(people.replace({"hired": {"no": None}}), **{**options, "selected": only_yes}),
     ):
         pd.testing.assert_frame_equal(table, right)
 
