@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairbandit.agent import Agent
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, did_you_mean
@@ -55,8 +54,7 @@ def evaluate(words: Sequence[str]) -> None:
         words = "policy=fair_greedy,greedy for example"
         raise FairbanditError(f"evaluate: which policies{near}? {words}")
     targets = by_name(policies.split(",") if isinstance(policies, str) else policies)
-    agents = [policy for policy in targets.values() if isinstance(policy, Agent)]
-    log, options = given_log(given.log, settings, evaluated, agents)
+    log, options = given_log(given.log, settings, evaluated, targets)
     table, out = evaluated(log, targets, **options), console()
     for line in diagnostics_of(table.attrs["diagnostics"]):
         out.print(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 from fairbandit.agent import Agent
 from fairbandit.audit.applicants import audit_table, columns_of
 from fairbandit.errors import unknown
+from fairbandit.evaluation.frozen import read_for
 from fairbandit.logs import Log, is_table, read_log
+from fairbandit.policy.policy import Policy
 
 
 def keywords(function: Callable[..., Any]) -> list[str]:
@@ -23,12 +25,12 @@ def given_log(
     path: str | Path,
     settings: Mapping[str, Any],
     function: Callable[..., Any],
-    agents: Iterable[Agent] = (),
+    judges: Mapping[str, Policy | Agent] | None = None,
 ) -> tuple[Log, dict[str, Any]]:
     """Reads a log, and returns it with the settings that are keyword arguments of a function.
 
-    The other settings are arguments of `read_log`, and unknown settings are refused. The features
-    of a table are encoded by the first encoder of the agents, unless the settings say otherwise.
+    The other settings are arguments of `read_log`, and unknown settings are refused. A table is
+    encoded for the judges as by `read_for`.
     """
     reading: Any = read_log.__kwdefaults__
     options = keywords(function)
@@ -39,14 +41,8 @@ def given_log(
     if "like" in columns:
         like = read_log(columns.pop("like"), **columns)
         columns |= {"like": like, "features": None, "exclude": None, "products": None}
-    encoders = [agent.encoder for agent in agents if agent.encoder]
-    if (
-        encoders
-        and not {"like", "features", "exclude", "products"} & columns.keys()
-        and is_table(path)
-    ):
-        columns["like"] = encoders[0]
-    return read_log(path, **columns), {key: settings[key] for key in settings if key in options}
+    rest = {key: settings[key] for key in settings if key in options}
+    return read_for(path, judges or {}, columns), rest
 
 
 def given_table(path: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:

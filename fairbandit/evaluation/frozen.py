@@ -13,7 +13,7 @@ from fairbandit.agent import Agent
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.direct import RewardFit, contexts_of
 from fairbandit.evaluation.sums import LOGGED
-from fairbandit.logs import Floats, Ints, Log
+from fairbandit.logs import Floats, Ints, Log, is_table, read_log
 from fairbandit.logs.log import PIECE, pieces
 from fairbandit.policy.build import build_policy, presets
 from fairbandit.policy.policy import Policy
@@ -45,6 +45,19 @@ def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[
         others = draws.permutation(np.setdiff1d(np.arange(n), cut))
         parts.append((np.sort(others[: first or n]), np.sort(cut)))
     return parts
+
+
+def read_for(source: Any, judges: Mapping[str, Policy | Agent], reading: Mapping[str, Any]) -> Log:
+    """Reads a log with arguments of `read_log`; a table is encoded like the rows of an agent.
+
+    It is the first agent with an encoder, unless the arguments choose the features.
+    """
+    agents = [judge for judge in judges.values() if isinstance(judge, Agent) and judge.encoder]
+    chosen = {"like", "features", "exclude", "products"} & reading.keys()
+    like: dict[str, Any] = {}
+    if agents and not chosen and is_table(source):
+        like = {"like": agents[0].encoder}
+    return read_log(source, **like, **reading)
 
 
 def decided(

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
-from fairbandit.errors import FairbanditError, renamed
+from fairbandit.errors import FairbanditError, renamed, unknown
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import (
     direct_estimates,
@@ -18,12 +18,11 @@ from fairbandit.evaluation.direct import (
     without_model,
 )
 from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_confidence
-from fairbandit.evaluation.frozen import decided, named, plan
+from fairbandit.evaluation.frozen import decided, named, plan, read_for
 from fairbandit.evaluation.groups import small_groups
 from fairbandit.evaluation.sums import LOGGED, Sums, uniform
 from fairbandit.evaluation.win import wins
-from fairbandit.logs import Floats, Log
-from fairbandit.logs.log import check_log
+from fairbandit.logs import Floats, Log, read_log
 from fairbandit.notices import listed
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ ASSUMPTIONS = {
 
 @renamed
 def evaluate(
-    log: Log,
+    log: Any,
     policies: Any,
     *,
     train: float = 0.5,
@@ -62,6 +61,7 @@ def evaluate(
     reward_range: tuple[float, float] | None = None,
     choose: str | None = None,
     limits: str | Sequence[str] | None = None,
+    **reading: Any,
 ) -> pd.DataFrame:
     """Estimates rewards, relative ranks and selection rates of policies from a log.
 
@@ -69,7 +69,8 @@ def evaluate(
     change places, so that each decision judges once. See `plan` for the division of the decisions.
 
     Args:
-        log: logged decisions, from `read_log`.
+        log: logged decisions, from `read_log`; or a source of `read_log`, which is then read, a
+            table encoded like the rows of the first agent with an encoder.
         policies: the name of a policy, a mapping as in `build`, a `Policy`, an `Agent`, or the file
             of a saved agent; or a list of these. Agents are judged without further training.
         train: the share of the decisions that train; 0 for policies that do not learn.
@@ -87,6 +88,7 @@ def evaluate(
             which policies tie with it, and another which policies are not within the limits.
         limits: what `choose` may choose, such as "selection_ratio>=0.8", or a list: policies whose
             own intervals lie within all limits. If there is none, `attrs["chosen"]` is None.
+        reading: arguments of `read_log` for a source.
 
     Returns:
         A table with the columns `COLUMNS`. Its first policy is `logged`, the picks of the log with
@@ -98,7 +100,15 @@ def evaluate(
         FairbanditError: a value is out of range, a policy does not exist, or an agent has learned
             from this log.
     """
-    check_log(log)
+    judges, arguments = named(policies), [*(read_log.__kwdefaults__ or {})]
+    for wrong in reading.keys() - {*arguments}:
+        raise unknown("argument", wrong, arguments)
+    if not isinstance(log, Log):
+        log = read_for(log, judges, reading)
+    elif reading:
+        raise FairbanditError(
+            f"{', '.join(reading)}: expected a path or a table to read, got a log"
+        )
     if not {type(adaptive), type(anytime)} <= {bool, type(None)}:
         got = f"got {adaptive!r} and {anytime!r}"
         raise FairbanditError(f"adaptive and anytime must be true or false; {got}")
@@ -109,7 +119,7 @@ def evaluate(
         checked_confidence(confidence),
         log.adaptive if adaptive is None else adaptive,
     )
-    judges, notes = named(policies), list(log.notes)
+    notes = list(log.notes)
     for name, judge in judges.items():
         if isinstance(judge, Agent):
             notes += judge.schema.check_log(log.schema, log.pick_hashes, name)

@@ -18,6 +18,11 @@ MOST_ACTIONS = 10_000
 """The largest number of one-hot actions, each of which is a candidate of every pool."""
 
 
+def is_obp(source: Any) -> bool:
+    """Whether a source is the dictionary of bandit feedback of obp."""
+    return isinstance(source, Mapping) and not {"pscore", "n_rounds"}.isdisjoint(source)
+
+
 def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) -> Log:
     """Returns the log of `context, action_context, action, position, reward, pscore`.
 

@@ -14,7 +14,7 @@ from fairbandit.files.files import natural_order, sha256
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.features import encoder_of, outcomes
 from fairbandit.logs.log import FLAGS, Log
-from fairbandit.logs.obp import read_obp
+from fairbandit.logs.obp import is_obp, read_obp
 from fairbandit.logs.own import is_own, read_own
 from fairbandit.logs.tables import PEOPLE, Columns, log_of_table
 from fairbandit.notices import listed, noted, remark
@@ -113,7 +113,7 @@ def read_log(
 def _read(given: Mapping[str, Any]) -> Log:
     """Returns the log for the arguments of `read_log`."""
     source, missing = given["source"], given["missing_values"]
-    if isinstance(source, Mapping) and {"pscore", "n_rounds"} & source.keys():
+    if is_obp(source):
         return read_obp(source, **_taken("obp", given, "group", "propensity"))
     if isinstance(source, (str, PathLike)):
         kind, paths = _files(Path(source))
@@ -163,9 +163,11 @@ def _read(given: Mapping[str, Any]) -> Log:
     return log.replaced(**dict.fromkeys(flags, True), period=period)
 
 
-def is_table(path: str | PathLike[str]) -> bool:
-    """Whether a log is a table, whose features are encoded when it is read."""
-    return _files(Path(path))[0] == "table"
+def is_table(source: Any) -> bool:
+    """Whether a source of `read_log` is a table, whose features are encoded when it is read."""
+    if isinstance(source, (str, PathLike)):
+        return _files(Path(source))[0] == "table"
+    return not is_obp(source)
 
 
 def _files(path: Path) -> tuple[str, list[Path]]:

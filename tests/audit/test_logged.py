@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbandit import Agent, Encoder, evaluate
+from fairbandit import Agent, Encoder
 from fairbandit.audit import audit
 from fairbandit.audit.processes import (
     BETS,
@@ -381,7 +381,7 @@ def test_the_log_of_an_agent_has_the_columns_of_its_encoder(tmp_path):
 
 
 def test_a_table_in_place_of_a_log():
-    for judge in (audit, partial(evaluate, policies="greedy"), partial(Agent.from_log, "greedy")):
+    for judge in (audit, partial(Agent.from_log, "greedy")):
         with pytest.raises(FairbanditError, match="expected a Log, got a DataFrame; read_log"):
             judge(pd.DataFrame({"a": [1]}))
 

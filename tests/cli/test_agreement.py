@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbandit import Agent, FairbanditError, load
+from fairbandit import Agent, FairbanditError, evaluate, load, read_log
 from fairbandit.agent import explain, replay
 from fairbandit.logs import erase
 from fairbandit.runs.execute import execute
@@ -78,3 +78,33 @@ def test_saved_runs_are_chosen_and_pooled(command):
         load("runs", where={"policy": ["greeedy"]})
     for tool in ("collect", "figures"):
         assert str(refused.value) in command(tool, "runs", "--where", "policy=greeedy")[2]
+
+
+def test_a_table_is_encoded_like_the_saved_agent_that_it_judges(command, tmp_path):
+    frames = []
+    for seed in (0, 1):
+        draws, n = np.random.default_rng(seed), 600
+        rows = {"decision": np.repeat(np.arange(n // 3), 3), "picked": np.tile([1, 0, 0], n // 3)}
+        rows |= {"sex": draws.choice(["f", "m"], n), "age": draws.normal(40 + 9 * seed, 5, n)}
+        frame = pd.DataFrame(rows | {"propensity": 1 / 3, "grade": draws.normal(size=n)})
+        frames.append(frame.assign(grade=frame["grade"].where(frame["picked"] == 1)))
+    columns: dict[str, Any] = {"group": "sex", "reward": "grade"}
+    log = read_log(frames[0], **columns)
+    Agent.from_log("greedy", log, seed=0).save(tmp_path / "agent.pt")
+    frames[1].to_csv("log.csv", index=False)
+    words = ("log.csv", "policy=agent.pt", "group=sex", "reward=grade", "train=0")
+    assert command("evaluate", *words, "--out", "command")[0] == 0
+    written = pd.read_csv("command/evaluation.csv")
+    for source in ("log.csv", frames[1]):
+        found = evaluate(source, "agent.pt", train=0, **columns)
+        assert found["measure"].tolist() == written["measure"].tolist()
+        for column in ("value", "low", "high"):
+            np.testing.assert_allclose(found[column], written[column], rtol=1e-9)
+    with pytest.raises(FairbanditError) as refused:
+        evaluate("log.csv", "agent.pt", train=0, group="sexx", reward="grade")
+    wrong = command("evaluate", *words[:2], "group=sexx", "reward=grade", "train=0")
+    assert str(refused.value) in wrong[2]
+    with pytest.raises(FairbanditError, match="unknown argument 'foldz'"):
+        evaluate(log, "uniform", foldz=2)
+    with pytest.raises(FairbanditError, match="group: expected a path or a table to read"):
+        evaluate(log, "uniform", group="sex")
