@@ -101,8 +101,8 @@ def encoded(
         return contexts, groups
     if ndim == 3 and isinstance(contexts, (list, tuple)):
         n, pools = len(contexts), list[tuple[Any, Any]]()
-        labels = [None] * n if groups is None else labels_by_pool(groups, n)
-        for at, pool in enumerate(zip(contexts, labels, strict=True)):
+        given = [None] * n if groups is None else labels_by_pool(groups, n)
+        for at, pool in enumerate(zip(contexts, given, strict=True)):
             with of_pool(at):
                 pools.append(encoded(*pool, encoder, names, where=where))
         return [rows for rows, _ in pools], [pool for _, pool in pools]
@@ -123,8 +123,10 @@ def encoded(
         isinstance(row, Mapping) for row in contexts
     ):
         return contexts, groups
-    groups = encoder.labels_of(contexts, where) if groups is None else labels_of(groups)
-    return encoder(contexts, groups, where), groups
+    features, forms = encoder.labelled(contexts, where, needed=groups is None)
+    labels = forms if groups is None else labels_of(groups)
+    check_labels(labels, forms, JOINED.join(encoder.groups))
+    return features, labels
 
 
 def observed(
