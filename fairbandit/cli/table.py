@@ -30,7 +30,8 @@ from fairbandit.tables.columns import (
 from fairbandit.tables.labels import JOINED
 from fairbandit.tables.population import Missing, find_gaps, note_leaks
 from fairbandit.tables.products import pairs_of
-from fairbandit.tables.reading import Source, read_header, read_table
+from fairbandit.tables.reading import read_header, read_table
+from fairbandit.tables.source import Source
 
 _HELP = """\
 Reads a CSV or Parquet table as environment=table does, and shows which columns become features and

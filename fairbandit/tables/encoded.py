@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import brief, did_you_mean
 from fairbandit.notices import listed, remark
-from fairbandit.tables.reading import Source
+from fairbandit.tables.labels import clean
+from fairbandit.tables.source import Source
 
 FILLED = "missing cells get the table's mean, as missing=mean asks for"
 """The end of a notice of missing cells."""
@@ -91,7 +91,9 @@ def encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.fl
     if column.label:
         known, cells = codes, source.labels(name)
     elif isinstance(codes[0], str):
-        known, cells = [normalize("NFC", code) for code in codes], source.frame[name]
+        known, cells = [clean(code) for code in codes], source.texts(name)
+    elif source.is_integer(name) and all(isinstance(code, int) for code in codes):
+        known, cells = [*map(str, codes)], source.texts(name)  # exact above 2⁵³
     else:
         known, cells = [*map(float, codes)], source.numbers(name)
     places, gaps = pd.Index(known).get_indexer(cells), source.gaps(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
@@ -21,8 +20,9 @@ from fairbandit.tables.encoded import FILLED, Column, Product, encoded, note_far
 from fairbandit.tables.few import FewRows, LeftOutError
 from fairbandit.tables.labels import JOINED, check_labels
 from fairbandit.tables.products import multiplied, pairs_of
-from fairbandit.tables.reading import Source, keep, source_of, table_of
+from fairbandit.tables.reading import keep, table_of
 from fairbandit.tables.scaling import GAP, is_gap, rounded, scales
+from fairbandit.tables.source import Source, source_of
 
 
 class Encoder:
@@ -270,8 +270,8 @@ class Encoder:
 
     def _source(self, rows: Any, where: str) -> Source:
         """Returns raw rows as a source, with the column of intersectional groups."""
-        source = source_of(table_of(rows), where, missing_values=self.missing)
-        return replace(source, decimal=self.decimal).joined(self.groups)
+        table, marks = table_of(rows), (self.missing, self.decimal)
+        return source_of(table, where, 0, *marks).joined(self.groups)
 
     def __call__(
         self, rows: Any, groups: Sequence[Any] | None = None, where: str = "the pool"

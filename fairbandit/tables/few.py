@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
 from typing import Any, NamedTuple
-from unicodedata import normalize
 
 import numpy as np
 
 from fairbandit.tables.encoded import Column
-from fairbandit.tables.labels import JOINED, NUMBER, normal
-from fairbandit.tables.reading import LARGEST
+from fairbandit.tables.labels import JOINED, NUMBER, clean, normal
 from fairbandit.tables.scaling import GAP
+from fairbandit.tables.source import EXACT, LARGEST
 
 FEW_ROWS = 1_000
 """The largest number of rows that are encoded by a loop."""
@@ -167,8 +166,7 @@ class FewRows:
     def _text(self, cell: Any) -> str | None:
         """Returns the text of a cell that is not a float, or None if it is missing."""
         if type(cell) is str:
-            text = cell.strip()
-            text = text if text.isascii() else normalize("NFC", text)
+            text = clean(cell)
             text = text.lower() if text.lower() in _WORDS else text
         elif cell is None or (type(cell) is float and isnan(cell)):
             return None
@@ -193,6 +191,10 @@ class FewRows:
                 value = _WORDS[text]
             elif self._number.fullmatch(text) and len(text) < 100:
                 value = float(text.replace(",", ".") if self._comma else text)
+                if self._is_gap(value):
+                    value = nan
+                elif abs(value) > EXACT:  # as a code, it is compared as a whole number
+                    raise LeftOutError
             else:
                 raise LeftOutError
             values.append(value)
@@ -204,7 +206,7 @@ class FewRows:
 def _by_code(column: Column) -> dict[str | float | None, tuple[float, ...]]:
     """Returns the features of each code of a column, and of a missing cell."""
     forms = [
-        code if column.label else normalize("NFC", code) if isinstance(code, str) else float(code)
+        code if column.label else clean(code) if isinstance(code, str) else float(code)
         for code in (*column.codes, *column.reference)
     ]
     found: dict[str | float | None, tuple[float, ...]] = {None: (GAP,) * len(column.codes)}
