@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fairbandit.agent.inputs import check_index, listed, numbers
 from fairbandit.agent.inputs import labels as labels_of
-from fairbandit.agent.inputs import listed, numbers
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.history import Outcomes
@@ -97,13 +97,15 @@ def encoded(
         FairbanditError: a label that contradicts its row, or a table whose columns are not the
             names, if `encoder` is None.
     """
+    check_index(contexts, groups=groups)
     if isinstance(contexts, (np.ndarray, Tensor)):
         return contexts, groups
     if ndim == 3 and isinstance(contexts, (list, tuple)):
         n, pools = len(contexts), list[tuple[Any, Any]]()
-        labels = [None] * n if groups is None else labels_by_pool(groups, n)
-        for at, pool in enumerate(zip(contexts, labels, strict=True)):
+        given = [None] * n if groups is None else labels_by_pool(groups, n)
+        for at, pool in enumerate(zip(contexts, given, strict=True)):
             with of_pool(at):
+                check_index(pool[0], groups=groups[at] if isinstance(groups, list) else None)
                 pools.append(encoded(*pool, encoder, names, where=where))
         return [rows for rows, _ in pools], [pool for _, pool in pools]
     if ndim == 3 and _is_table(contexts):
@@ -112,7 +114,7 @@ def encoded(
             "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each row"
         )
     if encoder is None:
-        columns = getattr(contexts, "columns", None)
+        columns = getattr(contexts, "column_names", getattr(contexts, "columns", None))
         if columns is not None and list(columns) != list(names or ()):
             raise FairbanditError(
                 f"contexts: the columns are {shown(list(columns))}; an agent takes a table only if "
@@ -123,8 +125,10 @@ def encoded(
         isinstance(row, Mapping) for row in contexts
     ):
         return contexts, groups
-    groups = encoder.labels_of(contexts, where) if groups is None else labels_of(groups)
-    return encoder(contexts, groups, where), groups
+    features, forms = encoder.labelled(contexts, where, needed=groups is None)
+    labels = forms if groups is None else labels_of(groups)
+    check_labels(labels, forms, JOINED.join(encoder.groups))
+    return features, labels
 
 
 def observed(
@@ -145,10 +149,7 @@ def observed(
         FairbanditError: see `encoded`, or the index of a column is not the index of the table.
     """
     table = _is_table(contexts)
-    for name, column in {"groups": groups, "actions": actions, "rewards": rewards}.items():
-        rows: list[Any] = [getattr(data, "index", None) for data in (contexts, column)]
-        if all(hasattr(index, "equals") for index in rows) and not rows[0].equals(rows[1]):
-            raise FairbanditError(f"{name}: expected the index of the table, row by row")
+    check_index(contexts, groups=groups, actions=actions, rewards=rewards)
     ndim, where = 2 if table else 3, "the observed rows"
     contexts, groups = encoded(contexts, groups, encoder, names, ndim, where)
     if table:
@@ -242,6 +243,7 @@ def split(
     Raises:
         FairbanditError: a missing column or pool, or different numbers of candidates.
     """
+    check_index(contexts, groups=groups, pools=pools)
     if isinstance(pools, str):
         table = table_of(contexts)
         named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})

@@ -103,10 +103,19 @@ def listed(values: Any, what: str, expected: str = "an array or a list") -> list
     """
     if type(values) is list:
         return list(values)
+    values = values.to_pylist() if hasattr(values, "to_pylist") else values  # of Arrow
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple, range)):
         raise FairbanditError(f"{what}: expected {expected}, got {typed(values)}")
     return list(entries)
+
+
+def check_index(table: Any, **columns: Any) -> None:
+    """Raises an error for a column of pandas whose index is not the index of its table."""
+    for name, column in columns.items():
+        rows: list[Any] = [getattr(data, "index", None) for data in (table, column)]
+        if all(hasattr(index, "equals") for index in rows) and not rows[0].equals(rows[1]):
+            raise FairbanditError(f"{name}: expected the index of the table, row by row")
 
 
 def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> list[Any]:

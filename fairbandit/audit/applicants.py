@@ -28,7 +28,8 @@ from fairbandit.logs.reading import WORDS
 from fairbandit.notices import listed, remark
 from fairbandit.tables.columns import group_columns
 from fairbandit.tables.labels import JOINED, normal
-from fairbandit.tables.reading import Source, read_header, read_table, source_of, table_of, texts_of
+from fairbandit.tables.reading import read_header, read_table, table_of
+from fairbandit.tables.source import Source, source_of, texts_of
 
 if TYPE_CHECKING:
     import pandas as pd

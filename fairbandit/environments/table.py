@@ -22,7 +22,8 @@ from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.columns import chosen_columns, columns_file, group_columns
 from fairbandit.tables.labels import JOINED
 from fairbandit.tables.population import Missing, Request, load_population
-from fairbandit.tables.reading import MEMORY, keep, texts_of
+from fairbandit.tables.reading import MEMORY, keep
+from fairbandit.tables.source import texts_of
 
 CANDIDATES = 10
 """K of random pools if `candidates` is null, as in the paper."""

@@ -13,7 +13,7 @@ from fairbandit.notices import listed, remark
 from fairbandit.tables.columns import CATEGORY, FEW, chosen_columns, resolve_columns
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import JOINED, NUMBER
-from fairbandit.tables.reading import Source, texts_of
+from fairbandit.tables.source import Source, texts_of
 
 
 def encoder_of(

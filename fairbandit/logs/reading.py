@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairbandit.errors import FairbanditError, type_of
 from fairbandit.files.files import natural_order, sha256
 from fairbandit.logs.dsjson import read_dsjson
@@ -20,17 +22,15 @@ from fairbandit.logs.tables import PEOPLE, Columns, log_of_table
 from fairbandit.notices import listed, noted, remark
 from fairbandit.tables.columns import group_columns
 from fairbandit.tables.encoder import Encoder
-from fairbandit.tables.reading import (
-    Source,
-    read_table,
-    source_of,
-    table_of,
-    texts_of,
-)
+from fairbandit.tables.reading import read_table, table_of
+from fairbandit.tables.source import Source, source_of, texts_of
 
 TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """The endings of the names of log files."""
+
+_OFFSET = "[T ][0-9:.]+(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)$"
+"""How a time with an offset from UTC ends."""
 
 WORDS = dict.fromkeys(["yes", "Yes", "YES", "y", "Y"], "1")
 WORDS |= dict.fromkeys(["no", "No", "NO", "n", "N"], "0")
@@ -51,7 +51,7 @@ def read_log(
     decimal: str = ".",
     like: Log | Encoder | None = None,
     exclude: Sequence[str] | None = None,
-    missing_values: Sequence[str] | None = None,
+    missing_values: Sequence[Any] | None = None,
     time: str | None = None,
     bad_lines: str = "error",
     products: Any = None,
@@ -224,30 +224,72 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
 def _by_time(source: Source, time: str, decision: str) -> tuple[Source, tuple[str, str] | None]:
     """Sorts the rows of a table by a column that is constant within a decision.
 
-    Returns the first and the last time, too, unless the column holds numbers.
+    Returns the first and the last time, too, unless the column holds numbers. Times without an
+    offset are in an unknown zone, so that they cannot be compared with times that have one.
     """
     import pandas as pd
 
-    if source.fits(time).all():
+    zone = ""
+    if source.is_integer(time):
+        times = source.frame[time].reset_index(drop=True)
+    elif source.fits(time).all():
         times = pd.Series(source.numbers(time))
     else:
-        texts = source.frame[time].to_numpy(dtype=object)
-        times = pd.Series(pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce"))
+        cells = source.frame[time]
+        times = pd.Series(
+            pd.to_datetime(
+                cells.to_numpy(dtype=object), format="ISO8601", utc=True, errors="coerce"
+            )
+        )
+        known, offsets = ~source.gaps(time), cells.str.contains(_OFFSET).fillna(False)
+        if (offsets[known].nunique()) > 1:
+            source.require(time, offsets.to_numpy(bool), "an offset such as Z, as other times have")
+        zone = "+00:00" if offsets.any() else ""
+        if not zone:
+            remark(
+                f"{source.name}, column {time!r}: the times have no offset: their zone is unknown"
+            )
+    if not zone and pd.api.types.is_numeric_dtype(times) and len(times.dropna()):
+        low, high = times.min(), times.max()
+        if low > 1e8 and high > 100 * low:
+            problem = f"{low:.0f} and {high:.0f} are times of different units, as seconds and ms"
+            raise FairbanditError(f"{source.name}, column {time!r}: {problem}")
     keys = [source.frame.index.get_level_values(0), source.frame[decision].to_numpy()]
     first = times.groupby(keys, dropna=False).transform("first")
     expected = "one number a decision, or one time of ISO 8601 such as 2024-05-31T08:00:00Z"
-    source.require(time, (first == times).to_numpy(), expected)
+    source.require(time, (first == times).to_numpy(dtype=bool, na_value=False), expected)
     dates = pd.api.types.is_datetime64_any_dtype(times)
-    ends = [f"{end:%Y-%m-%d %H:%M:%S}+00:00" for end in (times.min(), times.max()) if dates]
+    ends = [f"{end:%Y-%m-%d %H:%M:%S}{zone}" for end in (times.min(), times.max()) if dates]
     period = (ends[0], ends[1]) if ends else None
     return replace(source, frame=source.frame.iloc[times.argsort(kind="stable")]), period
 
 
 def _together(tables: Sequence[Source]) -> Source:
-    """Concatenates tables; the index holds the name of each row's file."""
+    """Concatenates tables; the index holds the name of each row's file.
+
+    Files may differ in the order of columns, and in the type of a column of numbers or of gaps.
+    """
     import pandas as pd
 
     first, *others = tables
-    if any(not table.frame.dtypes.equals(first.frame.dtypes) for table in others):
-        raise FairbanditError(f"{first.name} and other files have different columns, or types")
-    return replace(first, frame=pd.concat({table.name: table.frame for table in tables}))
+    for table in others:
+        if lacking := sorted({*first.frame} ^ {*table.frame}):
+            names = listed([*map(repr, lacking)])
+            raise FairbanditError(f"{first.name} and {table.name} differ in the columns {names}")
+    for name in first.frame if others else ():
+        known = [table for table in tables if not table.gaps(name).all()]
+        texts = [table for table in known if table.is_text(name)]
+        if texts and len(texts) < len(known):
+            number = next(table for table in known if not table.is_text(name))
+            one, other = (table.frame[name].dtype for table in (number, texts[0]))
+            raise FairbanditError(
+                f"column {name!r} is of the type {one} in {number.name} and {other} in "
+                f"{texts[0].name}"
+            )
+        kinds = {table.frame[name].dtype for table in known}
+        kind = np.dtype(np.float64) if len(kinds) > 1 else [*kinds, first.frame[name].dtype][0]
+        for table in tables:  # frames of their own, made for this call
+            if table.frame[name].dtype != kind:
+                table.frame[name] = table.frame[name].astype(kind)
+    frames = {table.name: table.frame[[*first.frame]] for table in tables}
+    return replace(first, frame=pd.concat(frames))

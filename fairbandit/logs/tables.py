@@ -16,7 +16,7 @@ from fairbandit.notices import listed, remark
 from fairbandit.tables.columns import FEW, check_groups
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import JOINED, coded, normal, spellings
-from fairbandit.tables.reading import LARGEST, Source
+from fairbandit.tables.source import LARGEST, Source
 
 MOST_OFF = 0.05
 """The largest error of the sum of a pool's probabilities, for each pick, however they round."""
@@ -224,7 +224,7 @@ def _log_of(
         probabilities=None if np.isnan(chances).any() else chances[by_pool],
         scores=None if scores is None else scores[by_pool],
         sizes=np.bincount(codes),
-        **{"names": cells[places == 0].tolist(), **further},
+        **{"names": source.texts(columns.decision)[places == 0].tolist(), **further},
     )
     _note_repeats(log, source.name)
     return log

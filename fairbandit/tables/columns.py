@@ -19,8 +19,8 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.errors import FairbanditError, did_you_mean, shown, type_of
 from fairbandit.notices import listed, remark
-from fairbandit.tables.labels import JOINED
-from fairbandit.tables.reading import MISSING, Source
+from fairbandit.tables.labels import JOINED, look_alikes
+from fairbandit.tables.source import EXACT, MISSING, Source
 
 CATEGORY = "category"
 """The specification of a category whose codes are the values in the table."""
@@ -190,6 +190,8 @@ def check_groups(where: str, sizes: Mapping[str, int]) -> None:
     small = [f"{label!r}: {n}{_meant(label, sizes)}" for label, n in sizes.items() if n < SMALL]
     if small:
         remark(f"{where}: relative ranks are coarse in groups of few members: {listed(small)}")
+    if odd := look_alikes(sizes):
+        remark(f"{where}: labels mix letters of several scripts, which look alike: {listed(odd)}")
     folded = Counter(map(str.casefold, sizes))
     if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:
         remark(f"{where}: groups differ in upper and lower case alone: {listed(alike)}")
@@ -206,7 +208,8 @@ def _meant(label: str, sizes: Mapping[str, int]) -> str:
 def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
     """Returns the specification of a column by its cells, or the reason to leave it out."""
     if name not in source.frame:
-        return None, OTHER
+        return None, source.refused.get(name, OTHER)
+    source.check_thousands(name)
     if not source.fits(name).all() and source.fits(name, ",").all():
         source.numbers(name)  # raises an error that names `decimal`
     codes = _codes(source, name)
@@ -253,11 +256,15 @@ def _codes(source: Source, name: str) -> list[Any]:
     """Returns the sorted values of a column: texts if any is a text or has leading zeros."""
     if not source.fits(name).all() or _matches(source, name, _CODE):
         return sorted(source.frame[name].dropna().unique())
+    if source.is_integer(name):
+        return sorted(source.frame[name].dropna().unique().tolist())
     values = np.unique(source.numbers(name))
     known = values[~np.isnan(values)].tolist()
+    if any(abs(value) > EXACT for value in known):  # numbers that differ could be one code
+        return sorted(map(str, source.frame[name].dropna().unique()))
     return [int(value) if value.is_integer() else value for value in known]
 
 
 def _matches(source: Source, name: str, pattern: str) -> bool:
     cells = source.frame[name]
-    return cells.dtype != np.float64 and bool(cells.str.fullmatch(pattern).any())
+    return source.is_text(name) and bool(cells.str.fullmatch(pattern).any())

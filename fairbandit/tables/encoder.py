@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Self
-from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError, brief, did_you_mean
-from fairbandit.notices import listed, remark
+from fairbandit.errors import FairbanditError
+from fairbandit.notices import remark
 from fairbandit.registry import create
 from fairbandit.tables.columns import codes_and_reference
-from fairbandit.tables.encoded import Column, Product
+from fairbandit.tables.encoded import FILLED, Column, Product, encoded, note_far, note_means
+from fairbandit.tables.few import FewRows, LeftOutError
 from fairbandit.tables.labels import JOINED, check_labels
 from fairbandit.tables.products import multiplied, pairs_of
-from fairbandit.tables.reading import Source, keep, source_of, table_of
+from fairbandit.tables.reading import keep, table_of
 from fairbandit.tables.scaling import GAP, is_gap, rounded, scales
+from fairbandit.tables.source import Source, source_of
 
 
 class Encoder:
@@ -89,6 +90,7 @@ class Encoder:
         if not (names_group and all(isinstance(code, str) for code in codes)):
             raise ValueError("the columns of labels are not the columns of the group, with texts")
         self._labelled = [own[name] for name in (self.groups if len(own) > 1 else own)]
+        self._few = FewRows(self._columns, self.groups, self.missing, decimal, fill)
         self.labels = tuple(labels or codes)
 
     @classmethod
@@ -126,7 +128,7 @@ class Encoder:
         fitted = []
         for name, spec in columns.items():
             column = Column(name, name in group, *codes_and_reference(spec))
-            block = _encoded(source, column)
+            block = encoded(source, column)
             if np.isnan(block).all(axis=0).any():
                 raise FairbanditError(f"{source.name}, column {name!r}: no cell is left")
             span = [] if column.codes else [float(np.nanmin(block)), float(np.nanmax(block))]
@@ -229,7 +231,7 @@ class Encoder:
         state = {"columns": columns, **options, **lists}
         return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
-    def labels_of(self, rows: Any, where: str = "the pool") -> list[str]:
+    def labels_of(self, rows: Any, where: str = "the pool") -> list[str | None]:
         """Returns the labels of the groups of raw rows, (n,); None for a missing cell.
 
         Messages call the rows `where`.
@@ -237,14 +239,19 @@ class Encoder:
         Raises:
             FairbanditError: the group is not a feature, or the rows lack its column.
         """
+        self._need_labels()
+        with suppress(LeftOutError):
+            return self._few.labels(rows)
+        source = self._source(rows, where)
+        source.need([name := JOINED.join(self.groups)])
+        return list(source.labels(name))
+
+    def _need_labels(self) -> None:
         if not self.labels:
             raise FairbanditError(
                 "groups: expected the labels of the candidates, since the group is not among the "
                 "features of the encoder"
             )
-        source = self._source(rows, where)
-        source.need([name := JOINED.join(self.groups)])
-        return list(source.labels(name))
 
     def labels_in(self, features: NDArray[np.float64]) -> list[str | None]:
         """Returns the label that the features of each row, (n, d), hold.
@@ -263,13 +270,13 @@ class Encoder:
 
     def _source(self, rows: Any, where: str) -> Source:
         """Returns raw rows as a source, with the column of intersectional groups."""
-        source = source_of(table_of(rows), where, missing_values=self.missing)
-        return replace(source, decimal=self.decimal).joined(self.groups)
+        table, marks = table_of(rows), (self.missing, self.decimal)
+        return source_of(table, where, 0, *marks).joined(self.groups)
 
     def __call__(
         self, rows: Any, groups: Sequence[Any] | None = None, where: str = "the pool"
     ) -> NDArray[np.float64]:
-        """Returns the features of each row, (n, d).
+        """Returns the features of each row, (n, d); a few rows are encoded without pandas.
 
         Args:
             rows: a DataFrame, an Arrow table, a mapping from names to columns, or a list of rows,
@@ -281,6 +288,37 @@ class Encoder:
         Raises:
             FairbanditError: a column is missing, a cell is invalid, or a label contradicts its row.
         """
+        features, labels = self.labelled(rows, where)
+        if groups is not None and self.labels:
+            check_labels(groups, labels, JOINED.join(self.groups))
+        return features
+
+    def labelled(
+        self, rows: Any, where: str = "the pool", needed: bool = False
+    ) -> tuple[NDArray[np.float64], list[str | None]]:
+        """Returns the features of each row, (n, d), and its label.
+
+        The label is None if the group is not a feature, which is an error if labels are `needed`.
+        """
+        if needed:
+            self._need_labels()
+        features: NDArray[np.float64]
+        try:
+            blocks, lacking, labels = self._few.encode(rows, self._far)
+            features = np.ones((len(labels), len(self.names)))
+            for name, block in blocks.items():
+                features[:, self._places[name]] = block
+            for name in lacking:
+                remark(f"{where}, column {name!r}: {FILLED}")
+        except LeftOutError:
+            features, labels = self._labelled_table(rows, where)
+        self._multiply(features)
+        return features, labels
+
+    def _labelled_table(
+        self, rows: Any, where: str
+    ) -> tuple[NDArray[np.float64], list[str | None]]:
+        """Returns the features of columns, in which those of products are 1, and the labels."""
         raw = not isinstance(rows, Source)
         source = self._source(rows, where) if raw else rows.joined(self.groups)
         source.need(self.columns)
@@ -290,60 +328,12 @@ class Encoder:
             if raw and (column.label or not self.fill):
                 expected = "a value" if column.label else "a value (missing=mean fills in the mean)"
                 source.require(name, ~source.gaps(name), expected)
-            block = _encoded(source, column, raw and self.fill)
-            if raw and column.span and name not in self._far and _note_far(source, column, block):
+            block = encoded(source, column, raw and self.fill)
+            if raw and column.span and name not in self._far and note_far(source, column, block):
                 self._far.add(name)
             block = (block - column.means) / column.deviations
             if raw and np.isnan(block).any():
-                _note_means(source, column, np.isnan(block[:, 0]))
+                note_means(source, column, np.isnan(block[:, 0]))
             features[:, self._places[name]] = np.where(np.isnan(block), GAP, block)
-        if groups is not None and self.labels:
-            check_labels(groups, source.labels(name := JOINED.join(self.groups)), name)
-        self._multiply(features)
-        return features
-
-
-def _note_far(source: Source, column: Column, block: NDArray[np.float64]) -> bool:
-    """Notes a number that is farther outside the numbers of the table than these are apart."""
-    low, high = column.span
-    far = block[np.abs(block * 2 - low - high) > 3 * (high - low)].tolist()
-    if far:
-        what = f"{source.name}, column {column.name!r}: {brief(far[0])} is far outside"
-        remark(f"{what} {brief(low)} to {brief(high)}, the numbers of the table")
-    return bool(far)
-
-
-def _note_means(source: Source, column: Column, filled: NDArray[np.bool_]) -> None:
-    """Notes that missing cells get the table's mean, and which unknown codes do."""
-    what, gaps = f"{source.name}, column {column.name!r}:", source.gaps(column.name)
-    if gaps.any():
-        remark(f"{what} missing cells get the table's mean, as missing=mean asks for")
-    codes = [*map(str, [*column.codes, *column.reference])]
-    for cell in map(str, source.frame[column.name][filled & ~gaps].unique()):
-        guess = did_you_mean(cell, codes)
-        remark(f"{what} unknown {cell!r}{guess} gets the table's mean; known are {listed(codes)}")
-
-
-def _encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.float64]:
-    """Returns the features of a column before standardisation, (n, width); NaN if missing.
-
-    With `fill`, unknown codes are missing; otherwise they are an error.
-    """
-    import pandas as pd  # here, since it takes a third of a second
-
-    name, codes = column.name, [*column.codes, *column.reference]
-    if not column.codes:
-        return source.numbers(name)[:, None]
-    if column.label:
-        known, cells = codes, source.labels(name)
-    elif isinstance(codes[0], str):
-        known, cells = [normalize("NFC", code) for code in codes], source.frame[name]
-    else:
-        known, cells = [*map(float, codes)], source.numbers(name)
-    places, gaps = pd.Index(known).get_indexer(cells), source.gaps(name)
-    if not fill:
-        expected = f"one of the codes {listed([*map(repr, codes)])}"
-        source.require(name, gaps | (places >= 0), expected)
-    features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
-    features[places < 0] = np.nan
-    return features
+        name = JOINED.join(self.groups)
+        return features, [*source.labels(name)] if self.labels else [None] * len(source)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
-from unicodedata import normalize
+from unicodedata import name, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,12 @@ NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 
 JOINED = " × "
 """The separator of the labels of an intersectional group."""
+
+
+INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff"
+"""The signs without a shape that are removed from texts. Joiners, which Persian needs, stay."""
+
+_REMOVED = dict.fromkeys(map(ord, INVISIBLE))
 
 
 class Group(NamedTuple):
@@ -55,9 +61,28 @@ def normal(label: Any) -> str:
     return _normal(label if isinstance(label, str) else str(label))
 
 
+def clean(text: str) -> str:
+    """Returns a text in Unicode's NFC, without invisible signs and without blanks around it."""
+    return (text if text.isascii() else normalize("NFC", text.translate(_REMOVED))).strip()
+
+
+def look_alikes(texts: Iterable[str]) -> list[str]:
+    """Returns the texts, in ASCII, whose letters are Latin, and Cyrillic or Greek besides.
+
+    >>> look_alikes(["nurse", "nurs\u0435"])
+    ["'nurs\\\\u0435'"]
+    """
+    alike = list[str]()
+    for text in texts:
+        scripts = {name(sign, "?").split()[0] for sign in text if sign.isalpha()}
+        if "LATIN" in scripts and scripts & {"CYRILLIC", "GREEK"}:
+            alike.append(ascii(text))
+    return alike
+
+
 @lru_cache(1 << 16)
 def _normal(text: str) -> str:
-    text = normalize("NFC", text.strip())
+    text = clean(text)
     text.encode()  # raises an error for half of a surrogate pair, which no file can hold
     if text.lower() in ("true", "false"):
         return text.lower()

@@ -26,8 +26,9 @@ from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.grouped_cdf import GroupedCdf
 from fairbandit.tables.labels import NUMBER
 from fairbandit.tables.least_squares import ridge_fit
-from fairbandit.tables.reading import MEMORY, Source, read_table
+from fairbandit.tables.reading import MEMORY, read_table
 from fairbandit.tables.scaling import scales
+from fairbandit.tables.source import Source
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,10 +1,4 @@
-"""Reads CSV and Parquet tables; errors name the column and the first invalid row, from 1.
-
-- A cell is *missing* if it is null or NaN or, in a CSV file, empty or one of `MISSING`.
-  `missing_values` replaces these texts, for every source.
-- A *number* is at most 1e100 in magnitude; `true` is 1 and `false` is 0.
-- A *label* names a group; `fairbandit.tables.labels` says which spellings are one label.
-"""
+"""Reads CSV and Parquet tables, and tables in memory, into typed columns."""
 
 from __future__ import annotations
 
@@ -15,150 +9,26 @@ import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.files.files import open_regular
 from fairbandit.notices import listed
-from fairbandit.tables.labels import JOINED, NUMBER, normal
-
-if TYPE_CHECKING:
-    import pandas as pd  # imported where it is used, since that takes a third of a second
+from fairbandit.tables.source import FILES, Source, source_of, typed_frame, with_gaps
 
 MEMORY = "memory:"
 """The prefix of the path of a table in memory."""
 
-LARGEST = 1e100
-"""The largest magnitude of a number; deviations of larger ones overflow, which makes features 0."""
-
-MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
-"""The texts that are missing cells of a CSV file, as for `pandas.read_csv`; "" is among them."""
-
-_FILES = (".csv", ".parquet")  # how the names of tables in files end
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 _in_memory: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
-
-
-def texts_of(name: str, given: Any) -> list[str]:
-    """Returns a parameter as a list of texts; None is empty, and numbers become texts."""
-    texts = [*given] if isinstance(given, (list, tuple)) else [] if given is None else [given]
-    if any(isinstance(text, bool) or not isinstance(text, (str, int, float)) for text in texts):
-        raise FairbanditError(f"{name}: expected a list of texts (in quotes, in YAML); got {given}")
-    return [*map(str, texts)]
-
-
-@dataclass(frozen=True)
-class Source:
-    """A table that was read, or some of its rows.
-
-    Attributes:
-        name: the name of the table in messages, such as its path.
-        columns: the names of all columns, read or not, without an index of pandas.
-        frame: the columns that were read, without nested values and bytes. They hold float64, or
-            texts in Unicode's NFC without blanks around them; missing cells are null. The index
-            counts the rows of the whole table from 0, after the name of the row's table if there
-            are several.
-        decimal: the decimal mark of numbers that are texts, `.` or `,`.
-        unit: the word for a row in messages.
-        missing: the texts that are missing cells.
-    """
-
-    name: str
-    columns: Sequence[str]
-    frame: pd.DataFrame
-    decimal: str = "."
-    unit: str = "row"
-    missing: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if self.decimal not in (".", ","):
-            raise FairbanditError(f"decimal must be a point or a comma; got {self.decimal!r}")
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    def need(self, columns: Iterable[str], where: str = "") -> None:
-        """Raises an error that names the columns which the table lacks, if any."""
-        if absent := [name for name in dict.fromkeys(columns) if name not in self.frame]:
-            lacking = [f"{name!r}{self._guess(name)}" for name in absent]
-            raise FairbanditError(
-                f"{self.name} has no column {listed(lacking)} of numbers or texts; {where}it has "
-                f"{listed([*map(repr, self.columns)])}"
-            )
-
-    def _guess(self, name: str) -> str:
-        """Returns a guess for the message of an unknown column; several are a list."""
-        several = "," in name and {*name.split(",")} <= {*self.columns}
-        return f" (did you mean [{name}]?)" if several else did_you_mean(name, self.columns)
-
-    def require(self, column: str, valid: NDArray[np.bool_], expected: str) -> None:
-        """Raises an error that names the first invalid cell of a column, if any."""
-        if not valid.all():
-            at = int(valid.argmin())
-            cell = repr(str(self.frame[column].iat[at]))
-            got = "a missing cell" if self.gaps(column)[at] else cell
-            raise FairbanditError(f"{self.place(column, at)}: expected {expected}; got {got}")
-
-    def place(self, column: str, at: int) -> str:
-        """Returns the place of a cell for a message, such as `x.csv, column 'age', row 17`."""
-        row = self.frame.index[at]
-        name, row = row if isinstance(row, tuple) else (self.name, row)
-        of_file = self.unit != "row" or name.lower().endswith(_FILES)
-        return f"{name}, column {column!r}, {self.unit} {row + 1 if of_file else f'{row} (from 0)'}"
-
-    def gaps(self, column: str) -> NDArray[np.bool_]:
-        """Whether each cell of a column is missing."""
-        return self.frame[column].isna().to_numpy(dtype=np.bool_)
-
-    def fits(self, column: str, decimal: str | None = None) -> NDArray[np.bool_]:
-        """Whether each cell is missing, a number or a truth value."""
-        cells = self.frame[column]
-        if cells.dtype == np.float64:
-            return np.ones(len(cells), dtype=np.bool_)
-        number = NUMBER.replace("[.]", f"[{decimal or self.decimal}]")
-        fits = cells.str.fullmatch(f"({number}|true|false)")
-        return fits.to_numpy(dtype=np.bool_, na_value=True)
-
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """Returns a column as numbers, with NaN for a missing cell; other cells are an error."""
-        cells, fits = self.frame[column], self.fits(column)
-        if cells.dtype != np.float64:
-            cells = cells.where(fits)
-            for word, number in (("true", "1"), ("false", "0"), (",", ".")):
-                cells = cells.str.replace(word, number, regex=False)
-            cells = cells.astype("double[pyarrow]")
-        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        number = f"a number of at most {LARGEST:g} with decimal={self.decimal!r}"
-        self.require(column, fits & ~(np.abs(values) > LARGEST), number)
-        return values
-
-    def labels(self, column: str) -> NDArray[Any]:
-        """Returns a column as labels, with None for a missing cell."""
-        places, cells = self.frame[column].factorize()
-        labels = np.array([*map(normal, cells), None], dtype=object)
-        return labels[places]  # the place −1 of a missing cell takes the last label
-
-    def joined(self, columns: Sequence[str]) -> Source:
-        """Adds a column that joins the labels of several; it is missing if any of them is."""
-        import pandas as pd
-
-        if len(columns) < 2:
-            return self
-        self.need(columns)
-        rows = zip(*map(self.labels, columns), strict=True)
-        cells = [None if None in row else JOINED.join(row) for row in rows]
-        texts = pd.array(cells, dtype=pd.ArrowDtype(pa.string()))
-        return replace(self, frame=self.frame.assign(**{JOINED.join(columns): texts}))
 
 
 def read_table(
@@ -184,15 +54,16 @@ def read_table(
         names = read_header(Path(path), separator)
         asked = [name for name in names if every or name in columns]
         batches = read_batches(Path(path), asked, separator)
-        source = Source(str(path), names, _frame(pa.concat_tables(batches)))
+        frame, refused = typed_frame(pa.concat_tables(batches))
+        source = Source(str(path), names, frame, refused=refused)
     source.need(columns, f"with {separator=} " if source.name.lower().endswith(".csv") else "")
-    return _with_gaps(replace(source, decimal=decimal), missing_values)
+    return with_gaps(replace(source, decimal=decimal), missing_values)
 
 
 def read_header(path: Path, separator: str) -> list[str]:
     """Returns the names of a file's columns; an index of pandas has none."""
-    if path.suffix.lower() not in _FILES or not path.exists():
-        tables = [file.name for file in path.parent.glob("*") if file.suffix.lower() in _FILES]
+    if path.suffix.lower() not in FILES or not path.exists():
+        tables = [file.name for file in path.parent.glob("*") if file.suffix.lower() in FILES]
         problem = f"there is no file {path} that ends in .csv or .parquet, unpacked"
         raise FairbanditError(problem + did_you_mean(path.name, tables))
     mark = "\t" if separator == "tab" else separator
@@ -227,6 +98,7 @@ def read_batches(
     mark = "\t" if separator == "tab" else separator
     with _readable(path, separator) as file:
         if path.suffix.lower() == ".csv":  # as text, since `01` may be a code
+            _check_quotes(file, mark)
             types = dict.fromkeys(names, pa.string())
             read = pa_csv.ReadOptions(use_threads=False, block_size=1 << 24)
             parse = pa_csv.ParseOptions(delimiter=mark, newlines_in_values=True)
@@ -244,6 +116,27 @@ def read_batches(
                 yield batch
 
 
+def _check_quotes(file: BinaryIO, mark: str) -> None:
+    """Raises a `csv.Error` for a quotation mark that is not closed where its cell ends.
+
+    Arrow would take all that follows for the content of the cell.
+    """
+    quoted = any(b'"' in line for line in file)
+    file.seek(0)
+    if not quoted:
+        return
+    lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    rows, first = csv.reader(lines, delimiter=mark, strict=True), 1
+    try:
+        for _ in rows:
+            first = rows.line_num + 1
+    except csv.Error as error:
+        problem = f"the row that begins in line {first} has a quotation mark that is not closed"
+        raise csv.Error(f"{problem} at the end of its cell ({error})") from error
+    lines.detach()
+    file.seek(0)
+
+
 @contextmanager
 def _readable(path: Path, separator: str) -> Iterator[BinaryIO]:
     """Opens the file of a table; errors of the block say which kind of file is expected."""
@@ -258,48 +151,6 @@ def _readable(path: Path, separator: str) -> Iterator[BinaryIO]:
         ) from error
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
-    """Returns the numbers and texts of an Arrow table in the form of `Source.frame`."""
-    import pandas as pd
-
-    columns = {}
-    for name, cells in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_floating(cells.type):
-            columns[name] = cells.cast(pa.float64()).to_pandas()
-            continue
-        try:
-            texts = cells.cast(pa.string())
-        except pa.ArrowException:  # nested values, or bytes
-            continue
-        texts = pc.utf8_normalize(pc.utf8_trim_whitespace(texts), "NFC")
-        lower = pc.utf8_lower(texts)
-        texts = pc.if_else(pc.is_in(lower, pa.array(["true", "false"])), lower, texts)
-        columns[name] = pd.Series(texts.to_pandas(types_mapper=pd.ArrowDtype))
-    return pd.DataFrame(columns)
-
-
-def _with_gaps(source: Source, missing_values: Any) -> Source:
-    """Makes cells missing that hold some texts, or the numbers that they spell."""
-    texts = texts_of("missing_values", missing_values)
-    numbers = [float(text) for text in texts if re.fullmatch(NUMBER, text)]
-    texts += [*map(repr, numbers), *map(normal, numbers)]  # -9 is written -9.0, too
-    if source.name.lower().endswith(".csv"):
-        texts += sorted(MISSING) if missing_values is None else [""]
-    frame = source.frame.copy()
-    for name, cells in frame.items() if texts else ():
-        frame[name] = cells.mask(cells.isin(numbers if cells.dtype == np.float64 else texts))
-    return replace(source, frame=frame, missing=texts)
-
-
-def source_of(
-    table: pa.Table, name: str = "the table", first: int = 0, missing_values: Any = None
-) -> Source:
-    """Returns an Arrow table as a source, whose first row has the number `first`, from 0."""
-    frame = _frame(table)
-    frame.index += first
-    return _with_gaps(Source(name, table.column_names, frame), missing_values)
-
-
 def table_of(data: Any) -> pa.Table:
     """Returns the data of `Table.from_data`, or a list of rows as mappings, as an Arrow table.
 
@@ -309,7 +160,11 @@ def table_of(data: Any) -> pa.Table:
 
     try:
         if isinstance(data, (list, tuple)) and all(isinstance(row, Mapping) for row in data):
-            data = pd.DataFrame(data)
+            data = pd.DataFrame(data, dtype=object)  # whole numbers beside gaps stay whole
+        series = data.values() if isinstance(data, Mapping) else ()
+        indices = [own.index for own in series if hasattr(own, "iloc")]
+        if any(not index.equals(indices[0]) for index in indices):
+            raise FairbanditError("the columns of the table are Series of different indices")
         if isinstance(data, Mapping) and any(
             isinstance(own, list) and _mixed(own) for own in data.values()
         ):
@@ -333,6 +188,8 @@ def _mixed(values: Any) -> bool:
     import pandas as pd
 
     kind = pd.api.types.infer_dtype(values)
+    if kind == "integer" and str(getattr(values, "dtype", "object")) == "object":
+        return any(abs(cell) >= 2**63 for cell in pd.Series(values).dropna())
     if kind not in ("mixed", "mixed-integer"):
         return kind == "interval"
     cells = pd.Series(values).dropna()

@@ -17,6 +17,7 @@ from tests.benchmarks.command import command
 from tests.benchmarks.libraries import libraries
 from tests.benchmarks.long import long, memory
 from tests.benchmarks.online import online
+from tests.benchmarks.raw_rows import raw_rows
 from tests.benchmarks.rows import Row
 from tests.benchmarks.worlds import Bench, Scale
 
@@ -26,6 +27,7 @@ BENCHMARKS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "command": command,
     "libraries": libraries,
     "online": online,
+    "raw_rows": raw_rows,
     "long": long,
     "memory": memory,
 }

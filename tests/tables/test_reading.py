@@ -18,7 +18,8 @@ from fairbandit.environments import Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import create, describe
 from fairbandit.tables import reading
-from fairbandit.tables.reading import MISSING, Source, read_table
+from fairbandit.tables.reading import read_table
+from fairbandit.tables.source import MISSING, Source
 from tests.environments.data import people, write
 
 both = pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -1,0 +1,256 @@
+"""Oddities of tables: the same numbers whichever way a table comes, or the same refusal."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from fairbandit import Agent, Encoder, FairbanditError, read_log
+from fairbandit.notices import noted
+from tests.agent import worlds
+
+N = 40
+PLAIN: dict[str, Any] = {"sex": ["f", "m"] * 20, "pay": [row % 7 for row in range(N)]}
+
+
+def fitted(source: Any, **options: Any) -> Encoder:
+    given: dict[str, Any] = {"group": "sex", "reward": "pay", **options}
+    return Encoder.from_table(source, **given)
+
+
+def mean(encoder: Encoder, name: str) -> float:
+    """The mean of a column of numbers, from the features of the number 0."""
+    (at,) = [at for at, own in enumerate(encoder.names) if own == name]
+    blank: dict[str, Any] = dict.fromkeys(encoder.columns, 0)
+    rows = [blank | {"sex": "f", name: x} for x in (0, 1)]
+    low, high = encoder(rows)[:, at]
+    return float(-low / (high - low))
+
+
+def csv_file(folder: Path, text: str, name: str = "t.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def decisions(times: Any, **more: Any) -> dict[str, Any]:
+    """A table of decisions of two candidates, in turn, whose rewards are their numbers."""
+    n = len(times)
+    return {
+        "decision": [at // 2 for at in range(2 * n)],
+        "group": ["a", "b"] * n,
+        "x": [at % 5 for at in range(2 * n)],
+        "picked": [1, 0] * n,
+        "propensity": [0.5] * 2 * n,
+        "reward": [float(at // 2) if at % 2 == 0 else None for at in range(2 * n)],
+        "at": [times[at // 2] for at in range(2 * n)],
+    } | more
+
+
+def order(times: Any) -> list[int]:
+    return [int(value) for value in read_log(decisions(times), time="at").rewards[:, 0]]
+
+
+EPOCH = 1_717_200_000_123_456_789
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "uint64", "str", "object"])
+def test_times_and_codes_above_2_53_are_exact(kind):
+    times = pd.Series([EPOCH + late for late in (30, 10, 20, 0)])
+    assert order(times.astype(kind).tolist()) == [3, 1, 2, 0]
+    frame = pd.DataFrame(decisions(times))
+    log = read_log(frame.astype({"at": kind}), time="at")
+    assert log.rewards[:, 0].tolist() == [3, 1, 2, 0]
+    shops = pd.Series([2**53 + code for code in (0, 1, 2, 3)] * 10)
+    encoder = fitted({**PLAIN, "shop": shops.astype(kind)}, columns={"shop": "category"})
+    rows = [{"shop": 2**53 + code, "sex": "f"} for code in range(4)]
+    assert encoder(rows)[:, :4].argmax(1).tolist() == [0, 1, 2, 3]
+    assert np.array_equal(encoder(pa.Table.from_pylist(rows)), encoder(rows))
+
+
+def test_single_precision_is_read_as_it_was_written(tmp_path):
+    level = [-999.99 if row % 10 == 0 else row / 10 for row in range(N)]
+    expected = float(np.mean([value for value in level if value > 0]))
+    for kind in ("float64", "float32", "Float32"):
+        frame = pd.DataFrame({**PLAIN, "level": level}).astype({"level": kind})
+        frame.to_parquet(tmp_path / "t.parquet")
+        for source in (frame, tmp_path / "t.parquet", pa.Table.from_pandas(frame)):
+            encoder = fitted(source, missing="mean", missing_values=[-999.99])
+            assert mean(encoder, "level") == pytest.approx(expected, rel=1e-12)
+    doses = pd.DataFrame({**PLAIN, "dose": np.array([0.1, 0.2] * 20, np.float32)})
+    encoder = fitted(doses, columns={"dose": "category"})
+    assert encoder.names[:2] == ("dose=0.1", "dose=0.2")
+    assert np.array_equal(
+        encoder(doses[:2]), encoder([{"sex": "f", "dose": 0.1}, {"sex": "m", "dose": 0.2}])
+    )
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_and_months_are_no_numbers(unit):
+    frame = pd.DataFrame({**PLAIN, "x": range(len(unit), len(unit) + N)})  # else it is cached
+    frame["x"] += ord(unit[0])
+    waits = pd.to_timedelta(frame["x"], unit="h").astype(f"timedelta64[{unit}]")
+    frame = frame.assign(wait=waits, since=pd.period_range("2015-01", periods=N, freq="M"))
+    with noted() as notes:
+        assert fitted(frame).names == ("x", "sex=f", "sex=m", "bias")
+    assert "'wait' (durations are not read; give a number, such as the hours)" in " ".join(notes)
+    for column in ("wait", "since"):
+        with pytest.raises(FairbanditError, match=f"column '{column}': (durations|cells of)"):
+            fitted(frame, reward=column)
+
+
+def test_times_of_two_kinds_are_refused():
+    mixed = ["2024-05-31T08:00:00", "2024-05-31T08:10:00+02:00", "2024-05-31T08:20:00Z"]
+    with pytest.raises(FairbanditError, match=r"column 'at', row 0 .*: expected an offset such as"):
+        order(mixed)
+    assert order(mixed[1:]) == [1, 0] if mixed[1] > mixed[2] else [0, 1]
+    with pytest.raises(FairbanditError, match="are times of different units"):
+        order(["1717142400", "1717142401000"])
+    log = read_log(decisions(["2024-05-31T09:00:00", "2024-05-31T08:10:00"]), time="at")
+    assert log.rewards[:, 0].tolist() == [1, 0]
+    assert log.period == ("2024-05-31 08:10:00", "2024-05-31 09:00:00")
+    assert any("have no offset: their zone is unknown" in note for note in log.notes)
+
+
+def test_an_index_that_does_not_fit_is_refused():
+    frame = pd.DataFrame({**PLAIN, "test": [row * 7 % 11 for row in range(N)]})
+    agent = Agent.from_config("fair_greedy", features=fitted(frame, group_feature=False))
+    pool, labels = frame.head(6).sort_values("test"), frame["sex"].head(6)
+    pools = pd.Series([1, 1, 1, 2, 2, 2])
+    before = worlds.held(agent)
+    for call in (
+        lambda: agent.act(pool, labels),
+        lambda: agent.explain(pool, labels),
+        lambda: agent.act_many(pool, labels, pools=pools),
+        lambda: agent.act_many(pool, labels[pool.index], pools=pools),
+        lambda: agent.act_many([pool], [labels]),
+    ):
+        with pytest.raises(FairbanditError, match=r"(groups|pools): expected the index"):
+            call()
+    assert worlds.held(agent) == before
+    agent.act_many(pool, labels[pool.index], pools=pools[pool.index])
+    columns = {name: pd.Series(cells) for name, cells in PLAIN.items()}
+    columns["x"] = pd.Series(range(N), index=range(N)[::-1])
+    with pytest.raises(FairbanditError, match="are Series of different indices"):
+        fitted(columns)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_categories_of_arrow_and_polars(kind):
+    def category(texts: list[str]) -> Any:
+        return pa.DictionaryArray.from_arrays(
+            pa.array([0, 1] * 20, pa.uint32()), pa.array(texts, kind)
+        )
+
+    table = pa.table(
+        {"sex": category(["f", "m"]), "pay": PLAIN["pay"], "job": category(["c", "n"])}
+    )
+    encoder = fitted(table)
+    assert encoder.names == ("job=c", "job=n", "sex=f", "sex=m", "bias")
+    assert encoder.labels_of(table)[:2] == ["f", "m"]
+    agent = Agent.from_config("greedy", features=["p", "q"])
+    pool = pa.table({"p": [1.0, 2.0], "q": [0.0, 1.0]})
+    assert len(agent.act(pool.to_pandas(), table["sex"][:2]).picks) == 1
+
+
+def test_marks_of_thousands(tmp_path):
+    amounts = [200 + 120 * row for row in range(N)]
+    for sign, separator, decimal in ((",", ",", "."), (".", ";", ","), (",", ";", ".")):
+        cells = [f'"{amount:,}"'.replace(",", sign) for amount in amounts]
+        rows = [separator.join(["fm"[at % 2], cell, str(at % 7)]) for at, cell in enumerate(cells)]
+        text = "\n".join([separator.join(["sex", "income", "pay"]), *rows])
+        path = csv_file(tmp_path, text)
+        with pytest.raises(FairbanditError, match=r"without marks of thousands; got '1.040'"):
+            fitted(path, separator=separator, decimal=decimal)
+        with noted() as notes:
+            fitted(path, separator=separator, decimal=sign)
+        assert any("it may be 1040 with a mark of thousands" in note for note in notes)
+    sound = ["0.125", "12.5", "1.125", "2000"] * 10
+    text = "sex,x,pay\n" + "\n".join(f"{'fm'[at % 2]},{x},{at % 7}" for at, x in enumerate(sound))
+    with noted() as notes:
+        fitted(csv_file(tmp_path, text))
+    assert not any("with a mark of thousands" in note for note in notes)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_of_a_folder_differ_in_gaps_and_order(tmp_path, ending):
+    day = pd.DataFrame(decisions(range(6))).drop(columns="at")
+    other = day.assign(decision=day["decision"] + 100, x=day["x"].where(day.index != 3))
+    others = {"gap": other, "null": other.assign(reward=None), "order": other[[*other][::-1]]}
+    for name, second in others.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        for at, frame in enumerate((day, second)):
+            path = folder / f"{at}.{ending}"
+            frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+        log, whole = read_log(folder), read_log(pd.concat([day, second], ignore_index=True))
+        assert np.array_equal(np.asarray(log.contexts), np.asarray(whole.contexts))
+        assert np.array_equal(log.rewards, whole.rewards, equal_nan=True)
+    second.rename(columns={"x": "y"}).to_csv(tmp_path / "order" / "2.csv", index=False)
+    if ending == "csv":
+        with pytest.raises(FairbanditError, match=r"differ in the columns 'x', 'y'"):
+            read_log(tmp_path / "order")
+    else:
+        other.assign(x="old").to_parquet(tmp_path / "gap" / "2.parquet")
+        with pytest.raises(FairbanditError, match=r"column 'x' is of the type .* in .*0\.parquet"):
+            read_log(tmp_path / "gap")
+
+
+def test_invisible_signs_are_removed_and_look_alikes_are_noted():
+    labels = [
+        "nurse",
+        "nurse\u200b",
+        "nur\u00adse",
+        "nurs\u0435",
+        "nurse\u00a0",
+        "\u202aclerk\u202c",
+    ]
+    table = decisions(range(60), group=[labels[at % 6] for at in range(120)])
+    log = read_log(table)
+    assert log.labels == ("clerk", "nurse", "nurs\u0435")
+    assert any("look alike: 'nurs\\u0435'" in note for note in log.notes)
+    persian = ["می\u200cخواهم", "میخواهم"]  # the joiner tells two words apart
+    assert len(read_log(decisions(range(20), group=persian * 20)).labels) == 2
+    encoder = fitted({**PLAIN, "job": ["a\u200b", "b"] * 20})
+    assert encoder.names[:2] == ("job=a", "job=b")
+    rows = [{"sex": "f", "job": job} for job in ("a", "a\u2060", "a ")]
+    assert len(np.unique(encoder(rows), axis=0)) == 1
+
+
+@pytest.mark.parametrize("form", ["{}", "{:.1f}", "{:.2f}", "{:e}", "{:.1f},"])
+def test_missing_numbers_are_compared_as_numbers(tmp_path, form):
+    values = [-9 if row % 5 == 0 else 20 + row % 7 for row in range(N)]
+    expected = float(np.mean([value for value in values if value > 0]))
+    comma = form.endswith(",")
+    cells = [form.rstrip(",").format(value) for value in values]
+    cells = [cell.replace(".", ",") for cell in cells] if comma else cells
+    text = "\n".join(f"{'fm'[at % 2]};{cell};{at % 7}" for at, cell in enumerate(cells))
+    path = csv_file(tmp_path, f"sex;x;pay\n{text}\n")
+    marks = {"separator": ";", "decimal": "," if comma else "."}
+    found = fitted(path, missing="mean", missing_values=[-9], **marks)
+    assert mean(found, "x") == pytest.approx(expected)
+    row: dict[str, Any] = {"sex": "f", "x": cells[0]}
+    assert found([row]).tolist() == found([{"sex": "f", "x": None}]).tolist()
+    exact = [Decimal(value).quantize(Decimal("0.01")) for value in values]
+    found = fitted({**PLAIN, "x": exact}, missing="mean", missing_values=[-9])
+    assert mean(found, "x") == pytest.approx(expected)
+    frame = pd.DataFrame(decisions(range(8))).drop(columns="at")
+    frame["reward"] = [
+        ("" if at % 2 else form.rstrip(",").format(-999 if at == 4 else 1)) for at in range(16)
+    ]
+    log = read_log(csv_file(tmp_path, frame.to_csv(index=False)), missing_values=[-999])
+    assert np.isnan(log.rewards[:, 0]).tolist() == [at == 2 for at in range(8)]
+
+
+@pytest.mark.parametrize("cells", [['"5in screen', "ok"], ['"5in', '"x"'], ['"a"b', "ok"]])
+def test_a_quotation_mark_that_is_not_closed(tmp_path, cells):
+    rows = [f"{at},{cell}" for at, cell in enumerate(["ok", cells[0], "ok", cells[1], "ok"])]
+    path = csv_file(tmp_path, "\n".join(["x,comment", *rows]) + "\n")
+    with pytest.raises(FairbanditError, match="row that begins in line 3 has a quotation mark"):
+        fitted(path, group="comment", reward="x")
