@@ -16,7 +16,6 @@ from fairbandit.estimators.ties import PLAIN
 from fairbandit.logs import Floats
 from fairbandit.notices import listed
 from fairbandit.selectors.ranked import Ranked
-from fairbandit.tables.labels import JOINED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,8 +130,7 @@ def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
     terms = weights * away.mean(0)
     slack = PLAIN * float(np.abs(weights) @ np.abs(away).mean(0))
     columns = asked.names if encoder is None else encoder.sources
-    products = [] if encoder is None else encoder.state().get("products", [])
-    pairs = {JOINED.join(pair): pair for *pair, _, _ in products}
+    pairs = {} if encoder is None else encoder.products
     differ = {column for column, any_ in zip(columns, away.any(0), strict=True) if any_}
     contributions = dict.fromkeys(columns, 0.0)
     for column, term in zip(columns, terms.tolist(), strict=True):

@@ -251,7 +251,8 @@ class Log:
         """The log as a pandas table with a row for each candidate.
 
         The columns are `decision, group, picked, propensity, reward`, then the features and the
-        score, and those of `FLAGS` that are true, which `read_log` finds. The propensity of a
+        score, and those of `FLAGS` that are true, which `read_log` finds. A feature that is called
+        like one of them stands in brackets. The propensity of a
         candidate is NaN if unknown. For shortlists, `picked` is 1 for the first pick, 2 for the
         second, …, and 0 for the other candidates.
         """
@@ -270,8 +271,10 @@ class Log:
             "propensity": chances,
             "reward": self.at_places(self.rewards, np.nan),
         }
+        taken = {*table, "score", *FLAGS}
+        names = [name if name not in taken else f"({name})" for name in self.features]
         if contexts is not None:
-            table |= dict(zip(self.features, contexts.T, strict=True))
+            table |= dict(zip(names, contexts.T, strict=True))
         if scores is not None:
             table["score"] = scores
         table |= {name: True for name in FLAGS if getattr(self, name)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from fairbandit.errors import brief, did_you_mean
 from fairbandit.notices import listed, remark
 from fairbandit.tables.labels import clean
+from fairbandit.tables.scaling import is_gap, rounded
 from fairbandit.tables.source import Source
 
 FILLED = "missing cells get the table's mean, as missing=mean asks for"
@@ -46,6 +48,19 @@ class Column(NamedTuple):
         ones = place[:, None] == np.arange(len(self.codes))
         one = (np.abs(values - ones) < CLOSE).all(1) & features.any(1)
         return np.array([*self.codes, None], dtype=object)[np.where(one, place, -1)]
+
+    def value_in(self, features: NDArray[np.float64]) -> Any:
+        """Returns the number or the code in the features of a row, (width,); see `decoded`."""
+        block = features * self.deviations + self.means
+        if is_gap(features):
+            return None if self.codes else nan
+        if not self.codes:
+            return rounded(float(block[0]), self.means[0])
+        if block.max() > 0.99:
+            return self.codes[int(block.argmax())]
+        if len(self.reference) > 1 and block.max() < 0.01:
+            return " or ".join(map(str, self.reference))
+        return self.reference[0] if self.reference and block.max() < 0.01 else None
 
 
 class Product(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
-from math import isfinite, nan
+from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +21,7 @@ from fairbandit.tables.few import FewRows, LeftOutError
 from fairbandit.tables.labels import JOINED, check_labels
 from fairbandit.tables.products import multiplied, pairs_of
 from fairbandit.tables.reading import keep, table_of
-from fairbandit.tables.scaling import GAP, is_gap, rounded, scales
+from fairbandit.tables.scaling import GAP, scales
 from fairbandit.tables.source import Source, source_of
 
 
@@ -75,18 +75,21 @@ class Encoder:
         self._products, names = [Product(*product) for product in products], list[str]()
         self._places, self._far = dict[str, slice](), set[str]()
         for name, _, codes, _, *scaling, _, _ in self._columns:
-            features = [f"{name}={code}" for code in codes] or [name]
+            features = [self._free(f"{name}={code}") for code in codes] or [name]
             self._places[name] = slice(len(names), len(names) + len(features))
             names += [feature for feature, *_ in zip(features, *scaling, strict=True)]  # or raises
         for one, other, *scaling in self._products:
             pairs = product(*(names[self._places[column]] for column in (one, other)))
-            names += [JOINED.join(pair) for pair, *_ in zip(pairs, *scaling, strict=True)]
+            names += [
+                self._free(JOINED.join(pair)) for pair, *_ in zip(pairs, *scaling, strict=True)
+            ]
         if any([*map(isfinite, column.span)] not in ([], [True] * 2) for column in self._columns):
             raise ValueError("the span of a column of numbers has two ends")
-        self.names = (*names, *["bias"] * bias)
+        self.names = (*names, *[self._free("bias")] * bias)
         own = {column.name: column for column in self._columns if column.label}
         codes = [code for column in own.values() for code in column.codes]
         names_group = {*own} in ({*self.groups}, {JOINED.join(self.groups)} - {""})
+        names_group |= not own and self._places.keys() >= {*self.groups}  # a listed category
         if not (names_group and all(isinstance(code, str) for code in codes)):
             raise ValueError("the columns of labels are not the columns of the group, with texts")
         self._labelled = [own[name] for name in (self.groups if len(own) > 1 else own)]
@@ -150,12 +153,23 @@ class Encoder:
         """The names of the columns that the encoder reads."""
         return tuple(column.name for column in self._columns)
 
+    def _free(self, name: str) -> str:
+        """Returns the name of what is made of columns, in brackets where a column has this name."""
+        return self._free(f"({name})") if name in self.columns else name
+
+    @property
+    def products(self) -> dict[str, tuple[str, str]]:
+        """The two columns of each product, by the name that it has among the columns."""
+        pairs = [(own.one, own.other) for own in self._products]
+        return {self._free(JOINED.join(pair)): pair for pair in pairs}
+
     @property
     def sources(self) -> tuple[str, ...]:
         """The column of each of the d features, or `bias`."""
         columns = [column.name for column in self._columns for _ in column.means]
-        columns += [JOINED.join(own[:2]) for own in self._products for _ in own.means]
-        return (*columns, *["bias"] * self.bias)
+        pairs = zip(self.products, self._products, strict=True)
+        columns += [name for name, own in pairs for _ in own.means]
+        return (*columns, *[self._free("bias")] * self.bias)
 
     @property
     def ranges(self) -> dict[str, tuple[Sequence[float], bool]]:
@@ -176,24 +190,11 @@ class Encoder:
         the reference code, or for several a text such as `0 or 4`. Products are texts.
         """
         values = dict[str, Any]()
-        for name, _, codes, reference, means, deviations, *_ in self._columns:
-            own = features[self._places[name]]
-            block = own * deviations + means
-            if is_gap(own):
-                values[name] = None if codes else nan
-            elif not codes:
-                values[name] = rounded(float(block[0]), means[0])
-            elif block.max() > 0.99:
-                values[name] = codes[int(block.argmax())]
-            elif reference and block.max() < 0.01:
-                values[name] = (
-                    reference[0] if len(reference) == 1 else " or ".join(map(str, reference))
-                )
-            else:
-                values[name] = None
-        for one, other, *_ in self._products:
-            values[JOINED.join((one, other))] = JOINED.join(map(str, (values[one], values[other])))
-        return values | ({"bias": 1.0} if self.bias else {})
+        for column in self._columns:
+            values[column.name] = column.value_in(features[self._places[column.name]])
+        for name, (one, other) in self.products.items():
+            values[name] = JOINED.join(map(str, (values[one], values[other])))
+        return values | ({self._free("bias"): 1.0} if self.bias else {})
 
     def moved(self, features: NDArray[np.float64], name: str, value: Any) -> NDArray[np.float64]:
         """Returns the features of a row, (d,), with another number or code in a column."""
@@ -227,7 +228,8 @@ class Encoder:
         columns = [[*own[:2], *map(list, own[2:7]), own.whole] for own in self._columns]
         options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
         lists = {"groups": [*self.groups], "missing": [*self.missing]}
-        lists |= {"labels": [*self.labels]} if len(self._labelled) > 1 else {}
+        told = self.groups and len(self._labelled) != 1
+        lists |= {"labels": [*self.labels]} if told else {}
         state = {"columns": columns, **options, **lists}
         return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
@@ -312,6 +314,10 @@ class Encoder:
                 remark(f"{where}, column {name!r}: {FILLED}")
         except LeftOutError:
             features, labels = self._labelled_table(rows, where)
+        if needed and None in labels:
+            row = f"row {labels.index(None)} (from 0)"
+            column = JOINED.join(self.groups)
+            raise FairbanditError(f"{where}, column {column!r}, {row}: expected a value")
         self._multiply(features)
         return features, labels
 

@@ -175,9 +175,11 @@ def load_population(request: Request) -> Population:
     rewards = Encoder.fitted({request.reward: None}, first)(second)[:, 0]
     group = request.group if of_group else None
     features = {**columns, **({group: list(kept)} if group else {})}
-    fill, groups = request.missing is Missing.mean, request.groups if group else ()
+    listed_group = features.keys() >= {*request.groups}
+    fill, groups = request.missing is Missing.mean, request.groups if group or listed_group else ()
     marked = [group] if group else []
     fitting: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
+    fitting |= {"labels": kept} if listed_group else {}
     encoder = Encoder.fitted(features, first, marked, request.products, **fitting)
     note_leaks(second, columns, request.reward)
     members = _members(encoder(second), rewards, *of_second, count=len(kept))

@@ -244,7 +244,7 @@ def test_missing_numbers_are_compared_as_numbers(tmp_path, form):
     frame["reward"] = [
         ("" if at % 2 else form.rstrip(",").format(-999 if at == 4 else 1)) for at in range(16)
     ]
-    log = read_log(csv_file(tmp_path, frame.to_csv(index=False)), missing_values=[-999])
+    log = read_log(csv_file(tmp_path, frame.to_csv(index=False)), missing_values=["-999"])
     assert np.isnan(log.rewards[:, 0]).tolist() == [at == 2 for at in range(8)]
 
 
@@ -254,3 +254,58 @@ def test_a_quotation_mark_that_is_not_closed(tmp_path, cells):
     path = csv_file(tmp_path, "\n".join(["x,comment", *rows]) + "\n")
     with pytest.raises(FairbanditError, match="row that begins in line 3 has a quotation mark"):
         fitted(path, group="comment", reward="x")
+
+
+def test_columns_may_be_called_like_roles_products_and_the_bias():
+    draws = np.random.default_rng(0)
+    clash: dict[str, Any] = {
+        "bias": [2 + row % 6 for row in range(N)],
+        "age × hours": draws.normal(size=N),
+    }
+    clash |= {
+        "sex=f": draws.normal(size=N),
+        "age": range(N),
+        "hours": [row * 3 % 7 for row in range(N)],
+    }
+    table = pd.DataFrame({**PLAIN, **clash})
+    encoder = fitted(table, products=[["age", "hours"]])
+    assert len({*encoder.names}) == len(encoder.names)
+    assert encoder.names[-2:] == ("(age × hours)", "(bias)")
+    decoded = encoder.decoded(encoder(table)[7])
+    assert {name: decoded[name] for name in clash} == pytest.approx(
+        table.loc[7, [*clash]].to_dict()
+    )
+    agent = Agent.from_config("fair_greedy", features=encoder)
+    agent.observe(table, rewards=table["pay"])
+    explained = agent.explain(table.head(3))
+    assert {*explained.reasons(0)["feature"]} == {*decoded}
+    assert {*explained.needed(0).features["feature"]} <= {*decoded}
+    roles: dict[str, Any] = {"decision": "pool", "group": "sex", "reward": "grade"}
+    renamed = {own: name for name, own in zip(roles.values(), roles, strict=True)}
+    people = pd.DataFrame(decisions(range(30))).rename(columns=renamed)
+    people = people.assign(group=range(60), reward=[at % 7 for at in range(60)])
+    log = read_log(people, **roles)
+    assert {"group", "reward"} < {*log.features}
+    frame = log.frame
+    assert frame["group"].tolist() == people["sex"].tolist()
+    assert frame["reward"].dropna().tolist() == people["grade"].dropna().tolist()
+    assert {"(group)", "(reward)"} < {*frame}
+
+
+@pytest.mark.parametrize("missing", ["error", "mean"])
+def test_a_listed_group_is_compared_with_the_labels(missing):
+    table = {**PLAIN, "age": range(N), "zone": ["n", "s", "s", "n"] * 10}
+    pool = [{"sex": "f", "age": 31, "zone": "n"}, {"sex": "m", "age": 45, "zone": "n"}]
+    columns = {"age": None, "sex": ["f", "m"], "zone": {"codes": ["n"], "reference": ["s"]}}
+    for group, labels in (("sex", ["f", "m"]), (["sex", "zone"], ["f × n", "m × n"])):
+        encoder = fitted(table, group=group, columns=columns, group_feature=False, missing=missing)
+        assert encoder.labels_of(pool) == labels
+        again = Encoder(**encoder.state())
+        assert again == encoder
+        assert again.labels == encoder.labels
+        agent = Agent.from_config("fair_greedy", features=again)
+        assert agent.explain(pool).groups == tuple(labels)
+        with pytest.raises(FairbanditError, match=r"groups\[0\] is 'm.*'sex.* says 'f"):
+            agent.act(pool, labels[::-1])
+        with pytest.raises(FairbanditError, match=r"column 'sex.*', row 1 .* a value"):
+            agent.act([pool[0], {**pool[1], "sex": None}])
