@@ -13,6 +13,7 @@ from fairbandit.audit import audit, audit_table
 from fairbandit.audit.applicants_page import draw_table
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import read_log
+from fairbandit.report import local_law_144
 from tests.figures.placing import check_texts
 from tests.report.pages import Shown
 
@@ -109,7 +110,7 @@ def test_a_log_and_a_table_give_the_same_rates():
     np.testing.assert_allclose(scoring["impact_ratio"], right["scoring_ratio"])
 
 
-def local_law_144() -> pd.DataFrame:
+def example() -> pd.DataFrame:
     """The worked example of 6 RCNY § 5-301 (c): 50 of 92 men and 34 of 76 women score above."""
     people = {
         "sex": ["male"] * 92 + ["female"] * 76 + [None] * 250,
@@ -119,7 +120,7 @@ def local_law_144() -> pd.DataFrame:
 
 
 def test_the_example_of_local_law_144():
-    table = audit_table(local_law_144(), group="sex", score="score").set_index("group")
+    table = audit_table(example(), group="sex", score="score").set_index("group")
     assert (table["measure"] == "scoring").all()
     assert table["received"].to_dict() == {"female": 76, "male": 92, "unknown": 250}
     assert table["rate"][["male", "female"]].round(3).tolist() == [0.543, 0.447]
@@ -224,7 +225,7 @@ def test_the_command_gives_the_numbers_of_the_function(command, tmp_path):
 
 
 def test_a_table_with_a_score_alone_is_not_a_log(command):
-    local_law_144().to_csv("people.csv", index=False)
+    example().to_csv("people.csv", index=False)
     words = "people.csv", "group=sex", "score=score"
     assert "34 of 76 scored above the median (44.7 %)" in command("audit", *words)[1]
     code, out, _ = command("report", *words, "--form", "ll144", "--out", "page.html")
@@ -236,6 +237,8 @@ def test_a_table_with_a_score_alone_is_not_a_log(command):
         ["female", "76", "44.7%", "0.82"],
         ["male", "92", "54.3%", "1.00"],
     ]
+    table = audit_table(Path("people.csv"), group="sex", score="score")
+    assert local_law_144(table, Path("people.csv"), words[1:]).html == Path("page.html").read_text()
     text = " ".join(text for _, text in shown.texts)
     assert "sex: 250 people of an unknown category" in text
     for more, message in [
