@@ -153,7 +153,8 @@ class Source:
         cells = self.frame[column].dropna()
         for mark in ".,":
             marked = cells[cells.str.contains(mark, regex=False)]
-            if not len(marked) or not marked.str.fullmatch(_THOUSANDS.replace("_", mark)).all():
+            pattern, few = _THOUSANDS.replace("_", mark), marked[:100]  # which decide for most
+            if not all(len(own) and own.str.fullmatch(pattern).all() for own in (few, marked)):
                 continue
             rest = cells.drop(marked.index)
             if not rest.str.fullmatch("[-+]?(0|[1-9][0-9]{0,2})").all():
@@ -237,8 +238,10 @@ def typed_frame(table: pa.Table) -> tuple[pd.DataFrame, dict[str, str]]:
 
 def _texts(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Cleans texts; whole numbers that float64 may not hold become numbers if all cells are."""
-    texts = pc.replace_substring_regex(texts, f"[{INVISIBLE}]", "")
-    texts = pc.utf8_trim_whitespace(pc.utf8_normalize(texts, "NFC"))
+    if not pc.all(pc.string_is_ascii(texts)).as_py():
+        texts = pc.replace_substring_regex(texts, f"[{INVISIBLE}]", "")
+        texts = pc.utf8_normalize(texts, "NFC")
+    texts = pc.utf8_trim_whitespace(texts)
     lower = pc.utf8_lower(texts)
     texts = pc.if_else(pc.is_in(lower, pa.array(["true", "false"])), lower, texts)
     longest = pc.max(pc.utf8_length(texts)).as_py() or 0
