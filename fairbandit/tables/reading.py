@@ -121,7 +121,7 @@ def _check_quotes(file: BinaryIO, mark: str) -> None:
 
     Arrow would take all that follows for the content of the cell.
     """
-    quoted = any(b'"' in line for line in file)
+    quoted = any(b'"' in block for block in iter(lambda: file.read(1 << 20), b""))
     file.seek(0)
     if not quoted:
         return

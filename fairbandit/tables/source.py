@@ -150,13 +150,16 @@ class Source:
         """
         if not (self.is_text(column) and self.name.lower().endswith(".csv")):
             return
-        cells = self.frame[column].dropna()
+        cells = self.frame[column]
         for mark in ".,":
-            marked = cells[cells.str.contains(mark, regex=False)]
-            pattern, few = _THOUSANDS.replace("_", mark), marked[:100]  # which decide for most
-            if not all(len(own) and own.str.fullmatch(pattern).all() for own in (few, marked)):
+            pattern = _THOUSANDS.replace("_", mark)
+            few = cells[:100].str.contains(f"[{mark}]") & ~cells[:100].str.fullmatch(pattern)
+            if few.any():  # which decides for most columns
                 continue
-            rest = cells.drop(marked.index)
+            marked = cells[cells.str.contains(mark, regex=False).fillna(False)]
+            if not len(marked) or not marked.str.fullmatch(pattern).all():
+                continue
+            rest = cells.drop(marked.index).dropna()
             if not rest.str.fullmatch("[-+]?(0|[1-9][0-9]{0,2})").all():
                 continue
             cell, other = marked.iloc[0], marked.iloc[0].replace(mark, "")
