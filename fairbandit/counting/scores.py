@@ -242,7 +242,8 @@ class PastScores:
             return None
         segment, counts = memory.sorted, None
         common = [limits.common for limits in self._windows.limits]
-        if segment is None and all(low == high for low, high in common):
+        lengths = [high - low for low, high in common]
+        if segment is None and not any(lengths):
             return None
         price = math.inf if segment is None else costs.SORT * len(theta) * segment.length
         if segment is not None and segment.spent <= price:
