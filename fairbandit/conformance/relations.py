@@ -43,7 +43,7 @@ CHECKS: dict[Check, tuple[str, ...]] = {}
 
 
 def relation(*kinds: str) -> Callable[[Check], Check]:
-    """Makes a function a check of these kinds."""
+    """Makes a function a check of parts of the given kinds."""
 
     def register(check: Check) -> Check:
         CHECKS[check] = kinds
@@ -106,7 +106,7 @@ def ignores_slots_that_stay_empty(kind: str, spec: Spec) -> str | None:
 
 @relation(*DECIDES)
 def counts_late_rewards_like_those_in_time(kind: str, spec: Spec) -> None:
-    """Rewards may come after those of later rounds, one pick at a time."""
+    """A reward may come after rewards of later rounds, one pick at a time."""
     _decides_alike(kind, spec, "rewards that come late and in time", late=(2, 7, ROUNDS - 3))
 
 

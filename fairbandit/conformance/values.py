@@ -193,7 +193,7 @@ def draws_the_rewards_and_ranks_of_its_truth(kind: str, spec: Spec) -> str | Non
 
 @relation("environment")
 def has_distributions_that_fit_the_rewards_that_it_draws(kind: str, spec: Spec) -> str | None:
-    """CDFs of groups ascend, and differ from those of drawn rewards no more than by chance.
+    """CDFs of groups ascend, and differ from CDFs of drawn rewards no more than by chance.
 
     If V has the CDF F of its round, a uniform number lies between F(V−) and F(V); F may drift. The
     empirical CDF of n uniform numbers differs from the identity by at most √(ln(2G/rate)/(2n)), for

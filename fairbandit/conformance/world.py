@@ -147,7 +147,7 @@ class Recorded(Policy):
 
 
 class Play(NamedTuple):
-    """A finished play: what it is compared in, its policy and its engine."""
+    """A finished play: its results, its policy and its engine."""
 
     results: Results
     policy: Recorded
@@ -203,7 +203,7 @@ def play(
         for played in engine.play():
             results = policy.results(played.first, played.last) | {"pick": played.actions}
             results |= {name: played.metrics[name] for name in metrics}
-            if kind == "environment":  # draws the pools again, and keeps what was returned
+            if kind == "environment":  # draws the pools again, and keeps the results
                 results |= vars(tested.pools(played.first, played.last + 1 - played.first))
             for name, values in results.items():
                 found.setdefault(name, []).append(values.double())

@@ -1,4 +1,4 @@
-"""What the environment `table` makes of a file."""
+"""The features and groups that the environment `table` makes of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Contents:
-    """What `Table` makes of a file.
+    """The features and groups that `Table` makes of a file.
 
     Attributes:
         rows, columns: the size of the file.
@@ -48,7 +48,7 @@ class Contents:
 
 
 def contents(path: str, **parameters: Any) -> Contents:
-    """Says what the environment `table` makes of a file, also where a run would fail.
+    """Returns the features and groups that `table` makes of a file, also where a run would fail.
 
     Args:
         path: a file that ends in .csv or .parquet.

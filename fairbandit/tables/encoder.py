@@ -273,7 +273,7 @@ class Encoder:
     def _source(self, rows: Any, where: str) -> Source:
         """Returns raw rows as a source, with the column of intersectional groups."""
         table, marks = table_of(rows), (self.missing, self.decimal)
-        return source_of(table, where, 0, *marks).joined(self.groups)
+        return source_of(table, where, *marks).joined(self.groups)
 
     def __call__(
         self, rows: Any, groups: Sequence[Any] | None = None, where: str = "the pool"

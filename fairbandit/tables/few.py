@@ -1,6 +1,6 @@
 """Encodes a few rows by a loop over their columns, since pandas takes milliseconds for any table.
 
-The features equal those of the general way to the last bit. Rows that deserve an error or a notice
+Both ways give the same features, to the last bit. Rows that deserve an error or a notice
 of their own are left to the general way, which writes the messages.
 """
 

@@ -89,10 +89,8 @@ def _named(names: Iterable[str]) -> list[str]:
     return [name for name in names if name and not _INDEX.fullmatch(name)]
 
 
-def read_batches(
-    path: Path, names: Sequence[str], separator: str, rows: int = 1 << 20
-) -> Iterator[pa.Table]:
-    """Yields an empty table of some columns of a file, then at most `rows` rows at a time."""
+def read_batches(path: Path, names: Sequence[str], separator: str) -> Iterator[pa.Table]:
+    """Yields an empty table of some columns of a file, then its rows in pieces."""
     if twice := [repr(name) for name, times in Counter(names).items() if times > 1]:
         raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
     mark = "\t" if separator == "tab" else separator
@@ -107,13 +105,12 @@ def read_batches(
             schema = blocks.schema
         else:  # without read-ahead, whose threads could outlive the process
             whole = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
-            blocks, schema = whole.iter_batches(rows, use_threads=False), whole.schema_arrow
+            blocks, schema = whole.iter_batches(1 << 20, use_threads=False), whole.schema_arrow
         yield schema.empty_table().select(names)
         for block in blocks:
-            for low in range(0, len(block), rows):
-                batch = pa.table(block.slice(low, rows)).select(names)
-                batch.validate(full=True)
-                yield batch
+            batch = pa.table(block).select(names)
+            batch.validate(full=True)
+            yield batch
 
 
 def _check_quotes(file: BinaryIO, mark: str) -> None:

@@ -276,12 +276,10 @@ def with_gaps(source: Source, missing_values: Any) -> Source:
 def source_of(
     table: pa.Table,
     name: str = "the table",
-    first: int = 0,
     missing_values: Any = None,
     decimal: str = ".",
 ) -> Source:
-    """Returns an Arrow table as a source, whose first row has the number `first`, from 0."""
+    """Returns an Arrow table as a source, whose rows are numbered from 0."""
     frame, refused = typed_frame(table)
-    frame.index += first
     source = Source(name, table.column_names, frame, decimal, refused=refused)
     return with_gaps(source, missing_values)
