@@ -98,16 +98,14 @@ def audit_table(
 
     Returns:
         A row for each measure (`selection` or `scoring`), attribute and group, and a row `unknown`
-        for the people without a group, if there are any. The columns are those of the table of an
+        for the people without a group, if there are any. It has the columns of the table of an
         `Audit`. In rows of `scoring`, `selected` is the number of people who scored above the
-        median of all people whose group is known. Further columns:
-
-        * `four_fifths`: `below` or `above` if the whole interval of the impact ratio is below, or
-          not below, 0.8; otherwise `cannot say`.
-        * `shortfall`: how many further people of the group had to be selected, all else equal, for
-          an impact ratio of 0.8.
-        * `fisher_p`: the two-sided p of Fisher's exact test of the group and the reference. It is
-          not corrected for the number of groups, and takes people to be independent.
+        median of all people whose group is known. There are three further columns. `four_fifths`
+        is `below` or `above` if the whole interval of the impact ratio is below, or not below, 0.8;
+        otherwise it is `cannot say`. `shortfall` is the number of further people of the group who
+        had to be selected, all else equal, for an impact ratio of 0.8. `fisher_p` is the two-sided
+        p of Fisher's exact test of the group and the reference. It is not corrected for the number
+        of groups, and takes people to be independent.
 
     Raises:
         FairbanditError: an argument does not fit, or a cell is invalid.
