@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from enum import Enum
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables.grouped_cdf import GroupedCdf
 
 
 class Link(Enum):
@@ -21,6 +23,7 @@ class Link(Enum):
     identity = "u"
     logistic = "1/(1 + exp(−u))"
     quadratic = "u²"
+    network = "f(z) + offset, where f is a random network"
 
 
 class Noise(Enum):
@@ -39,6 +42,13 @@ class Drift(Enum):
     weights = "θ itself, which turns, so that the order within each group changes"
 
 
+UNITS = 16
+"""The number of units in the hidden layer of the link `network`."""
+
+SAMPLE = 100_000
+"""The number of rewards of each group from which the CDF of the link `network` is made."""
+
+
 @register("environment", "synthetic")
 class Synthetic(Environment):
     """One candidate of each of G groups, with Gaussian values and rewards through a link.
@@ -53,7 +63,10 @@ class Synthetic(Environment):
         theta: the weights of the first d features, not all 0.
         offsets: the mean linear value of each of the G groups, at least 2.
         scales: the scale of each group's features, above 0, or one number for all.
-        link: `identity`; `logistic`, 1/(1 + exp(−u)); or `quadratic`, u².
+        link: `identity`; `logistic`, 1/(1 + exp(−u)); `quadratic`, u²; or `network`,
+            offsetsᵍ + Σⱼ vⱼ·tanh(⟨wⱼ, z⟩) of the first d features z, with fixed random weights of
+            `UNITS` units; its CDF is the CDF of a sample of `SAMPLE` rewards of each group, and it
+            does not drift.
         rewards: the observed reward: `normal` and `student` add noise; `bernoulli` pays 1 with the
             probability of the true reward, which takes the logistic link.
         noise: the scale of added noise, at least 0.
@@ -106,14 +119,29 @@ class Synthetic(Environment):
             raise FairbanditError(
                 f"environment.rewards=bernoulli takes link=logistic, got link={link.name}"
             )
+        if drift and link is Link.network:
+            raise FairbanditError(
+                f"environment.link=network does not drift: expected drift=0, got {drift}"
+            )
         self.places = len(offsets)
         self.features = len(theta) + self.places
         self.group_names = tuple(str(group) for group in range(self.places))
+        if link is Link.network:
+            draws, d = np.random.default_rng(0), len(theta)
+            layers = draws.normal(size=(d, UNITS)), draws.normal(size=UNITS)
+            self._layers = [torch.from_numpy(layer) for layer in layers]
+            z = torch.from_numpy(draws.normal(size=(SAMPLE, d)))
+            spreads = self.scales * (len(offsets) // len(scales))
+            pairs = zip(spreads, offsets, strict=True)
+            self._sampled = GroupedCdf([self._network(scale * z) + mean for scale, mean in pairs])
         self.bind(Streams(0, []))
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
         super().bind(streams)
+        if self.link is Link.network:
+            self._layers = [layer.to(streams.device) for layer in self._layers]
+            self._sampled = self._sampled.to(streams.device)
         weights = torch.tensor([*self.theta, *self.offsets], dtype=torch.float64)
         self._weights = weights.to(streams.device)
         self._means = self._weights[len(self.theta) :]
@@ -162,7 +190,14 @@ class Synthetic(Environment):
     def _wave(self, rounds: Tensor) -> Tensor:
         return self.drift * torch.sin(2 * math.pi * (rounds - 1).double() / self.period)
 
+    def _network(self, z: Tensor) -> Tensor:
+        """The random network of the first d features z."""
+        hidden, out = self._layers
+        return torch.tanh(z @ hidden) @ out
+
     def _expected(self, contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
+        if self.link is Link.network:
+            return self._network(contexts[..., : len(self.theta)]) + self._means[groups]
         u = contexts @ self._weights
         if self.drifts is Drift.rewards:
             u = u + self._moved(groups, rounds)
@@ -175,6 +210,8 @@ class Synthetic(Environment):
         return u**2 if self.link is Link.quadratic else u
 
     def _cdf(self, groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
+        if self.link is Link.network:
+            return self._sampled(groups, values)
         mean = self._means[groups] + self._moved(groups, rounds)
         deviation = self._scales[groups] * math.hypot(*self.theta)
         if self.link is Link.quadratic:

@@ -4,13 +4,14 @@ from fairbandit.estimators.base import Estimator, Models
 from fairbandit.estimators.forgetting_ridge import ForgettingRidge
 from fairbandit.estimators.group_ridge import GroupModel, GroupRidge, Shared
 from fairbandit.estimators.models import LinearModel, NoBounds, RewardModel
+from fairbandit.estimators.network import Activation, Features, Network, NeuralModel
 from fairbandit.estimators.normal_scores import NormalScores, OrderEstimator
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge, Radius
 from fairbandit.estimators.oracle import Oracle, TrueLinearModel, TrueModel
 from fairbandit.estimators.pairwise_probit import PairwiseProbit
 from fairbandit.estimators.regressions import Regression, Regressions
 from fairbandit.estimators.ridge import Ridge
-from fairbandit.estimators.scikit_learn import FittedModel, Regressor, SklearnEstimator
+from fairbandit.estimators.scikit_learn import FittedModel, Fixed, Sklearn
 from fairbandit.estimators.thompson_ridge import ThompsonRidge
 from fairbandit.estimators.ties import NOISY, PLAIN
 from fairbandit.estimators.zero import Zero
@@ -19,13 +20,18 @@ from fairbandit.history import State
 __all__ = [
     "NOISY",
     "PLAIN",
+    "Activation",
     "Estimator",
+    "Features",
     "FittedModel",
+    "Fixed",
     "ForgettingRidge",
     "GroupModel",
     "GroupRidge",
     "LinearModel",
     "Models",
+    "Network",
+    "NeuralModel",
     "NoBounds",
     "NormalScores",
     "OptimisticModel",
@@ -36,11 +42,10 @@ __all__ = [
     "Radius",
     "Regression",
     "Regressions",
-    "Regressor",
     "RewardModel",
     "Ridge",
     "Shared",
-    "SklearnEstimator",
+    "Sklearn",
     "State",
     "ThompsonRidge",
     "TrueLinearModel",

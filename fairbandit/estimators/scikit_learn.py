@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from enum import Enum
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -15,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators.base import Estimator
 from fairbandit.estimators.models import RewardModel
 from fairbandit.estimators.ties import PLAIN
@@ -27,18 +25,21 @@ from fairbandit.streams import Purpose
 LARGEST = 1e30
 """Contexts are clipped to this size, since forests store them in single precision."""
 
-KEPT = 16
+KEPT = 64
 """The number of cached regressors, so that an agent does not refit them at each decision."""
 
 
-class Regressor(Enum):
-    """The regressors, with their classes in scikit-learn."""
+SHORT = {
+    "hist_gradient_boosting": "sklearn.ensemble.HistGradientBoostingRegressor",
+    "random_forest": "sklearn.ensemble.RandomForestRegressor",
+    "kernel_ridge": "sklearn.kernel_ridge.KernelRidge",
+    "gaussian_process": "sklearn.gaussian_process.GaussianProcessRegressor",
+    "sgd": "sklearn.linear_model.SGDRegressor",
+}
+"""The classes of regressors with a short name."""
 
-    hist_gradient_boosting = "sklearn.ensemble.HistGradientBoostingRegressor"
-    random_forest = "sklearn.ensemble.RandomForestRegressor"
-    kernel_ridge = "sklearn.kernel_ridge.KernelRidge"
-    gaussian_process = "sklearn.gaussian_process.GaussianProcessRegressor"
-    sgd = "sklearn.linear_model.SGDRegressor"
+LIBRARIES = ("sklearn", "lightgbm", "xgboost")
+"""The packages whose regressors a config can name; a saved agent, which is data, too."""
 
 
 class FittedModel(RewardModel):
@@ -85,41 +86,48 @@ class FittedModel(RewardModel):
 
 
 @register("estimator", "sklearn")
-class SklearnEstimator(Estimator):
-    """A regressor of scikit-learn, fitted to all outcomes whenever the policy refreshes its model.
+class Sklearn(Estimator):
+    """A regressor with scikit-learn's interface, fitted anew at each refresh of the policy's model.
 
-    The regressor is fitted to the contexts as they are and to standardised rewards. The kernel of
-    `gaussian_process` is c·exp(−‖x − x'‖²/2ℓ²); c, ℓ and the noise maximise the likelihood, and the
-    bounds are mean ± β·(standard deviation of the true reward). The kernel of `kernel_ridge` is
-    exp(−‖x − x'‖²/d). A random state is drawn from the run's streams for each number of training
-    rounds. Fitted regressors are not saved. The policy must set `refresh`. Decisions may depend on
-    the processor.
+    A clone of the regressor is fitted to the contexts of all outcomes as they are, and to
+    standardised rewards. The kernel of `gaussian_process` is c·exp(−‖x − x'‖²/2ℓ²); c, ℓ and the
+    noise maximise the likelihood, and the bounds are mean ± β·(standard deviation of the true
+    reward). The kernel of `kernel_ridge` is exp(−‖x − x'‖²/d). A random state that the regressor
+    does not set is drawn from the run's streams for each number of training rounds. Fitted
+    regressors are not saved. The policy must set `refresh`. Decisions may depend on the processor.
 
     Args:
-        regressor: `hist_gradient_boosting`, `random_forest`, `kernel_ridge`, `gaussian_process` or
-            `sgd`.
-        options: a mapping with parameters of scikit-learn's class, such as {max_depth: 3}.
+        model: `hist_gradient_boosting`, `random_forest`, `kernel_ridge`, `gaussian_process` or
+            `sgd`; the dotted name of a regressor's class in scikit-learn, LightGBM or XGBoost, such
+            as sklearn.ensemble.GradientBoostingRegressor; or, from Python, a regressor or a
+            pipeline.
+        params: a mapping with parameters of the class, such as {max_depth: 3}.
         beta: β ≥ 0 (gaussian_process).
 
     Raises:
-        FairbanditError: options are not a mapping, or β is out of range.
+        FairbanditError: the model is none of these, params are not a mapping, or β is out of range.
     """
 
     reference = "Pedregosa et al., Scikit-learn: Machine Learning in Python, JMLR 2011"
     needs = frozenset({"rewards", "refresh"})
 
     def __init__(
-        self,
-        *,
-        regressor: Regressor = Regressor.hist_gradient_boosting,
-        options: Any = None,
-        beta: float = 2.0,
+        self, *, model: Any = "hist_gradient_boosting", params: Any = None, beta: float = 2.0
     ) -> None:
-        if not isinstance(options or {}, Mapping) or not 0 <= beta < math.inf:
+        if not isinstance(params or {}, Mapping) or not 0 <= beta < math.inf:
             raise FairbanditError(
-                f"options must be a mapping, beta (β) at least 0 and finite; got {options}, {beta}"
+                f"params must be a mapping, beta (β) at least 0 and finite; got {params}, {beta}"
             )
-        self.regressor, self.options, self.beta = regressor, options, beta
+        named = isinstance(model, str)
+        library, _, rest = str(model).partition(".")
+        fits = hasattr(model, "fit") and hasattr(model, "predict") and not params
+        if not (model in SHORT or (library in LIBRARIES and rest) if named else fits):
+            raise FairbanditError(
+                f"model: expected one of {', '.join(SHORT)}; the dotted name of a class of "
+                f"{', '.join(LIBRARIES)}; or, from Python, a regressor with fit and predict, "
+                f"without params; got {shown(model)}"
+            )
+        self.model, self.params, self.beta = model, params, beta
 
     def _models(
         self,
@@ -133,7 +141,6 @@ class SklearnEstimator(Estimator):
         x = x.clip(-LARGEST, LARGEST)
         shape, regressors = (problem.replicas, len(n_train)), list[Any]()
         numbers, centre, deviation = np.full(shape, -1), np.zeros(shape), np.ones(shape)
-        how = self.regressor, json.dumps(self.options or {}, sort_keys=True)
         for u, (n, size) in enumerate(zip(n_train, outcomes.counts(n_train), strict=True)):
             draws = problem.streams[Purpose.ESTIMATOR].uniform(max(n, 1), 1, 1).flatten().tolist()
             for b, draw in enumerate(draws):
@@ -144,25 +151,105 @@ class SklearnEstimator(Estimator):
                     centre[b, u], deviation[b, u] = y.mean(), y.std() or 1.0
                     y = (y - centre[b, u]) / deviation[b, u]
                     seed, contexts = int(draw * 2**32), x[b, rows].tobytes()
-                    regressors.append(_quiet(_fitted, *how, seed, contexts, y.tobytes()))
+                    regressors.append(_quiet(_fitted, self, seed, contexts, y.tobytes()))
         parts = (torch.from_numpy(part).to(problem.device) for part in (numbers, centre, deviation))
-        beta = self.beta if self.regressor is Regressor.gaussian_process else None
+        beta = self.beta if self.model == "gaussian_process" else None
         return FittedModel(*parts, regressors=regressors, beta=beta)
+
+    def _made(self, seed: int) -> Any:
+        """A regressor that is not fitted."""
+        from sklearn.base import clone, is_regressor
+
+        if isinstance(self.model, str):
+            module, _, name = SHORT.get(self.model, self.model).rpartition(".")
+            try:
+                made = getattr(import_module(module), name)(**self._kernel())
+            except (ImportError, AttributeError, TypeError) as error:
+                raise FairbanditError(f"model={self.model}: {error}") from error
+            if not is_regressor(made):
+                raise FairbanditError(f"model={self.model}: expected the class of a regressor")
+            made.set_params(**(self.params or {}))
+        else:
+            made = clone(self.model)
+        states = (key for key in made.get_params() if key.split("__")[-1] == "random_state")
+        unset = [key for key in states if made.get_params()[key] is None]
+        return made.set_params(**dict.fromkeys(unset, seed))
+
+    def _kernel(self) -> dict[str, Any]:
+        """The kernel of a regressor with a short name, as an argument of its class."""
+        if self.model == "kernel_ridge":
+            return {"kernel": "rbf"}
+        if self.model != "gaussian_process":
+            return {}
+        kernels = import_module("sklearn.gaussian_process.kernels")
+        return {"kernel": kernels.ConstantKernel() * kernels.RBF() + kernels.WhiteKernel()}
 
 
 @lru_cache(maxsize=KEPT)
-def _fitted(kind: Regressor, options: str, seed: int, x: bytes, y: bytes) -> Any:
+def _fitted(part: Sklearn, seed: int, x: bytes, y: bytes) -> Any:
     """A regressor fitted to contexts (n, d) and rewards (n,), which are given as bytes."""
     from threadpoolctl import threadpool_limits  # these imports take seconds
 
-    module, _, name = kind.value.rpartition(".")
-    given = {"kernel": "rbf"} if kind is Regressor.kernel_ridge else {"random_state": seed}
-    if kind is Regressor.gaussian_process:
-        kernels = import_module("sklearn.gaussian_process.kernels")
-        given["kernel"] = kernels.ConstantKernel() * kernels.RBF() + kernels.WhiteKernel()
-    made = getattr(import_module(module), name)().set_params(**(given | json.loads(options)))
+    made = part._made(seed)
     with threadpool_limits(1):  # results do not depend on threads
         return made.fit(np.frombuffer(x).reshape(len(y) // 8, -1), np.frombuffer(y))
+
+
+class FixedModel(RewardModel):
+    """Rewards predicted by one function, the same for all replicas.
+
+    Args:
+        predict: contexts (n, d), as an array → predictions (n,).
+    """
+
+    def __init__(self, predict: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._predict = predict
+
+    def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
+        rows = contexts.flatten(0, -2).numpy(force=True)
+        values = np.asarray(_quiet(self._predict, rows), dtype=float)
+        if values.size != len(rows):
+            raise FairbanditError(
+                f"estimator 'fixed': expected {len(rows)} predictions, got the shape {values.shape}"
+            )
+        return torch.from_numpy(values.reshape(groups.shape)).to(contexts.device)
+
+
+@register("estimator", "fixed")
+class Fixed(Estimator):
+    """A model that was fitted before, and does not learn: how fair is a model in production?
+
+    The scores are the predictions of the model for the contexts as they are. No reward is read.
+
+    Args:
+        model: from Python, a fitted regressor or pipeline with `predict`, or a function of
+            contexts (n, d) that returns n predictions.
+
+    Raises:
+        FairbanditError: the model is neither.
+    """
+
+    reference = "Grazzi et al., Group Meritocratic Fairness, NeurIPS 2022 (a fixed score is ranked)"
+    learns = False
+
+    def __init__(self, *, model: Any) -> None:
+        if not (hasattr(model, "predict") or callable(model)):
+            raise FairbanditError(
+                "model: expected, from Python, a fitted regressor with predict, or a function of "
+                f"contexts (n, d); got {shown(model)}"
+            )
+        self.model = model
+
+    def _models(
+        self,
+        problem: Problem,
+        state: State,
+        rounds: list[int],
+        n_train: list[int],
+        outcomes: Outcomes,
+    ) -> RewardModel:
+        return FixedModel(getattr(self.model, "predict", self.model))
 
 
 def _uncertainty(regressor: Any, x: Any) -> Any:

@@ -130,12 +130,18 @@ def lookup(kind: str, name: str) -> type[Any]:
         ) from None
 
 
-def create(kind: str, spec: str | Mapping[str, Any]) -> Any:
+def create(kind: str, spec: str | Mapping[str, Any] | Registered) -> Any:
     """Builds one part from plain data: its name, or a mapping with `name` and hyperparameters.
+
+    A part that was made in Python is returned as it is.
 
     Raises:
         FairbanditError: a name or key is unknown, or a value has the wrong type.
     """
+    if isinstance(spec, Registered):
+        if not isinstance(spec, base_of(kind)):
+            raise FairbanditError(f"expected {kind}, got {spec}")
+        return spec
     return checked(kind, spec).build()
 
 
@@ -231,4 +237,12 @@ def _to_plain(data: Any) -> Any:
         return {key: _to_plain(item) for key, item in data.items()}
     if isinstance(data, (list, tuple)):
         return [_to_plain(item) for item in data]
-    return data.name if isinstance(data, Enum) else str(data) if isinstance(data, Path) else data
+    if isinstance(data, Enum):
+        return data.name
+    if isinstance(data, Path):
+        return str(data)
+    if data is None or isinstance(data, (str, int, float, bytes)):
+        return data
+    # made in Python: a text, from which nothing can be built again
+    name = getattr(data, "__qualname__", None)
+    return f"{data.__module__}.{name}" if name else " ".join(repr(data).split())

@@ -66,7 +66,7 @@ def test_no_size_stops_an_agent(
         ({"split": "halves", "estimator": "pairwise_probit", "rank": "empirical_cdf"}, 1e9, 30, 0),
         ("forgetting_greedy", 1e7, 0, 4),
         ("forgetting_greedy", 1e50, 30, 4),
-        ({**SKLEARN, "estimator": {"name": "sklearn", "regressor": "sgd"}}, 1e9, 30, 0),
+        ({**SKLEARN, "estimator": {"name": "sklearn", "model": "sgd"}}, 1e9, 30, 0),
     ],
 )
 def test_one_large_context(config: Any, size: float, at: int, late: int) -> None:
@@ -91,7 +91,7 @@ def test_one_large_context(config: Any, size: float, at: int, late: int) -> None
 
 
 def test_a_forest_takes_contexts_beyond_single_precision() -> None:
-    forest = {"name": "sklearn", "regressor": "random_forest", "options": {"n_estimators": 2}}
+    forest = {"name": "sklearn", "model": "random_forest", "params": {"n_estimators": 2}}
     agent = Agent.from_config({**SKLEARN, "estimator": forest}, features=3, groups=2)
     for t in range(8):
         agent.act(np.ones((4, 3)) * (1e50 if t == 0 else t), [0, 1, 0, 1])

@@ -15,6 +15,7 @@ load_plugins()
 
 
 SAMPLES: dict[str, list[dict[str, Any]]] = {
+    "neural_linear": [{"widths": [4], "steps": 2, "batch": 8}],
     "simulation": [{}],
     "census_gender": [{"root": "sample"}],
     "distorted": [{}],
@@ -24,6 +25,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
         {},
         {"link": "logistic", "rewards": "bernoulli"},
         {"link": "quadratic", "drift": 1.0, "period": 50.0},
+        {"link": "network"},
         {"rewards": "student", "dependence": 0.7},
         {"drift": 2.0, "period": 70.0, "drifts": "rewards"},
         {"drift": 2.0, "period": 70.0, "drifts": "weights"},

@@ -3,6 +3,7 @@
 import cmath
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -50,6 +51,17 @@ def test_rewards_and_ranks_are_those_of_a_plain_computation(link, drifts):
         assert float(drawn.ranks[1, t - 1, group]) == pytest.approx(rank, abs=1e-9)
 
 
+def test_the_network_is_a_sum_of_hyperbolic_tangents_plus_the_offset():
+    drawn, draws = pools(link="network"), np.random.default_rng(0)
+    hidden, out = draws.normal(size=(4, 16)), draws.normal(size=16)
+    z = drawn.contexts[..., :4].numpy()
+    expected = np.tanh(z @ hidden) @ out + np.array(OFFSETS)
+    np.testing.assert_allclose(drawn.expected, expected, atol=1e-12)
+    # 800 ranks of each group are uniform; another seed would be refused with the probability 4e-4
+    for group in range(4):
+        assert stats.kstest(drawn.ranks[..., group].flatten().numpy(), "uniform").pvalue > 1e-4
+
+
 def test_dependent_candidates_correlate_and_their_groups_stay_the_same():
     # of 20,000 pairs, whose correlation has a standard error below 0.007: six of them
     for dependence in (0.0, 0.6):
@@ -87,6 +99,7 @@ def test_bernoulli_rewards_have_the_true_reward_as_their_mean():
         {"drift": math.inf},
         {"rewards": "bernoulli"},
         {"theta": [1.0], "drifts": "weights"},
+        {"link": "network", "drift": 1.0},
     ],
 )
 def test_values_out_of_range(options):

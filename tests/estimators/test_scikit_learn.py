@@ -14,10 +14,12 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import SGDRegressor
+from sklearn.linear_model import Ridge, SGDRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
 
 from fairbandit import Agent, FairbanditError, build
-from fairbandit.estimators import NoBounds
+from fairbandit.estimators import Fixed, NoBounds, Sklearn
 from fairbandit.estimators.scikit_learn import _fitted
 from fairbandit.history import Outcomes
 from fairbandit.history.problem import Problem
@@ -38,7 +40,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def policy(regressor: str, rank: str = "identity", **parts: Any) -> Any:
-    estimator = {"name": "sklearn", "regressor": regressor, "options": OPTIONS[regressor]}
+    estimator = {"name": "sklearn", "model": regressor, "params": OPTIONS[regressor]}
     made = {"split": "full", "estimator": estimator, "rank": rank, "refresh": REFRESH}
     return build({**made, **parts})
 
@@ -116,7 +118,7 @@ def test_bounds_are_those_of_the_true_reward() -> None:
     parts = x, np.zeros((1, n), dtype=np.int64), r
     known = Outcomes(torch.arange(1, n + 1), *map(torch.from_numpy, parts))
     problem = Problem(features=d, groups=1, streams=Streams(0, [0]))
-    spec = {"name": "sklearn", "regressor": "gaussian_process", "beta": 3.0}
+    spec = {"name": "sklearn", "model": "gaussian_process", "beta": 3.0}
     estimator: Any = create("estimator", spec)
     model = estimator._models(problem, (), [n + 1], [n], known)
     asked, groups = torch.from_numpy(x[:, None, :5]), torch.zeros(1, 1, 5, dtype=torch.int64)
@@ -126,7 +128,7 @@ def test_bounds_are_those_of_the_true_reward() -> None:
     own = np.sqrt(deviation**2 - made.kernel_.k2.noise_level)
     np.testing.assert_allclose(low[0, 0], centre + spread * (mean - 3 * own), rtol=1e-6)
     np.testing.assert_allclose(high[0, 0], centre + spread * (mean + 3 * own), rtol=1e-6)
-    other: Any = create("estimator", {"name": "sklearn", "regressor": "sgd"})
+    other: Any = create("estimator", {"name": "sklearn", "model": "sgd"})
     with pytest.raises(NoBounds):
         other._models(problem, (), [n + 1], [n], known).bounds(asked, groups)
 
@@ -134,13 +136,49 @@ def test_bounds_are_those_of_the_true_reward() -> None:
 def test_mistakes_are_named() -> None:
     with pytest.raises(FairbanditError, match=r"'sklearn' is fitted anew .* needs policy.refresh"):
         policy("sgd", refresh=None)
-    for wrong in ({"options": 3}, {"beta": -1.0}):
-        with pytest.raises(FairbanditError, match="options must be a mapping"):
+    for wrong in ({"params": 3}, {"beta": -1.0}):
+        with pytest.raises(FairbanditError, match="params must be a mapping"):
             create("estimator", {"name": "sklearn", **wrong})
     for options, message in (
         ({"depth": 3}, "Invalid parameter 'depth'.*Valid parameters are: .*max_depth"),
         ({"max_depth": "deep"}, "'max_depth' parameter of .* must be an int"),
     ):
-        estimator = {"name": "sklearn", "options": options}
+        estimator = {"name": "sklearn", "params": options}
         with pytest.raises(FairbanditError, match=message):
             support.actions(policy("sgd", estimator=estimator), support.environment(), 5)
+    for model in ("os.system", "sklearn", "forest", 3):
+        with pytest.raises(FairbanditError, match=r"model: expected one of hist_gradient_boosting"):
+            Sklearn(model=model)
+    for model in ("sklearn.svm.SVC", "sklearn.nothing.Here", "sklearn.base.clone"):
+        with pytest.raises(FairbanditError, match=f"model={model}: "):
+            support.actions(_with(Sklearn(model=model)), support.environment(), 5)
+    with pytest.raises(FairbanditError, match="model: expected, from Python, a fitted regressor"):
+        Fixed(model="ridge")
+
+
+def _with(estimator: Any) -> Any:
+    return build({"split": "full", "estimator": estimator, "rank": "identity", "refresh": REFRESH})
+
+
+def test_regressors_by_dotted_name_and_from_python_decide_like_short_names() -> None:
+    world = support.environment("synthetic", link="quadratic")
+    short = support.actions(policy("random_forest"), world, 40, 2)
+    params = OPTIONS["random_forest"]
+    dotted = Sklearn(model="sklearn.ensemble.RandomForestRegressor", params=params)
+    for estimator in (dotted, Sklearn(model=RandomForestRegressor(**params))):
+        assert torch.equal(support.actions(_with(estimator), world, 40, 2), short)
+    pipeline = make_pipeline(PolynomialFeatures(2), Ridge())
+    found = support.actions(_with(Sklearn(model=pipeline)), world, 40, 2)
+    assert not hasattr(pipeline[-1], "coef_"), "the regressor that was given is fitted"
+    assert not torch.equal(found, short)
+
+
+def test_a_fixed_model_ranks_by_its_predictions() -> None:
+    world, draws = support.environment("synthetic", link="quadratic"), np.random.default_rng(0)
+    weights = draws.normal(size=world.features)
+    x = draws.normal(size=(200, world.features))
+    fitted_before = Ridge(alpha=1e-8, fit_intercept=False).fit(x, x @ weights)
+    pools = support.draws(world, 30, 0).contexts
+    for model in (fitted_before, lambda x: x @ weights):
+        found = support.actions(_with(Fixed(model=model)), world, 30)
+        assert found[0].tolist() == (pools @ weights).argmax(1).tolist()
