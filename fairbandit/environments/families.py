@@ -64,9 +64,9 @@ class Synthetic(Environment):
         offsets: the mean linear value of each of the G groups, at least 2.
         scales: the scale of each group's features, above 0, or one number for all.
         link: `identity`; `logistic`, 1/(1 + exp(−u)); `quadratic`, u²; or `network`,
-            offsetsᵍ + Σⱼ vⱼ·tanh(⟨wⱼ, z⟩) of the first d features z, with fixed random weights of
-            `UNITS` units; its CDF is the CDF of a sample of `SAMPLE` rewards of each group, and it
-            does not drift.
+            offsetsᵍ + Σⱼ vⱼ·tanh(⟨wⱼ, z⟩) of the first d features z, with 16 units of fixed random
+            weights; its CDF is the CDF of a sample of 100,000 rewards of each group, and it does
+            not drift.
         rewards: the observed reward: `normal` and `student` add noise; `bernoulli` pays 1 with the
             probability of the true reward, which takes the logistic link.
         noise: the scale of added noise, at least 0.

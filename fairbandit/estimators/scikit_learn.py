@@ -216,7 +216,6 @@ class FixedModel(RewardModel):
         return torch.from_numpy(values.reshape(groups.shape)).to(contexts.device)
 
 
-@register("estimator", "fixed")
 class Fixed(Estimator):
     """A model that was fitted before, and does not learn: how fair is a model in production?
 
@@ -232,6 +231,7 @@ class Fixed(Estimator):
 
     reference = "Grazzi et al., Group Meritocratic Fairness, NeurIPS 2022 (a fixed score is ranked)"
     learns = False
+    _name = "fixed"  # it has no place in the registry, since no config can hold a fitted model
 
     def __init__(self, *, model: Any) -> None:
         if not (hasattr(model, "predict") or callable(model)):
