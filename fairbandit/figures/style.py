@@ -159,6 +159,7 @@ _LOOKS = {
     "fairx_rank": OwnLook("#08519c", (8, 3, 2, 3), "X", "oo"),
     "minimum_pull": OwnLook("#b2182b", (4, 2, 1, 2), "H", "++"),
     "group_parity": OwnLook("#4d4d4d", (7, 1, 1, 1), "8", ".."),
+    "fa_ir": OwnLook("#a6761d", (6, 2, 2, 2), "<", "||.."),
     "fair_greedy_oracle_cdf": OwnLook("#56b4e9", (6, 1.5), "^", "----"),
     "fair_greedy_oracle_rewards": OwnLook("#009e73", (3, 1, 1, 1, 1, 1), "D", "xxxx"),
     "gmf": OwnLook("#cc79a7", (1, 1), "P", "++++"),

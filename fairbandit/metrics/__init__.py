@@ -10,7 +10,7 @@ from fairbandit.metrics.groups import (
 )
 from fairbandit.metrics.judge import REGRETS, FairRegret, Judge, Played, StandardRegret
 from fairbandit.metrics.merit import ExposureRegret, Merit, PreferenceViolations
-from fairbandit.metrics.orders import DiscountedExposure, NormalizedDivergence
+from fairbandit.metrics.orders import DiscountedExposure, NormalizedDivergence, Skew
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
 from fairbandit.metrics.rolling import RollingRegret
 
@@ -34,6 +34,7 @@ __all__ = [
     "Reduce",
     "RollingRegret",
     "RunningReduction",
+    "Skew",
     "StandardRegret",
     "Welfare",
 ]

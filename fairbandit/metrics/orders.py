@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fairbandit.errors import FairbanditError
 from fairbandit.metrics.base import Judged, Metric, members
 from fairbandit.metrics.groups import GroupMetric, spread_of
 from fairbandit.registry import register
@@ -67,3 +68,37 @@ class NormalizedDivergence(Metric):
         divergence = torch.special.xlogy(first, ratio).sum(3)
         weights = discounts(shown.shape[2], shown) * filled
         return (weights * divergence).sum(2) / weights.sum(2)
+
+
+@register("metric", "skew")
+class Skew(Metric):
+    """How much more often a group is among the first places of a shortlist than in the pool.
+
+    max_g ln(p_g/q_g), where p_g is the share of group g among the first k picks, and q_g its share
+    among the candidates of the pool. It is 0 if all groups are shared like the pool, and ln 2 if
+    some group is twice as frequent. Even a fair order has a positive value, since few places cannot
+    be shared exactly; compare it with `uniform`.
+
+    Args:
+        first: k, at least 1; None counts all picks.
+
+    Raises:
+        FairbanditError: k is out of range.
+    """
+
+    reference = (
+        "Geyik, Ambler, Kenthapadi, Fairness-Aware Ranking in Search & Recommendation Systems, "
+        "KDD 2019, def. 2.3 (MaxSkew@k)"
+    )
+    reduce = "mean"
+
+    def __init__(self, *, first: int | None = None) -> None:
+        if first is not None and first < 1:
+            raise FairbanditError(f"first (k) must be at least 1, got {first}")
+        self.first = first
+
+    def _values(self, judged: Judged) -> Tensor:
+        shown = members_of_picks(judged, judged.problem.groups)[:, :, : self.first].sum(2)
+        pool = members(judged.pools.groups, judged.problem.groups).double().sum(2)
+        ratio = (shown / shown.sum(2, keepdim=True)) / (pool / pool.sum(2, keepdim=True))
+        return ratio.where(pool > 0, 0).amax(2).log()

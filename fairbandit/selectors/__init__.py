@@ -10,6 +10,7 @@ from fairbandit.selectors.base import (
 )
 from fairbandit.selectors.chain import Chain
 from fairbandit.selectors.exposure import Proportional
+from fairbandit.selectors.fa_ir import FairTopK
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
@@ -23,6 +24,7 @@ __all__ = [
     "Chain",
     "Course",
     "EpsilonGreedy",
+    "FairTopK",
     "GroupChance",
     "GroupParity",
     "MinimumPull",

@@ -26,6 +26,7 @@ METRICS: dict[str, Any] = {
     "welfare": {"name": "welfare", "p": 1.0},
     "exposed": "discounted_exposure",
     "ndkl": "ndkl",
+    "skew": {"name": "skew", "first": 2},
 }
 
 
@@ -81,6 +82,8 @@ def test_every_metric_against_a_loop(policy: str) -> None:
                 above += weight * float(np.sum(first[own] * np.log(first[own] / pool[own])))
                 weights += weight
             expected["ndkl"] = above / weights
+            two = np.bincount(groups[picks[:2]], minlength=G) / len(picks[:2])
+            expected["skew"] = np.log(np.max(two[pool > 0] / pool[pool > 0]))
             expected["exposed"] = np.ptp(exposed[some] / received[some])
             expected["welfare"] = (gained / np.maximum(picked, 1))[some].mean()
             for name, value in expected.items():
