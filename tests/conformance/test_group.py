@@ -22,7 +22,7 @@ READERS = {
     *("fair_greedy", "fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards", "gmf"),
     *("fairx_rank", "forgetting_greedy", "order_greedy", "order_scores", "fair_rolling"),
     "rank_interval_chain",
-    *("minimum_pull", "group_parity"),  # their selector counts groups
+    *("minimum_pull", "group_parity", "fa_ir"),  # their selector counts groups
 }
 BY_FEATURES = {  # a score of the features decides, in the pool or among all past candidates
     *("greedy", "epsilon_greedy", "oful", "lin_ts", "optimal", "fairx_lints", "interval_chain"),
