@@ -109,8 +109,8 @@ def group_of_pick(log: Log) -> str:
     if chance > math.log(1e-4) or _differ(log, groups):
         return ""
     return (
-        "no decision has candidates of two groups, and those who were not picked have the same "
-        "features in each group: was the group of the pick written to all candidates?"
+        "no decision has candidates of two groups: was the group of the pick written to all "
+        "candidates of its pool?"
     )
 
 
