@@ -16,7 +16,7 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import open_regular
 from fairbandit.logs.chain import of_line
-from fairbandit.logs.log import Log
+from fairbandit.logs.log import Floats, Log
 from fairbandit.logs.tables import Pool, log_of_pools, number
 from fairbandit.notices import listed, remark
 from fairbandit.tables.labels import JOINED
@@ -79,8 +79,24 @@ def read_dsjson(
             remark(
                 f"{name}: {len(new):,} features that `like` lacks are left out: {listed(new, 5)}"
             )
-    contexts = pd.DataFrame(rows, columns=columns, dtype=np.float64).fillna(0.0).to_numpy()
-    return log_of_pools(pools, name, contexts, columns=[str(group)], features=tuple(columns))
+    contexts = pd.DataFrame(rows, columns=columns, dtype=np.float64).to_numpy()
+    _note_gaps(name, columns, contexts)
+    further: Any = {"columns": [str(group)], "features": tuple(columns)}
+    return log_of_pools(pools, name, np.nan_to_num(contexts), **further)
+
+
+def _note_gaps(log: str, columns: Sequence[str], contexts: Floats) -> None:
+    """Counts the numbers that actions lack, except for indicators, which are 1 or lacking."""
+    gaps = np.isnan(contexts)
+    indicators = ((contexts == 1) | gaps).all(0) & ~gaps.all(0)
+    counts = zip(columns, gaps.sum(0).tolist(), indicators, strict=True)
+    texts = [
+        f"{count:,} of {name!r}"
+        for name, count, indicator in counts
+        if count and not indicator and "=" not in name and JOINED not in name
+    ]
+    if texts:
+        remark(f"{log}: numbers that actions lack become 0: {listed(texts)}")
 
 
 def _lines(paths: Iterable[Path]) -> Iterator[tuple[Path, int, bytes]]:
@@ -163,7 +179,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         for key, inner in entries:
             if not str(key).startswith("_"):
                 yield from _leaves(inner, f"{name}.{key}" if name else str(key))
-    elif value is not None:
+    elif value is not None and str(value) not in ("NaN", "nan"):
         yield name, value
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import of_line
-from fairbandit.logs.log import Log
+from fairbandit.logs.log import Floats, Log
 from fairbandit.logs.tables import Pool, log_of_pools
+from fairbandit.tables.source import LARGEST
 
 NAME = "bandit feedback of obp"
 
@@ -33,17 +34,24 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
     NaN is missing. See `read_log` for the arguments.
     """
     with of_line(NAME):
-        x, rewards = (np.asarray(feedback[key], np.float64) for key in ("context", "reward"))
-        actions = np.asarray(feedback["action"]).astype(np.int64, casting="safe")
+        x, rewards = _features(feedback, "context"), np.asarray(feedback["reward"], np.float64)
+        actions = np.asarray(feedback["action"])
+        if actions.dtype.kind not in "iu":
+            raise FairbanditError(f"action: expected whole numbers; got the type {actions.dtype}")
         n, k = len(actions), int(feedback.get("n_actions", actions.max(initial=0) + 1))
-        keys = "action_context", "position", "pi_b", "pscore"
-        given, position, pi, pscore = map(feedback.get, keys)
-        z = np.eye(min(k, MOST_ACTIONS)) if given is None else np.asarray(given, dtype=np.float64)
+        if n and not 0 <= actions.min() <= actions.max() < k:
+            got = f"got {actions.min()} to {actions.max()}"
+            raise FairbanditError(f"action: expected numbers from 0 to {k - 1}; {got}")
+        position, pi, pscore = map(feedback.get, ("position", "pi_b", "pscore"))
+        one_hot = feedback.get("action_context") is None
+        z = np.eye(min(k, MOST_ACTIONS)) if one_hot else _features(feedback, "action_context")
         if x.ndim != 2 or z.ndim != 2 or (len(x), len(z)) != (n, k):
-            raise ValueError(f"expected {n} contexts, {k} action contexts, at most {MOST_ACTIONS}")
+            raise FairbanditError(
+                f"expected {n} contexts, {k} action contexts, at most {MOST_ACTIONS}"
+            )
         labels = [*range(k)] if str(group) in ("None", "group") else group
-        if isinstance(labels, str) or len(labels) != k:
-            raise FairbanditError(f"group: expected {k} labels, one an action; got {group}")
+        if isinstance(labels, (str, Mapping, Set)) or len(labels) != k:
+            raise FairbanditError(f"group: expected a list of the {k} actions' labels; got {group}")
         if propensity and pscore is None:
             raise FairbanditError("pscore is missing; propensity=None reads a log without it")
         names = [f"x{a}" for a in range(x.shape[1])]
@@ -69,3 +77,14 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
     log = log_of_pools(pools, NAME, contexts, unit="round", features=features)
     unknown = np.full_like(log.propensities, np.nan)
     return log if propensity else log.replaced(propensities=unknown, probabilities=None)
+
+
+def _features(feedback: Mapping[str, Any], key: str) -> Floats:
+    """Returns the rows of an array of features, which must be finite."""
+    if hasattr(feedback[key], "toarray"):
+        raise FairbanditError(f"{key}: expected an array; got a sparse matrix: use its toarray()")
+    rows = np.asarray(feedback[key], np.float64)
+    for row, *column in np.argwhere(~(np.abs(rows) <= LARGEST)):
+        got = f"got {rows[row, *column]}"
+        raise FairbanditError(f"{key}, row {row}: expected numbers of at most {LARGEST:g}; {got}")
+    return rows

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.log import Floats, Ints, Log, padded
+from fairbandit.logs.mistakes import note_mistakes
 from fairbandit.notices import listed, remark
 from fairbandit.tables.columns import FEW, check_groups
 from fairbandit.tables.encoder import Encoder
@@ -227,6 +228,7 @@ def _log_of(
         **{"names": source.texts(columns.decision)[places == 0].tolist(), **further},
     )
     _note_repeats(log, source.name)
+    note_mistakes(log, source.name)
     return log
 
 

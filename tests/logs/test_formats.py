@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from fairbandit import Agent, FairbanditError
 from tests.evaluation.logs import random_log, read_log
@@ -42,6 +43,18 @@ def test_a_line_of_vowpal_wabbit(tmp_path):
     shared = {"FromUrl.0.weather=Sunny": 1.0, "i.constant": 1.0}
     assert values[0] == shared | {"i.id=hot": 1.0, "i.id=cold": 0.0, "j.0.milk": 2.5}
     assert values[1] == shared | {"i.id=hot": 0.0, "i.id=cold": 1.0, "j.0.milk": 0.0}
+
+
+@pytest.mark.parametrize("missing", [{"milk": None}, {}, {"milk": "NaN"}])
+def test_numbers_that_actions_of_dsjson_lack_are_counted(tmp_path, missing):
+    warm, cold = LINE["c"]["_multi"]
+    tagged = {**warm, "tags": {"new": 1}}
+    several = [{**cold, "j": [missing]}, tagged], [warm, {**cold, "j": [missing]}], [warm, warm]
+    records = [{**LINE, "c": {"_multi": actions}} for actions in several]
+    log = read_log(lines(tmp_path / "log.dsjson", *records), group="i.id")
+    assert "j.0.milk=NaN" not in log.features
+    (notice,) = (note for note in log.notes if "lack" in note)
+    assert notice.endswith("log.dsjson: numbers that actions lack become 0: 2 of 'j.0.milk'")
 
 
 @pytest.mark.parametrize("only_picks", [False, True])
@@ -243,8 +256,10 @@ def test_obp():
         ({"pscore": np.full(50, 0.5)}, "round 1: expected .* sum to 1"),
         ({"pscore": None}, "pscore is missing; propensity=None reads"),
         ({"reward": np.full(50, np.inf)}, "a reward is inf"),
-        ({"action": np.full(50, 4)}, "IndexError"),
-        ({"action": np.full(50, 0.5)}, "TypeError"),
+        ({"action": np.arange(50) % 4 + 1}, "action: expected numbers from 0 to 3; got 1 to 4"),
+        ({"action": np.full(50, 2.0)}, "action: expected whole numbers; got the type float64"),
+        ({"context": np.full((50, 2), np.nan)}, "context, row 0: expected numbers .*; got nan"),
+        ({"context": csr_array(np.ones((50, 2)))}, "context: expected an array; got a sparse"),
         ({"position": np.arange(3)}, "ValueError"),
         ({"context": np.zeros(50)}, "50 contexts"),
         ({"reward": None}, "TypeError"),
@@ -257,8 +272,10 @@ def test_no_obp(changed, expected):
     del lacking["action"]
     with pytest.raises(FairbanditError, match="KeyError: 'action'"):
         read_log(lacking)
-    for group, got in ((["a", "b"], r"\['a', 'b'\]"), ("abcd", "abcd")):
-        with pytest.raises(FairbanditError, match=f"expected 4 labels, one an action; got {got}$"):
+    for group in (["a", "b"], "abcd", dict.fromkeys(range(4), "a"), {*"abcd"}):
+        with pytest.raises(
+            FairbanditError, match="group: expected a list of the 4 actions' labels"
+        ):
             read_log(feedback(), group=group)
 
 

@@ -1,0 +1,212 @@
+"""Notices of mistakes of rewards and groups that leave a trace in a log.
+
+Each function returns a notice, or "". A log is not refused, since the trace may have another
+reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from fairbandit.logs.log import Floats, Ints, Log
+from fairbandit.notices import remark
+from fairbandit.tables.labels import normal
+
+CODES = (-1.0, *(sign * (10.0**digits - 1) for digits in range(2, 7) for sign in (-1, 1)))
+"""Numbers that programs write for a missing one: −1, ±99, ±999, …"""
+
+FACTOR = 5.0
+"""The smallest change of a scale that is noted."""
+
+LARGEST_GROUPS = 4
+"""The number of groups whose labels are compared in pairs."""
+
+MOST_POOLS = 2_000
+"""The number of pools whose candidates' features are compared between groups."""
+
+
+def note_mistakes(log: Log, name: str) -> None:
+    """Notes mistakes of the rewards and of the groups of a log."""
+    for find in (repeated_reward, changed_scale, changed_sign, group_of_pick, swapped_labels):
+        if text := find(log):
+            remark(f"{name}: {text}")
+
+
+def repeated_reward(log: Log) -> str:
+    """Notes a value that is repeated among rewards that have a density.
+
+    It must be ten times as frequent as any other reward but 0, and lie amid the others or be one of
+    `CODES`. Rewards of a density are never noted, and neither are such rewards with further zeros
+    or with a limit that many of them reach, unless 0 lies amid them or the limit is in `CODES`.
+    """
+    rewards = log.rewards[~np.isnan(log.rewards)]
+    values, counts = np.unique(rewards, return_counts=True)
+    for at in counts.argsort()[:-3:-1]:
+        rest = np.where((values == 0) | (np.arange(len(values)) == at), 0, counts)
+        if np.count_nonzero(rest) < 20 or counts[at] < 10 * rest.max():
+            continue
+        amid = min(rest[:at].sum(), rest[at:].sum()) >= max(2, 0.005 * rest.sum())
+        if amid or values[at] in CODES:
+            return (
+                f"{counts[at] / len(rewards):.0%} of the rewards are {values[at]:.6g}, and most "
+                "others differ from each other: missing rewards must be empty cells or null"
+            )
+    return ""
+
+
+def changed_scale(log: Log) -> str:
+    """Notes a jump of the size of rewards other than 0 by a factor of at least 5.
+
+    Of logs with exchangeable decisions, at most one of 10,000 is noted.
+    """
+    rewards = log.rewards[:, 0]
+    places = np.flatnonzero(np.nan_to_num(rewards))
+    found = jump(np.log(np.abs(rewards[places])))
+    if found is None or abs(found.after - found.before) < math.log(FACTOR):
+        return ""
+    return (
+        f"from about decision {log.names[places[found.place]]} on, rewards are "
+        f"{math.exp(found.after - found.before):.3g} times as large as before: does their unit "
+        "change?"
+    )
+
+
+def changed_sign(log: Log) -> str:
+    """Notes a place at which positive and negative rewards change places.
+
+    Of logs with exchangeable decisions, at most one of 10,000 is noted.
+    """
+    signs = np.sign(np.nan_to_num(log.rewards[:, 0]))
+    places = np.flatnonzero(signs)
+    found = jump(signs[places])
+    if found is None or not found.mirrored:
+        return ""
+    return (
+        f"{(1 + found.before) / 2:.0%} of the rewards other than 0 are positive before about "
+        f"decision {log.names[places[found.place]]}, and {(1 + found.after) / 2:.0%} after it: are "
+        "some rewards costs?"
+    )
+
+
+def group_of_pick(log: Log) -> str:
+    """Notes that no decision has candidates of two groups.
+
+    If groups are independent of pools, at most one of 10,000 logs is noted. If pools are of one
+    group by nature, as when the group is that of a user, nothing is noted if the features of
+    candidates who were not picked differ between the groups, too.
+    """
+    groups = log.candidates.groups[log.starts]
+    if (log.candidates.groups != groups[log.decisions]).any():
+        return ""
+    sizes, counts = np.unique(log.sizes, return_counts=True)
+    shares = np.bincount(groups)[:, None] / len(log)
+    chance = counts @ np.log((shares**sizes).sum(0))  # that no pool has two groups
+    if chance > math.log(1e-4) or _differ(log, groups):
+        return ""
+    return (
+        "no decision has candidates of two groups: was the group of the pick written to all "
+        "candidates of its pool?"
+    )
+
+
+def _differ(log: Log, groups: Ints) -> bool:
+    """Whether features of the candidates who were not picked differ between groups of pools.
+
+    An F test has to find it at the level 0.01, and features have to explain the group at least a
+    quarter as well as those of picks do: who is not picked also depends on who is.
+    """
+    from scipy.special import fdtrc
+
+    some = np.flatnonzero(log.slots < log.sizes)[:MOST_POOLS]
+    log, group = log[some], groups[some]
+    x, member = log.candidates.contexts, (group == group[:1]) * 1.0
+    if x is None or member.all():
+        return False
+    explained = list[float]()
+    for rows in (log.picked, ~log.picked):
+        means = log.sums(x * rows[:, None]) / log.sums(rows)[:, None]
+        within = [np.ptp(means[member == value], axis=0) for value in (0, 1)]
+        means = means[:, np.max(within, 0) > 1e-9]  # without the group itself
+        means -= means.mean(0)
+        fit, _, rank, _ = np.linalg.lstsq(means, member - member.mean())
+        explained.append(float((means @ fit).var() / member.var()))
+    of_picks, of_others = explained
+    free = len(some) - int(rank) - 1
+    if free < 1 or not rank:
+        return bool(rank)
+    found = of_others / rank / max((1 - of_others) / free, 1e-12)
+    return bool(of_others >= of_picks / 4 and fdtrc(rank, free, found) < 0.01)
+
+
+def swapped_labels(log: Log) -> str:
+    """Notes a place at which two groups change places.
+
+    Compares the numbers of their candidates in pools, and the features of their candidates with
+    those of the pool. Of logs with exchangeable decisions, at most one of 10,000 is noted.
+    """
+    groups = log.candidates.groups
+    largest = np.bincount(groups).argsort()[::-1][:LARGEST_GROUPS].tolist()
+    signs = {(a, b): (groups == a) * 1.0 - (groups == b) for a, b in combinations(largest, 2)}
+    for column in _within_pools(log) if signs else ():
+        for pair, sign in signs.items():
+            found = jump(log.sums(column * sign), (len(log.features) + 1) * len(signs))
+            if found is not None and found.mirrored:
+                labels = " and ".join(normal(log.labels[group]) for group in pair)
+                return (
+                    f"from about decision {log.names[found.place]} on, the groups {labels} differ "
+                    "in numbers or in a feature as much as before, the other way round: are their "
+                    "labels swapped?"
+                )
+    return ""
+
+
+def _within_pools(log: Log) -> Iterator[Floats]:
+    """Yields 1/K for candidates of pools of K, and deviations of features from the pools' means."""
+    yield (1.0 / log.sizes)[log.decisions]
+    for column in () if log.candidates.contexts is None else log.candidates.contexts.T:
+        deviations = column - (log.sums(column) / log.sizes)[log.decisions]
+        yield np.where(np.abs(deviations) > 1e-9 * np.abs(column).max(), deviations, 0.0)
+
+
+class Jump(NamedTuple):
+    """The place at which the mean of a sequence jumps, and the means before it and from it on."""
+
+    place: int
+    before: float
+    after: float
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the means have different signs and sizes that differ by at most a half."""
+        least, most = sorted([abs(self.before), abs(self.after)])
+        return self.before * self.after < 0 and most <= 1.5 * least
+
+
+def jump(values: Floats, of: int = 1) -> Jump | None:
+    """Returns the jump of the mean of a sequence, unless it has none, or changes slowly.
+
+    Let S(t) be the sum of the first t deviations from the mean, and σ the standard deviation. The
+    place t of a jump maximises z(t) = |S(t)| / (σ √(t(n − t)/n)), and z² must exceed 25 + 2 ln(of)
+    there, for the number `of` of sequences that are tested. If values are exchangeable and none is
+    large, z(t) is nearly normal, and some z exceeds 5 with a probability below 1/10,000. The
+    quarter of the values before t that is nearest to t, and the same after it, must differ by more
+    than 0.7 times as much as all values; in a straight trend, they differ by 0.25 times as much.
+    """
+    n = len(values)
+    least = max(20, n // 10)
+    if n < 2 * least or not (spread := float(values.std())):
+        return None
+    t = np.arange(least, n - least + 1)
+    sums = (values - values.mean()).cumsum()[t - 1]
+    z = np.abs(sums) / (spread * np.sqrt(t * (n - t) / n))
+    place = int(t[z.argmax()])
+    before, after = float(values[:place].mean()), float(values[place:].mean())
+    near = values[place : (3 * place + n) // 4].mean() - values[3 * place // 4 : place].mean()
+    if z.max() ** 2 <= 25 + 2 * math.log(of) or near / (after - before) <= 0.7:
+        return None
+    return Jump(place, before, after)
