@@ -95,6 +95,30 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
     return Policy(**parts, refresh=refresh, name=config.get("name") or "custom")
 
 
+def build_saved(config: Mapping[str, Any], policy: Policy | None = None) -> Policy:
+    """Builds the policy that a file describes. A file is data, and runs no code.
+
+    Args:
+        config: the description in the file.
+        policy: the policy itself, for parts that were made in Python, such as a network.
+
+    Raises:
+        FairbanditError: the description is invalid, names code, or is not that of `policy`.
+    """
+    if policy is not None:
+        if policy.describe() != config:
+            raise FairbanditError(
+                f"policy: expected the policy that was saved, {config}; got {policy.describe()}"
+            )
+        return policy
+    if "_target_" in repr(config):
+        raise FairbanditError(
+            "the saved policy names code, which is not run because a file asks for it; give the "
+            "policy itself as policy="
+        )
+    return build_policy(config)
+
+
 def _describes_policy(config: Mapping[str, Any]) -> bool:
     name = config.get("name")
     if not (name is None or isinstance(name, str)):
