@@ -66,12 +66,12 @@ def changed_scale(log: Log) -> str:
     """
     rewards = log.rewards[:, 0]
     places = np.flatnonzero(np.nan_to_num(rewards))
-    found = jump(np.log(np.abs(rewards[places])))
-    if found is None or abs(found.after - found.before) < math.log(FACTOR):
+    change = jump(np.log(np.abs(rewards[places])))
+    if change is None or abs(change.after - change.before) < math.log(FACTOR):
         return ""
     return (
-        f"from about decision {log.names[places[found.place]]} on, rewards are "
-        f"{math.exp(found.after - found.before):.3g} times as large as before: does their unit "
+        f"from about decision {log.names[places[change.place]]} on, rewards are "
+        f"{math.exp(change.after - change.before):.3g} times as large as before: does their unit "
         "change?"
     )
 
@@ -83,22 +83,22 @@ def changed_sign(log: Log) -> str:
     """
     signs = np.sign(np.nan_to_num(log.rewards[:, 0]))
     places = np.flatnonzero(signs)
-    found = jump(signs[places])
-    if found is None or not found.mirrored:
+    change = jump(signs[places])
+    if change is None or not change.mirrored:
         return ""
+    before, after = (1 + change.before) / 2, (1 + change.after) / 2
     return (
-        f"{(1 + found.before) / 2:.0%} of the rewards other than 0 are positive before about "
-        f"decision {log.names[places[found.place]]}, and {(1 + found.after) / 2:.0%} after it: are "
-        "some rewards costs?"
+        f"{before:.0%} of the rewards other than 0 are positive before about decision "
+        f"{log.names[places[change.place]]}, and {after:.0%} after it: are some rewards costs?"
     )
 
 
 def group_of_pick(log: Log) -> str:
     """Notes that no decision has candidates of two groups.
 
-    If groups are independent of pools, at most one of 10,000 logs is noted. If pools are of one
-    group by nature, as when the group is that of a user, nothing is noted if the features of
-    candidates who were not picked differ between the groups, too.
+    If groups are independent of pools, at most one of 10,000 logs is noted. Pools may also be of
+    one group by nature, such as the group of a user. They are not noted if the features of
+    candidates who were not picked differ between the groups.
     """
     groups = log.candidates.groups[log.starts]
     if (log.candidates.groups != groups[log.decisions]).any():
@@ -117,13 +117,14 @@ def group_of_pick(log: Log) -> str:
 def _differ(log: Log, groups: Ints) -> bool:
     """Whether features of the candidates who were not picked differ between groups of pools.
 
-    An F test has to find it at the level 0.01, and features have to explain the group at least a
-    quarter as well as those of picks do: who is not picked also depends on who is.
+    An F test must reject equal means at the level 0.01. The features must also explain the group at
+    least a quarter as well as the features of picks do, since the choice of the pick alone makes
+    the features of the other candidates depend on its group.
     """
     from scipy.special import fdtrc
 
-    some = np.flatnonzero(log.slots < log.sizes)[:MOST_POOLS]
-    log, group = log[some], groups[some]
+    pools = np.flatnonzero(log.slots < log.sizes)[:MOST_POOLS]
+    log, group = log[pools], groups[pools]
     x, member = log.candidates.contexts, (group == group[:1]) * 1.0
     if x is None or member.all():
         return False
@@ -136,29 +137,30 @@ def _differ(log: Log, groups: Ints) -> bool:
         fit, _, rank, _ = np.linalg.lstsq(means, member - member.mean())
         explained.append(float((means @ fit).var() / member.var()))
     of_picks, of_others = explained
-    free = len(some) - int(rank) - 1
+    free = len(pools) - int(rank) - 1
     if free < 1 or not rank:
         return bool(rank)
-    found = of_others / rank / max((1 - of_others) / free, 1e-12)
-    return bool(of_others >= of_picks / 4 and fdtrc(rank, free, found) < 0.01)
+    statistic = of_others / rank / max((1 - of_others) / free, 1e-12)
+    return bool(of_others >= of_picks / 4 and fdtrc(rank, free, statistic) < 0.01)
 
 
 def swapped_labels(log: Log) -> str:
     """Notes a place at which two groups change places.
 
-    Compares the numbers of their candidates in pools, and the features of their candidates with
-    those of the pool. Of logs with exchangeable decisions, at most one of 10,000 is noted.
+    Compares the numbers of candidates of the two groups in a pool, and the deviations of their
+    features from the means of the pool. Of logs with exchangeable decisions, at most one of 10,000
+    is noted.
     """
     groups = log.candidates.groups
     largest = np.bincount(groups).argsort()[::-1][:LARGEST_GROUPS].tolist()
     signs = {(a, b): (groups == a) * 1.0 - (groups == b) for a, b in combinations(largest, 2)}
     for column in _within_pools(log) if signs else ():
         for pair, sign in signs.items():
-            found = jump(log.sums(column * sign), (len(log.features) + 1) * len(signs))
-            if found is not None and found.mirrored:
+            change = jump(log.sums(column * sign), (len(log.features) + 1) * len(signs))
+            if change is not None and change.mirrored:
                 labels = " and ".join(normal(log.labels[group]) for group in pair)
                 return (
-                    f"from about decision {log.names[found.place]} on, the groups {labels} differ "
+                    f"from about decision {log.names[change.place]} on, the groups {labels} differ "
                     "in numbers or in a feature as much as before, the other way round: are their "
                     "labels swapped?"
                 )
