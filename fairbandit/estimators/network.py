@@ -258,7 +258,10 @@ class Network(Estimator):
         if isinstance(make, Mapping):
             options = {key: value for key, value in make.items() if key != "_target_"}
             module, _, name = str(make["_target_"]).rpartition(".")
-            make = partial(getattr(import_module(module), name), **options)
+            try:
+                make = partial(getattr(import_module(module), name), **options)
+            except (ImportError, AttributeError, ValueError) as error:
+                raise FairbanditError(f"make: _target_={make['_target_']}: {error}") from error
         network = make(features)
         if not isinstance(network, nn.Module):
             raise FairbanditError(f"make: expected a torch.nn.Module, got {typed(network)}")

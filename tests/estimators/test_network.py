@@ -189,10 +189,12 @@ def test_mistakes_are_named() -> None:
     ):
         with pytest.raises(FairbanditError, match=message):
             create("estimator", {"name": "neural_linear", **wrong})
-    for make, message in (
+    makes: list[tuple[Any, str]] = [
         (lambda d: d, "expected a torch.nn.Module, got int"),
+        ({"_target_": "nothing.Here"}, "_target_=nothing.Here: No module named 'nothing'"),
         (lambda d: nn.Flatten(0), r"maps \(n, 3\) to \(n, p\)"),
-    ):
+    ]
+    for make, message in makes:
         with pytest.raises(FairbanditError, match=message):
             models(Network(make=make))
     with pytest.raises(FairbanditError, match="training diverged"):
