@@ -257,11 +257,12 @@ class Network(Estimator):
         make = self._mlp if self.make is None else self.make
         if isinstance(make, Mapping):
             options = {key: value for key, value in make.items() if key != "_target_"}
-            module, _, name = str(make["_target_"]).rpartition(".")
+            target = str(make["_target_"])
+            module, _, name = target.rpartition(".")
             try:
                 make = partial(getattr(import_module(module), name), **options)
             except (ImportError, AttributeError, ValueError) as error:
-                raise FairbanditError(f"make: _target_={make['_target_']}: {error}") from error
+                raise FairbanditError(f"make: _target_={target}: {error}") from error
         network = make(features)
         if not isinstance(network, nn.Module):
             raise FairbanditError(f"make: expected a torch.nn.Module, got {typed(network)}")
