@@ -26,6 +26,7 @@ from fairbandit.evaluation.groups import SMALL
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.reading import WORDS
 from fairbandit.notices import listed, remark
+from fairbandit.runs.notices import unknown_rates
 from fairbandit.tables.columns import group_columns
 from fairbandit.tables.labels import JOINED, UNKNOWN, normal
 from fairbandit.tables.reading import read_header, read_table, table_of
@@ -132,6 +133,10 @@ def audit_table(
         for attribute, labels in attributes.items()
         for row in _rates(measure, attribute, labels, people, confidence)
     ]
+    for attribute in attributes if selected is not None else ():
+        own = [row for row in rows if (row["measure"], row["attribute"]) == (SELECTION, attribute)]
+        if note := unknown_rates({row["group"]: (row["selected"], row["received"]) for row in own}):
+            remark(f"{table.name}, {attribute}: {note}")
     for row in rows:
         row["words"] = in_words(row, confidence)
     return pd.DataFrame(rows, columns=COLUMNS).astype({"shortfall": "Int64"})
