@@ -54,6 +54,9 @@ class Agent(Deciding):
         log: a file to which each decision and reward is appended before it takes effect, or a
             folder for a new file. The log of an agent with the same settings is replayed first.
         log_contexts, fsync: whether to log contexts, and whether to sync each line to the disk.
+        unknown: labels of people whose group is unknown, such as `["undisclosed"]`, beside None,
+            NaN, an empty text and `unknown`, and beside the words of an encoder. All of them are
+            the group `unknown`.
 
     Raises:
         FairbanditError: a value out of range, a missing truth, or the log of another agent.
@@ -86,6 +89,7 @@ class Agent(Deciding):
         log: str | PathLike[str] | None = None,
         log_contexts: bool = True,
         fsync: bool = False,
+        unknown: Sequence[Hashable] = (),
     ) -> None:
         if not isinstance(policy, Policy):
             raise FairbanditError(
@@ -95,7 +99,8 @@ class Agent(Deciding):
         self._policy = Policy(**policy.parts, refresh=refresh, name=policy.name)  # type: ignore[arg-type]
         self._features, self._reward = inputs.features(features), reward
         self.encoder, self._names, d = described(self._features)
-        codes = inputs.groups(groups)
+        words = inputs.listed(unknown, "unknown")
+        codes = inputs.groups(groups, [*words, *(self.encoder.unknown if self.encoder else ())])
         problem = Problem(
             features=d,
             groups=len(codes),

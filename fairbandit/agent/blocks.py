@@ -20,7 +20,7 @@ from fairbandit.history import Outcomes
 from fairbandit.logs.log import padded, pieces
 from fairbandit.logs.schema import pool_key
 from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, spellings
+from fairbandit.tables.labels import JOINED, Codes, check_labels, group_label, pool_codes, spellings
 from fairbandit.tables.reading import table_of
 
 PIECE = 16 * CHUNK_ROUNDS
@@ -127,7 +127,7 @@ def encoded(
         return contexts, groups
     features, forms = encoder.labelled(contexts, where, needed=groups is None)
     labels = forms if groups is None else labels_of(groups)
-    check_labels(labels, forms, JOINED.join(encoder.groups))
+    check_labels(labels, forms, JOINED.join(encoder.groups), encoder.unknown)
     return features, labels
 
 
@@ -206,7 +206,8 @@ def pools(
         row_labels = iter(encoder.labels_in(np.concatenate(arrays)))
         for at, names in enumerate(labels):
             with of_pool(at):
-                check_labels(names, islice(row_labels, len(names)), JOINED.join(encoder.groups))
+                forms, column = islice(row_labels, len(names)), JOINED.join(encoder.groups)
+                check_labels(names, forms, column, encoder.unknown)
     return arrays, labels
 
 
@@ -263,9 +264,7 @@ def split(
             f"expected the groups and the pools of all candidates; got contexts of shape "
             f"{np.shape(rows)}, {len(labels)} groups and {len(pool_of_row)} pools"
         )
-    if missing := [row for row, pool in enumerate(pool_of_row) if pool is None]:
-        raise FairbanditError(f"pools: candidate {missing[0]} lacks a pool")
-    codes, _ = coded(pool_of_row, {}, "pools")
+    codes = pool_codes(pool_of_row)
     *places, _ = np.split(codes.argsort(kind="stable"), np.bincount(codes).cumsum())
     return [rows[at] for at in places], [[labels[row] for row in at] for at in places]
 
@@ -324,7 +323,7 @@ def tensors(
 
     Smaller pools are padded with empty places; `first` is the number of the first round.
     """
-    x, g = LabelledPools.padded(pools, [codes], {}).tensors
+    x, g = LabelledPools.padded(pools, [codes], Codes()).tensors
     rounds, at = torch.arange(len(pools)), torch.from_numpy(places)
     received = torch.from_numpy(rewards)[None]
     return x, g, Outcomes(rounds + first, x[:, rounds, at], g[:, rounds, at], received)
@@ -335,7 +334,7 @@ def entry(contexts: Any, groups: Any, actions: Any, rewards: Any) -> dict[str, A
     return {
         "kind": "observed",
         "contexts": [numbers(pool, "contexts").tolist() for pool in contexts],
-        "groups": labels_by_pool(groups, len(contexts)),
+        "groups": [[*map(group_label, pool)] for pool in labels_by_pool(groups, len(contexts))],
         "actions": numbers(actions, "actions").tolist(),
         "rewards": numbers(rewards, "rewards").tolist(),
     }

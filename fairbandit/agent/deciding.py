@@ -22,7 +22,7 @@ from fairbandit.logs.log import pieces
 from fairbandit.notices import listed, remark
 from fairbandit.policy.policy import Policy
 from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.tables.labels import Codes
+from fairbandit.tables.labels import Codes, is_unknown
 
 BLOCK = CHUNK_ROUNDS // 2
 """The most pools that are decided together. Larger blocks share more work, but the rank windows of
@@ -139,6 +139,11 @@ class Deciding(Openings):
         """
         labels = self.encoder.labels if self.encoder else ()
         first = len(self._now.groups) if first is None else first
+        if any(map(is_unknown, [*groups][first:])):
+            remark(
+                "people whose group is unknown are one more group, and are ranked among themselves "
+                "(docs/unknown.md); an audit of the log gives their selection rate"
+            )
         for label in [*groups][first:] if labels else ():
             if label not in labels:
                 guess = did_you_mean(label, labels)

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown, typed
-from fairbandit.tables.labels import Codes, coded
+from fairbandit.tables.labels import Codes, coded, words_of
 
 LARGEST, SMALLEST = 1e100, 1e-100
 """The bounds of the size of numbers other than 0. The squares of larger or smaller numbers could
@@ -135,8 +135,10 @@ def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> 
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 
-def groups(value: int | Sequence[Hashable]) -> Codes:
+def groups(value: int | Sequence[Hashable], unknown: Sequence[Hashable] = ()) -> Codes:
     """Returns the first groups by the normal forms of their labels; G stands for 0 … G−1.
+
+    `unknown` are the words for unknown groups.
 
     Raises:
         FairbanditError: neither a number of groups nor a list of labels, or a repeated label.
@@ -144,7 +146,7 @@ def groups(value: int | Sequence[Hashable]) -> Codes:
     if isinstance(value, (int, np.integer)):
         value = range(whole(value, "groups", most=MOST))
     labels = listed(value, "groups")
-    _, codes = coded(labels, {})
+    _, codes = coded(labels, Codes(words=words_of(unknown)))
     if len(codes) < len(labels):
         raise FairbanditError(f"groups: expected labels that differ, got {shown(labels)}")
     return codes

@@ -125,8 +125,9 @@ def after_rounds(
     history = tell_checked(policy, policy.open(now.history, x, g), outcomes)
     history = policy.close(history, Selection.of(torch.from_numpy(places)[None, :, None]))
     tickets, hashes, at = now.tickets.give_up(history.rounds, patience), [], 0
+    forms = [*now.groups]
     for pool, place, reward in zip(pools, places.tolist(), rewards.tolist(), strict=True):
-        key = pool_key(map(normal, labels[at : at + len(pool)]))
+        key = pool_key(forms[code] for code in codes[at : at + len(pool)])
         hashes.append(pick_hashes("", key, place, reward, pool[place]))
         at += len(pool)
     return now._replace(history=history, tickets=tickets, learned=now.learned.add(hashes)), hashes

@@ -19,7 +19,7 @@ from fairbandit.files.formats import Count, Natural, Plain, Sha256, mapping
 from fairbandit.logs.own import label
 from fairbandit.logs.records import Options
 from fairbandit.policy.policy import Policy
-from fairbandit.tables.labels import spellings
+from fairbandit.tables.labels import UNSAID, spellings
 
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
@@ -49,6 +49,8 @@ def plain(
     }
     if reward is not None:
         options["reward"] = reward
+    if words := sorted(now.groups.words - UNSAID):
+        options["unknown"] = words
     return {
         "options": options,
         "known": now.history.saved(),

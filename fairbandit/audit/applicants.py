@@ -26,8 +26,9 @@ from fairbandit.evaluation.groups import SMALL
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.reading import WORDS
 from fairbandit.notices import listed, remark
+from fairbandit.runs.notices import unknown_rates
 from fairbandit.tables.columns import group_columns
-from fairbandit.tables.labels import JOINED, normal
+from fairbandit.tables.labels import JOINED, UNKNOWN, normal
 from fairbandit.tables.reading import read_header, read_table, table_of
 from fairbandit.tables.source import Source, source_of, texts_of
 
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Labels = NDArray[np.object_]
-
-UNKNOWN = "unknown"
-"""The label of people whose group is missing."""
 
 SELECTION, SCORING = "selection", "scoring"
 """The measures: the share of people who were selected, and of those who scored above the median."""
@@ -92,7 +90,7 @@ def audit_table(
             scoring rates.
         decision: the column that says which people were decided on together, such as a requisition.
             Intervals are then by decision. Without it, people are taken to be independent.
-        unknown: further labels of people who did not say, beside `unknown` and missing cells.
+        unknown: labels of people who did not say, beside `unknown` and missing cells.
         confidence: the confidence of the intervals of all ratios of an attribute together.
         separator, decimal, missing_values: as for `fairbandit.read_log`.
 
@@ -135,6 +133,10 @@ def audit_table(
         for attribute, labels in attributes.items()
         for row in _rates(measure, attribute, labels, people, confidence)
     ]
+    for attribute in attributes if selected is not None else ():
+        own = [row for row in rows if (row["measure"], row["attribute"]) == (SELECTION, attribute)]
+        if note := unknown_rates({row["group"]: (row["selected"], row["received"]) for row in own}):
+            remark(f"{table.name}, {attribute}: {note}")
     for row in rows:
         row["words"] = in_words(row, confidence)
     return pd.DataFrame(rows, columns=COLUMNS).astype({"shortfall": "Int64"})
@@ -144,7 +146,7 @@ class People(NamedTuple):
     """The people of a table, a row each.
 
     Attributes:
-        labels: by column, the group of each person, (R,), or None if it is unknown.
+        labels: by column, the group of each person, (R,).
         decisions: the number of the decision on each person, (R,).
         selected: 1 or 0, (R,); NaN if it is not audited.
         scores: the scores, (R,), NaN if missing.
@@ -192,12 +194,8 @@ def _people(
     table.need([name for names in asked.values() for name in names], where)
     if not len(table):
         raise FairbanditError(f"{table.name} holds no row")
-    unsaid = {"", UNKNOWN, *(normal(word).casefold() for word in unknown)}
-    labels = dict[str, Labels]()
-    for name in groups:
-        every = table.labels(name)
-        is_known = [label is not None and label.casefold() not in unsaid for label in every]
-        labels[name] = np.array([*every, None])[np.where(is_known, np.arange(len(every)), -1)]
+    known = table.with_unknown(groups, unknown)
+    labels = {name: known.labels(name) for name in groups}
     decisions, missing = np.arange(len(table)), np.full(len(table), np.nan)
     if decision is not None:
         table.require(decision, ~table.gaps(decision), "a value")
@@ -212,6 +210,7 @@ def _people(
 def _answers(table: Source, column: str, chosen: Any) -> Floats:
     """Returns 1 for each person who was selected, and 0 for the others."""
     labels = table.labels(column)
+    labels[table.gaps(column)] = None
     answers = np.array([ANSWERS.get(WORDS.get(label, label), math.nan) for label in labels])
     if chosen is None:
         takes = f"selected={{{column}: [...]}} takes labels, and people without one as not selected"
@@ -234,7 +233,7 @@ def _answers(table: Source, column: str, chosen: Any) -> Floats:
 def _check_labels(table: str, labels: Mapping[str, Labels]) -> None:
     """Refuses a column that does not hold groups, and notes doubtful labels."""
     for column, every in labels.items():
-        sizes = Counter(label for label in every if label is not None)
+        sizes = Counter(label for label in every if label != UNKNOWN)
         if not sizes:
             raise FairbanditError(f"{table}, column {column!r}: the group of everyone is unknown")
         if max(sizes.values()) < SMALL * sizes.total():
@@ -255,7 +254,8 @@ def _check_labels(table: str, labels: Mapping[str, Labels]) -> None:
 def _joined(left: Labels, right: Labels) -> Labels:
     """Returns the labels of pairs; a pair is unknown if either label is."""
     pairs = zip(left, right, strict=True)
-    return np.array([None if None in pair else JOINED.join(pair) for pair in pairs], dtype=object)
+    labels = [UNKNOWN if UNKNOWN in pair else JOINED.join(pair) for pair in pairs]
+    return np.array(labels, dtype=object)
 
 
 def _rates(
@@ -264,7 +264,7 @@ def _rates(
     """Returns a row for each group of an attribute, and for people whose group is unknown."""
     import pandas as pd
 
-    is_unknown = np.array([label is None for label in labels])
+    is_unknown = labels == UNKNOWN
     hits = people.selected
     if measure == SCORING:
         sample = people.scores[~is_unknown]
@@ -272,7 +272,7 @@ def _rates(
         hits = np.where(np.isnan(people.scores), np.nan, people.scores > median)
     rows, rates, n = [], [], int(people.decisions.max()) + 1
     for label in [*sorted({*labels[~is_unknown]}), UNKNOWN]:
-        here = (is_unknown if label == UNKNOWN else labels == label) & ~np.isnan(hits)
+        here = (labels == label) & ~np.isnan(hits)
         received = np.bincount(people.decisions[here], minlength=n)
         selected = np.bincount(people.decisions[here & (hits == 1)], minlength=n)
         rates.append(rate := selection_rate(received, selected))

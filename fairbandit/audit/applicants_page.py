@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.audit.applicants import SCORING, SELECTION, UNKNOWN, audit_table
+from fairbandit.audit.applicants import SCORING, SELECTION, audit_table
 from fairbandit.audit.report import (
     RATE,
     RATES,
@@ -18,6 +18,7 @@ from fairbandit.audit.report import (
 )
 from fairbandit.figures.style import WIDTH, applied, shortened
 from fairbandit.runs.sheets import Sheet
+from fairbandit.tables.labels import UNKNOWN
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:

@@ -16,7 +16,10 @@ from fairbandit.errors import renamed
 from fairbandit.evaluation.estimates import Ends, Moments, Uncertain, checked_confidence
 from fairbandit.evaluation.groups import SMALL
 from fairbandit.logs import Floats, Ints
+from fairbandit.notices import remark
 from fairbandit.runs.intervals import SHARE, mean_band
+from fairbandit.runs.notices import unknown_rates
+from fairbandit.tables.labels import is_unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +46,7 @@ def compared(
 ) -> pd.DataFrame:
     """Adds `share`, `small`, and the ratios of rates to the highest rate of groups not small.
 
+    A group of people who did not say is never the reference, and a notice gives its rate.
     `picked_share` is the group's share of the picks, `reference` has the highest rate, and
     `ratio_low` to `ratio_high` is the interval of the ratio to it. Groups are compared within equal
     values of the columns `by`. `rates` returns the ends of the rate of each row. The reference may
@@ -53,11 +57,16 @@ def compared(
     for share, counted in (("share", "received"), ("picked_share", "selected")):
         table[share] = table[counted] / table.groupby(by)[counted].transform("sum")
     table["small"] = table["share"] < SMALL
+    apart = table["small"] | table["group"].map(is_unknown).astype(bool)
+    for key, rows in table.groupby(by, sort=False):
+        counts = zip(rows["selected"], rows["received"], strict=True)
+        if note := unknown_rates(dict(zip(rows["group"], counts, strict=True))):
+            remark(f"{', '.join(map(str, key))}: {note}")
     for rate, ratio in (("rate", "impact_ratio"), ("scoring_rate", "scoring_ratio")):
         if rate in table:
-            large = table.assign(large=table[rate].where(~table["small"])).groupby(by)["large"]
+            large = table.assign(large=table[rate].where(~apart)).groupby(by)["large"]
             table[ratio] = table[rate] / large.transform("max")
-    best = table["group"].where((table["impact_ratio"] == 1) & ~table["small"])
+    best = table["group"].where((table["impact_ratio"] == 1) & ~apart)
     table["reference"] = best.groupby([table[name] for name in by]).transform("first")
     sizes = table.groupby(by)["group"].transform("size")
     together = [1 - (1 - confidence) / size for size in sizes]

@@ -62,8 +62,8 @@ def contents(path: str, **parameters: Any) -> Contents:
     spec = checked("environment", {"name": Table._name, "path": path, **parameters}).arguments
     request = request_of(spec)
     source, columns, left_out, of_group = read_chosen(request)
-    roles, drops = (request.group, request.reward), request.missing is Missing.drop
-    gaps, problem = find_gaps(source, roles, columns, request.missing, "missing={}")
+    drops = request.missing is Missing.drop
+    gaps, problem = find_gaps(source, request.taken, columns, request.missing, "missing={}")
     dropped = gaps.any(axis=1) & drops
     played = replace(source, frame=source.frame[~dropped])
     note_leaks(played, columns, request.reward)

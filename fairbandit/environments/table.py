@@ -94,6 +94,8 @@ class Table(Environment):
         missing_values: the texts that are missing cells. null: in a CSV file the texts of
             `pandas.read_csv`, such as `NA`; in Parquet and in memory only nulls are missing. An
             empty cell of a CSV file and NaN are always missing.
+        unknown: labels of people whose group is unknown, such as `[undisclosed]`, beside missing
+            cells; null for none. People of an unknown group are the group `unknown`.
 
     Attributes:
         resolved_columns: the mapping `columns` with the codes of each category.
@@ -135,6 +137,7 @@ class Table(Environment):
         separator: str = ",",
         decimal: str = ".",
         missing_values: list[str] | None = None,
+        unknown: list[str] | None = None,
     ) -> None:
         self.path, self.scaler_path = path, scaler_path
         self.group, self.reward, self.columns, self.exclude = group, reward, columns, exclude
@@ -143,6 +146,7 @@ class Table(Environment):
         self.min_group_size, self.group_size = min_group_size, group_size
         self.group_feature, self.missing, self.products = group_feature, missing, products
         self.separator, self.decimal, self.missing_values = separator, decimal, missing_values
+        self.unknown = unknown
         lows = {"candidates": 1, "noise": 0, "sample_seed": 0, "min_group_size": 1, "group_size": 1}
         for name, low in lows.items():
             value = getattr(self, name)
@@ -235,7 +239,8 @@ def request_of(parameters: Mapping[str, Any]) -> Request:
     of_each = parameters["pool"] is PoolKind.one_per_group
     given["thin"] = parameters["group_size"] is not None and of_each
     given["columns"] = chosen_columns(parameters["columns"])
-    given["exclude"] = tuple(texts_of("exclude", parameters["exclude"]))
+    for name in ("exclude", "unknown"):
+        given[name] = tuple(texts_of(name, parameters[name]))
     if (texts := parameters["missing_values"]) is not None:
         given["missing_values"] = tuple(texts_of("missing_values", texts))
     if isinstance(products := parameters["products"], (list, tuple)):  # a request is hashed

@@ -22,6 +22,7 @@ from fairbandit.agent.inputs import number
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats
 from fairbandit.runs.intervals import Span, mean_ends, share_ends
+from fairbandit.tables.labels import is_unknown
 
 ACROSS = {"selection": "selection_ratio", "reward": "reward_gap", "rank": "rank_gap"}
 """What compares the groups' values of a measure: the least over the greatest, or the difference."""
@@ -135,10 +136,11 @@ def by_group(
     probability `confidence` or more (Bonferroni). Then the least value lies between the least lower
     end and the least upper end, and the greatest value between the greatest ends. These give the
     ends of the ratio or the difference. Groups are compared only if they are the `whole`, with none
-    missing.
+    missing. Groups of people who did not say are not compared.
     """
     for label, own in groups.items():
         yield own.at(confidence, f"{measure}:{label}", estimator)
+    groups = {label: own for label, own in groups.items() if not is_unknown(label)}
     if measure not in ACROSS or not whole or len(groups) < 2:
         return
     values = [own.value for own in groups.values()]

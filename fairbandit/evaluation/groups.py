@@ -21,7 +21,7 @@ from fairbandit.evaluation.estimates import Moments, Uncertain
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.notices import listed
 from fairbandit.runs.intervals import SHARE, Span
-from fairbandit.tables.labels import normal
+from fairbandit.tables.labels import is_unknown, normal
 
 MOST_ROUNDED = 0.05
 """The largest relative shift of a mean weight that the rounding of propensities may explain."""
@@ -135,9 +135,10 @@ def small_groups(groups: Mapping[str, GroupSums]) -> list[str]:
     """Returns a note that names the small groups, if any."""
     sizes = {label: own.pools.n * float(own.pools.mean[2]) for label, own in groups.items()}
     total = sum(sizes.values())
-    few = [f"{label} has {n:,.0f}" for label, n in sizes.items() if n < SMALL * total]
+    few = {label: n for label, n in sizes.items() if n < SMALL * total and not is_unknown(label)}
+    counts = listed([f"{label} has {n:,.0f}" for label, n in few.items()])
     note = (
         "selection_ratio and the gaps compare all groups, also groups with less than "
-        f"{SMALL:.0%} of the {total:,.0f} candidates: {listed(few)}"
+        f"{SMALL:.0%} of the {total:,.0f} candidates: {counts}"
     )
     return [note] if few else []

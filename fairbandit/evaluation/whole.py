@@ -24,6 +24,7 @@ from fairbandit.evaluation.sums import LOGGED, Sums, uniform
 from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Log, read_log
 from fairbandit.notices import listed
+from fairbandit.runs.notices import unknown_rates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,6 +220,9 @@ def evaluate_sums(
                     f"{name}: {estimate.estimator} is refused: the ends of its interval cross, at "
                     f"{estimate.low:.3g} and {estimate.high:.3g}: its assumptions do not hold"
                 )
+        picks = {key: (of.picks, of.pools.mean[2] * of.pools.n) for key, of in own.groups.items()}
+        if note := unknown_rates(picks):
+            notes.append(f"{name}: {note}")
         diagnostics.append({"policy": name, **own.diagnostics})
         if own.refusal:
             notes.append(

@@ -23,6 +23,7 @@ class Problem:
         exploration: the environment's `exploration`, for parts that do not set their own.
         truth: the truth; None if it is unknown, or for a policy none of whose parts needs it.
         dtype: the dtype of all real tensors.
+        unknown: the numbers of the groups of people who did not say; no metric compares with them.
     """
 
     features: int
@@ -31,6 +32,7 @@ class Problem:
     exploration: float = 1.0
     truth: Truth | None = None
     dtype: torch.dtype = torch.float64
+    unknown: tuple[int, ...] = ()
 
     @property
     def replicas(self) -> int:

@@ -31,6 +31,7 @@ def read_dsjson(
     bad_lines: str,
     like: Log | None,
     products: Any,
+    unknown: Sequence[str],
     **chosen: Any,
 ) -> Log:
     """Returns the log of files with a decision a line: `_label_cost, _labelIndex, a, p, c`.
@@ -38,7 +39,8 @@ def read_dsjson(
     A feature is a number, or a text, which is 1 for its name and text together; points join the
     names of nested features. An action also has the shared features. The reward is −`_label_cost`.
     The feature of an action that names its group, such as `group` or `user.region`, is a text, a
-    number, or a namespace with one feature, whose name is the group. See `read_log` for the
+    number, or a namespace with one feature, whose name is the group; without it, the group is
+    unknown, unless no action has it. See `read_log` for the
     arguments, and `_reason` for the lines that are left out. A log that is `like` another one has
     its products.
     """
@@ -66,6 +68,8 @@ def read_dsjson(
     if reasons := ", ".join(f"{lines[reason]:,} {reason}" for reason in lines if reason):
         total = lines.total()
         remark(f"{name}: {total - len(pools):,} of {total:,} lines are left out: {reasons}")
+    if pools and all(label is None for pool in pools for label in pool.labels):
+        raise FairbanditError(f"{name}: no action has {group!r}, which must name its group")
     rows = list(chain.from_iterable(pool.contexts for pool in pools))
     names = dict.fromkeys(chain.from_iterable(rows))
     if like is None:
@@ -81,7 +85,7 @@ def read_dsjson(
             )
     contexts = pd.DataFrame(rows, columns=columns, dtype=np.float64).to_numpy()
     _note_gaps(name, columns, contexts)
-    further: Any = {"columns": [str(group)], "features": tuple(columns)}
+    further: Any = {"columns": [str(group)], "features": tuple(columns), "unknown": unknown}
     return log_of_pools(pools, name, np.nan_to_num(contexts), **further)
 
 
@@ -147,20 +151,23 @@ def _pool(record: Any, file: str, line: int, group: str, products: bool) -> Pool
     """
     actions, pick = record["c"]["_multi"], record["_labelIndex"]
     chances = dict(zip(record["a"], record["p"], strict=True))
-    label = number(record["_label_probability"], "_label_probability")
+    chance = number(record["_label_probability"], "_label_probability")
     if record.get("_label_Action", pick + 1) != pick + 1 or record.get("pdrop"):
         raise ValueError("`_label_Action` is not `_labelIndex` + 1, or `pdrop` left out decisions")
-    if len(chances) != len(actions) or not abs(label - chances[pick + 1]) <= 1e-4 * label:
+    if len(chances) != len(actions) or not abs(chance - chances[pick + 1]) <= 1e-4 * chance:
         raise ValueError("`a` is not an order of actions, or `_label_probability` not the pick's")
-    shared, labels, contexts = _encoded(_leaves(record["c"])), [], []
+    shared, contexts = _encoded(_leaves(record["c"])), []
+    labels = list[str | None]()
     for action in actions:
         leaves = dict(_leaves(action))
         of_group = [key for key in leaves if f"{key}.".startswith(f"{group}.")]
-        if len(of_group) != 1:
-            raise ValueError(f"an action lacks {group!r}, which must name its group")
-        (key,) = of_group
-        named = key == group or isinstance(leaves[key], str)
-        labels.append(str(leaves[key]) if named else key.removeprefix(f"{group}."))
+        if len(of_group) > 1:
+            raise ValueError(f"an action has several features {group!r}, which must name its group")
+        label = None  # the group is unknown
+        for key in of_group:
+            named = key == group or isinstance(leaves[key], str)
+            label = str(leaves[key]) if named else key.removeprefix(f"{group}.")
+        labels.append(label)
         others = (leaf for leaf in leaves.items() if leaf[0].partition(".")[0] != group)
         own = _encoded(others)
         pairs = product(shared.items(), own.items()) if products else ()

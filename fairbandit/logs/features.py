@@ -23,6 +23,7 @@ def encoder_of(
     features: Any,
     exclude: list[str],
     products: Any,
+    unknown: Sequence[str],
 ) -> Encoder:
     """Returns the encoder of a table's groups and of its features, which have no other role."""
     chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
@@ -43,13 +44,14 @@ def encoder_of(
     if len(of_groups) < len(groups):  # the features do not hold the whole label
         return Encoder.fitted({**columns, **of_groups}, source, **options)
     columns |= {name: _codes(source, name) for name in groups}
-    labels = _codes(source.joined(groups), JOINED.join(groups))
-    return Encoder.fitted(columns, source, groups, groups=groups, labels=labels, **options)
+    labels = _codes(source, JOINED.join(groups))
+    options |= {"groups": groups, "labels": labels, "unknown": unknown}
+    return Encoder.fitted(columns, source, groups, **options)
 
 
 def _codes(source: Source, name: str) -> list[str]:
     """Returns the labels in a column; if all are numbers, by value."""
-    labels = {*source.labels(name).tolist()} - {None}
+    labels = {*source.labels(name).tolist()}
     numbers = all(re.fullmatch(NUMBER, label) for label in labels)
     return sorted(labels, key=float if numbers else None)
 

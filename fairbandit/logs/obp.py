@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ def is_obp(source: Any) -> bool:
     return isinstance(source, Mapping) and not {"pscore", "n_rounds"}.isdisjoint(source)
 
 
-def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) -> Log:
+def read_obp(
+    feedback: Mapping[str, Any], group: Any, propensity: str | None, unknown: Sequence[str]
+) -> Log:
     """Returns the log of `context, action_context, action, position, reward, pscore`.
 
     The actions are the candidates of every pool. The features of action a in context x are its
@@ -74,9 +76,10 @@ def read_obp(feedback: Mapping[str, Any], group: Any, propensity: str | None) ->
                 pools[-1].reward(action, reward)
     of_actions = [f"z{b}" for b in range(z.shape[1])]
     features = (*of_actions, *names, *(f"{a}*{b}" for a in names for b in of_actions))
-    log = log_of_pools(pools, NAME, contexts, unit="round", features=features)
-    unknown = np.full_like(log.propensities, np.nan)
-    return log if propensity else log.replaced(propensities=unknown, probabilities=None)
+    further: Any = {"features": features, "unknown": unknown}
+    log = log_of_pools(pools, NAME, contexts, unit="round", **further)
+    lacking = np.full_like(log.propensities, np.nan)
+    return log if propensity else log.replaced(propensities=lacking, probabilities=None)
 
 
 def _features(feedback: Mapping[str, Any], key: str) -> Floats:

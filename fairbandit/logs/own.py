@@ -51,7 +51,7 @@ def label(plain: Any) -> Hashable:
     return tuple(map(label, plain)) if isinstance(plain, list) else plain
 
 
-def read_own(paths: Sequence[Path], name: str) -> Log:
+def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> Log:
     """Returns the decisions in the files of an agent's log.
 
     Observed rounds are left out, since their propensities are unknown. So are rewards of decisions
@@ -87,7 +87,8 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
     if left_out:
         counts = [f"{count:,} of {_LEFT_OUT.get(kind, kind)}" for kind, count in left_out.items()]
         remark(f"{name}: lines that hold no decision to judge are left out: {' and '.join(counts)}")
-    contexts, further, adaptive, draws = None, dict[str, Any](features=()), False, False
+    contexts, further = None, dict[str, Any](features=())
+    adaptive = draws = False
     with of_line(name):
         options = [header["options"] for header in headers]
         shape, reward = options[0]["features"], options[0].get("reward")
@@ -108,7 +109,8 @@ def read_own(paths: Sequence[Path], name: str) -> Log:
                 adaptive = True
             else:
                 adaptive, draws = adaptive or part.learns, draws or part.draws_models
-    return log_of_pools(pools, name, contexts, adaptive=adaptive, draws_models=draws, **further)
+    further |= {"adaptive": adaptive, "draws_models": draws, "unknown": unknown}
+    return log_of_pools(pools, name, contexts, **further)
 
 
 def picks_of(record: Mapping[str, Any]) -> int:

@@ -55,6 +55,7 @@ def read_log(
     time: str | None = None,
     bad_lines: str = "error",
     products: Any = None,
+    unknown: Sequence[str] | str | None = None,
 ) -> Log:
     """Reads logged decisions; a notice counts the lines and files that are left out.
 
@@ -88,6 +89,8 @@ def read_log(
         bad_lines: `skip` leaves out lines that hold no decision of DSJSON; `error` refuses them.
         products: pairs of columns of a table whose products are features too, or `all`; for DSJSON,
             `shared` multiplies each shared feature by each feature of an action.
+        unknown: labels of people whose group is unknown, such as `["undisclosed"]`, beside missing
+            cells and `unknown`. All of them are the group `unknown`.
 
     Returns:
         The log, in the order of `time`, or in the natural order of the files' names (day-2 before
@@ -113,14 +116,15 @@ def read_log(
 def _read(given: Mapping[str, Any]) -> Log:
     """Returns the log for the arguments of `read_log`."""
     source, missing = given["source"], given["missing_values"]
+    given = {**given, "unknown": texts_of("unknown", given["unknown"])}
     if is_obp(source):
-        return read_obp(source, **_taken("obp", given, "group", "propensity"))
+        return read_obp(source, **_taken("obp", given, "group", "propensity", "unknown"))
     if isinstance(source, (str, PathLike)):
         kind, paths = _files(Path(source))
         if kind == "agent":
-            return read_own(paths, str(source), **_taken("an agent", given))
+            return read_own(paths, str(source), **_taken("an agent", given, "unknown"))
         if kind == "dsjson":
-            keys = "group", "features", "exclude", "like", "bad_lines", "products"
+            keys = "group", "features", "exclude", "like", "bad_lines", "products", "unknown"
             return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
         separator = given["separator"]
         tables = [read_table(path, (), True, separator, missing_values=missing) for path in paths]
@@ -152,12 +156,14 @@ def _read(given: Mapping[str, Any]) -> Log:
     if time is not None:
         source, period = _by_time(source, time, columns.decision)
     encoder = like.encoder if isinstance(like, Log) else like
+    words = [*given["unknown"], *(encoder.unknown if encoder else ())]
+    source = source.with_unknown(groups, words)
     unused = [name for name in FLAGS if name in {*source.frame} - {*taken}]
     flags = [key for key in unused if source.fits(key).all() and (source.numbers(key) == 1).all()]
     if encoder is None:
         excluded = texts_of("exclude", given["exclude"])
         taken += [*flags, *outcomes(source, columns.picked, [*taken, *flags, *excluded])]
-        chosen = given["features"], excluded, given["products"]
+        chosen = given["features"], excluded, given["products"], words
         encoder = encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
     return log.replaced(**dict.fromkeys(flags, True), period=period)
@@ -203,7 +209,8 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
     defaults: Any = read_log.__kwdefaults__
     others = [key for key in defaults if key not in takes]
     if wrong := [key for key in others if str(given[key]) != str(defaults[key])]:
-        only = listed(takes) or "a path, since its lines name the groups, features and rewards"
+        path = "a path and unknown, since its lines name the groups, features and rewards"
+        only = path if kind == "an agent" else listed(takes)
         raise FairbanditError(f"{listed(wrong)}: a log of {kind} takes only {only}")
     like = given["like"]
     encoder = like.encoder if isinstance(like, Log) else like

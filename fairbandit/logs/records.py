@@ -21,12 +21,14 @@ _Encoder: Any = mapping(
     groups=_Texts,
     missing=_Texts,
     labels=_Texts,
+    unknown=_Texts,
     products=NotRequired[list[tuple[str, str, list[float], list[float]]]],
 )
 
 Options: Any = mapping(
     features=Natural | list[str] | _Encoder,
     reward=NotRequired[str],
+    unknown=_Texts,
     groups=list[bool | int | float | str | list[Any] | None],  # tuples are lists in JSON
     seed=Annotated[int, Meta(ge=0)],
     exploration=float,

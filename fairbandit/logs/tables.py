@@ -16,7 +16,7 @@ from fairbandit.logs.mistakes import note_mistakes
 from fairbandit.notices import listed, remark
 from fairbandit.tables.columns import FEW, check_groups
 from fairbandit.tables.encoder import Encoder
-from fairbandit.tables.labels import JOINED, coded, normal, spellings
+from fairbandit.tables.labels import JOINED, Codes, coded, normal, spellings, words_of
 from fairbandit.tables.source import LARGEST, Source
 
 MOST_OFF = 0.05
@@ -49,11 +49,10 @@ def log_of_table(
     import pandas as pd
 
     source.require(columns.decision, ~source.gaps(columns.decision), "a value")
-    for name in groups:
-        source.require(name, ~source.gaps(name), f"a value ({PEOPLE})")
-    codes, labels = pd.factorize(source.joined(groups).labels(JOINED.join(groups)), sort=True)
+    codes, labels = pd.factorize(source.labels(JOINED.join(groups)), sort=True)
     rows = np.unique(codes, return_index=True)[1]
-    contexts, counts = encoder(source), {name: source.gaps(name).sum() for name in encoder.columns}
+    filled = [name for name in encoder.columns if name not in (groups if encoder.labels else ())]
+    contexts, counts = encoder(source), {name: source.gaps(name).sum() for name in filled}
     if gaps := [f"{count:,} of {name!r}" for name, count in counts.items() if count]:
         remark(f"{source.name}: missing cells of features get the feature's mean: {listed(gaps)}")
     if like:
@@ -142,11 +141,13 @@ def log_of_pools(
     contexts: Floats | None,
     unit: str = "line",
     columns: Sequence[str] = (),
+    unknown: Sequence[str] = (),
     **further: Any,
 ) -> Log:
     """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d).
 
-    `columns` are the names of the columns of the group, if they are known.
+    `columns` are the names of the columns of the group, if they are known, and `unknown` the words
+    for unknown groups.
     """
     import pandas as pd
 
@@ -157,7 +158,8 @@ def log_of_pools(
     frame = pd.DataFrame(rows, columns=roles[:4], dtype=np.float64)
     files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
-    codes, groups = coded([label for pool in pools for label in pool.labels], {})
+    known = Codes(words=words_of(unknown))
+    codes, groups = coded([label for pool in pools for label in pool.labels], known)
     further["names"] = [pool.name for pool in pools]
     if columns:
         further["group_columns"] = _by_column(columns, [*groups])
@@ -171,8 +173,8 @@ def log_of_pools(
         f"{name}: {short.sum():,} decisions left places open by chance, so that the number of "
         "picks is random: weighted estimates are refused"
     )
-    unknown = np.where(short[:, None], np.nan, log.propensities)
-    return log.replaced(propensities=unknown, probabilities=None)
+    lacking = np.where(short[:, None], np.nan, log.propensities)
+    return log.replaced(propensities=lacking, probabilities=None)
 
 
 def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -24,6 +24,8 @@ class GroupMetric(Metric):
     """
 
     reduce: ClassVar[Reduce] = "last"
+    compares: ClassVar[bool] = False
+    """Whether groups are compared with each other, which leaves out unknown groups."""
 
     def init(self, problem: Problem) -> Any:
         """Returns sums of 0; see `Metric`."""
@@ -34,7 +36,10 @@ class GroupMetric(Metric):
         picked, received = self._picked(judged, member), member.sum(2)
         gained = judged.total(member * judged.pools.expected[..., None])
         sums = sums + torch.stack([picked, received, gained], 1).cumsum(2)
-        return self._judge(*sums.unbind(1)), sums[:, :, -1:]
+        compared = sums
+        if self.compares and judged.problem.unknown:
+            compared = sums.index_fill(3, sums.new_tensor(judged.problem.unknown).long(), 0)
+        return self._judge(*compared.unbind(1)), sums[:, :, -1:]
 
     def _picked(self, judged: Judged, member: Tensor) -> Tensor:
         """Returns the picks of each group in N rounds, (B, N, G), of members (B, N, K, G)."""
@@ -59,9 +64,10 @@ class ParityGap(GroupMetric):
     """The greatest minus the least selection rate of the groups: demographic parity is 0.
 
     max_g N_g/C_g − min_g N_g/C_g, where N_g counts the picks and C_g the candidates of group g in
-    rounds 1 … t; groups without candidates so far are left out.
+    rounds 1 … t; groups without candidates so far, and unknown groups, are left out.
     """
 
+    compares = True
     reference = "Dwork, Hardt, Pitassi, Reingold, Zemel, Fairness through Awareness, ITCS 2012"
 
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
@@ -73,9 +79,11 @@ class GroupRewardGap(GroupMetric):
     """The greatest minus the least mean true reward of the groups' picks.
 
     max_g m_g − min_g m_g, where m_g is the mean true reward of the picks of group g in rounds
-    1 … t. Groups without picks are left out; `parity_gap` measures how often groups are picked.
+    1 … t. Groups without picks and unknown groups are left out; `parity_gap` measures how often
+    groups are picked.
     """
 
+    compares = True
     needs_truth = True
 
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:

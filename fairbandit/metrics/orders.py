@@ -29,7 +29,7 @@ class DiscountedExposure(GroupMetric):
 
     max_g E_g/C_g − min_g E_g/C_g, where E_g sums 1/log₂(1 + j) over the picks of group g in rounds
     1 … t, of which j is the place in the shortlist, and C_g counts its candidates; groups without
-    candidates so far are left out. For one pick it is the `parity_gap`.
+    candidates so far and unknown groups are left out. For one pick it is the `parity_gap`.
     """
 
     reference = "Singh, Joachims, Fairness of Exposure in Rankings, KDD 2018, sec. 4.1"

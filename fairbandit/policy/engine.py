@@ -16,6 +16,7 @@ from fairbandit.policy.fixed_point import BlockSize, fixed_point, outcomes_of
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS, Streams
+from fairbandit.tables.labels import is_unknown
 
 CANDIDATES = 1 << 10
 """Chunks of pools with more candidates than this are decided in halves. Larger pieces share more
@@ -75,13 +76,15 @@ class Engine:
         self.rounds, self.at_once = rounds, 1 if delay else at_once
         self.delays = Delays(delay, delay_law, seed)
         self.streams = Streams(seed, replicas, device)
+        names = environment.group_names
         with environment.bound(self.streams):
             problem = Problem(
                 features=environment.features,
-                groups=len(environment.group_names),
+                groups=len(names),
                 streams=self.streams,
                 exploration=environment.exploration,
                 truth=environment.truth,
+                unknown=tuple(code for code, name in enumerate(names) if is_unknown(name)),
             )
         self.history = policy.init(problem)
         self.size, self.decisions = BlockSize(policy, problem, environment.places), 0

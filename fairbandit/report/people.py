@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.audit.applicants import SELECTION, UNKNOWN
+from fairbandit.audit.applicants import SELECTION
 from fairbandit.audit.applicants_page import table_page, unknown_of
 from fairbandit.audit.report import Page, hashes
 from fairbandit.evaluation.groups import SMALL
 from fairbandit.report.page import Report
 from fairbandit.runs.sheets import Sheet
+from fairbandit.tables.labels import UNKNOWN
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:

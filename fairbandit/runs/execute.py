@@ -31,7 +31,7 @@ from fairbandit.runs.folder import (
     writing,
 )
 from fairbandit.runs.identity import continued, finished, identity
-from fairbandit.runs.notices import note_rare_groups, note_settings
+from fairbandit.runs.notices import note_rare_groups, note_settings, note_unknown
 from fairbandit.runs.progress import progress_bar
 from fairbandit.runs.round_log import RoundLog, write_rewards, write_table
 from fairbandit.runs.separation import holds_group
@@ -172,6 +172,7 @@ class _Run:
                 self._play(index, events, advance)
         picks = self.settings.picks
         note_rare_groups(self.policy, self.environment, self.statistics, self.rounds, picks)
+        note_unknown(self.policy, self.statistics)
         results = self.statistics.curves()
         if len(self.batches) > 1:  # TensorBoard has shown only the curves of the first batch
             clear(self.folder, keep=self.parts)

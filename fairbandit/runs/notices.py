@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from fairbandit.environments import Environment, Table
 from fairbandit.notices import listed, remark
 from fairbandit.policy.build import preset, presets
@@ -12,6 +14,7 @@ from fairbandit.policy.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.registry import PART_KINDS, lookup
 from fairbandit.runs.statistics import RunStatistics
+from fairbandit.tables.labels import is_unknown
 
 STEPS = 10
 """The number of steps in the best m/K of all ranks that keeps the excess of picks below 5 %."""
@@ -38,6 +41,31 @@ def note_settings(policy: Policy, environment: Environment, rounds: int, picks: 
             f"picks={picks} from pools of at most {environment.places} candidates: all "
             "candidates are picked"
         )
+
+
+def unknown_rates(picks: Mapping[str, tuple[float, float]]) -> str:
+    """Returns a note of the selection rates of people whose group is unknown and of the others.
+
+    `picks` holds the numbers of picks and of candidates by group. The note is "" if either kind of
+    people is absent.
+
+    >>> unknown_rates({"f": (30, 200), "m": (50, 200), "unknown": (3, 100)})
+    '3.0 % of the 100 people whose group is unknown are picked, and 20.0 % of the others'
+    """
+    sums = np.zeros((2, 2))
+    for group, counts in picks.items():
+        sums[int(is_unknown(group))] += counts
+    (known, unsaid), received = 100 * sums[:, 0] / sums[:, 1].clip(1e-9), sums[:, 1]
+    note = f"{unsaid:.1f} % of the {received[1]:,.0f} people whose group is unknown are picked"
+    return f"{note}, and {known:.1f} % of the others" if received.all() else ""
+
+
+def note_unknown(policy: Policy, statistics: RunStatistics) -> None:
+    """Notes how often people are picked whose group is unknown."""
+    counts = [counted.sum(0).tolist() for counted in (statistics.selected, statistics.received)]
+    pairs = zip(*counts, strict=True)
+    if note := unknown_rates(dict(zip(statistics.group_names, pairs, strict=True))):
+        remark(f"{policy.name}: {note}")
 
 
 def _named(policy: str) -> Mapping[str, Any]:

@@ -114,7 +114,7 @@ def encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.fl
     places, gaps = pd.Index(known).get_indexer(cells), source.gaps(name)
     if not fill:
         expected = f"one of the codes {listed([*map(repr, codes)])}"
-        source.require(name, gaps | (places >= 0), expected)
+        source.require(name, (gaps & (not column.label)) | (places >= 0), expected)
     features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
     features[places < 0] = np.nan
     return features

@@ -17,7 +17,7 @@ from fairbandit.notices import remark
 from fairbandit.registry import create
 from fairbandit.tables.columns import codes_and_reference
 from fairbandit.tables.encoded import FILLED, Column, Product, encoded, note_far, note_means
-from fairbandit.tables.few import FewRows, LeftOutError
+from fairbandit.tables.few import FewRows, LeftOutError, with_columns
 from fairbandit.tables.labels import JOINED, check_labels
 from fairbandit.tables.products import multiplied, pairs_of
 from fairbandit.tables.reading import keep, table_of
@@ -45,6 +45,7 @@ class Encoder:
         missing: the texts that are missing cells in raw rows.
         products: the products of two columns, in order, as `state` returns them.
         labels: the labels of the table's groups; by default the codes of the column of labels.
+        unknown: labels of people whose group is unknown, beside missing cells and `unknown`.
 
     Attributes:
         names: the names of the d features, such as `age`, `job=1`, `job=2`, `bias`.
@@ -68,10 +69,11 @@ class Encoder:
         missing: Sequence[str] = (),
         products: Sequence[Any] = (),
         labels: Sequence[str] = (),
+        unknown: Sequence[str] = (),
     ) -> None:
         self._columns = [Column(*column) for column in columns]
         self.bias, self.fill, self.decimal = bias, fill, decimal
-        self.groups, self.missing = tuple(groups), tuple(missing)
+        self.groups, self.missing, self.unknown = tuple(groups), tuple(missing), tuple(unknown)
         self._products, names = [Product(*product) for product in products], list[str]()
         self._places, self._far = dict[str, slice](), set[str]()
         for name, _, codes, _, *scaling, _, _ in self._columns:
@@ -93,7 +95,7 @@ class Encoder:
         if not (names_group and all(isinstance(code, str) for code in codes)):
             raise ValueError("the columns of labels are not the columns of the group, with texts")
         self._labelled = [own[name] for name in (self.groups if len(own) > 1 else own)]
-        self._few = FewRows(self._columns, self.groups, self.missing, decimal, fill)
+        self._few = FewRows(self._columns, self.groups, self.missing, decimal, fill, unknown)
         self.labels = tuple(labels or codes)
 
     @classmethod
@@ -218,7 +220,7 @@ class Encoder:
         if not isinstance(other, Encoder):
             return False
         columns, others = ([column[:6] for column in one._columns] for one in (self, other))
-        keys = ("_products", "bias", "groups")
+        keys = ("_products", "bias", "groups", "unknown")
         return columns == others and all(getattr(self, k) == getattr(other, k) for k in keys)
 
     __hash__ = object.__hash__
@@ -230,11 +232,12 @@ class Encoder:
         lists = {"groups": [*self.groups], "missing": [*self.missing]}
         told = self.groups and len(self._labelled) != 1
         lists |= {"labels": [*self.labels]} if told else {}
+        lists |= {"unknown": [*self.unknown]} if self.unknown else {}
         state = {"columns": columns, **options, **lists}
         return state | ({"products": [*map(list, self._products)]} if self._products else {})
 
     def labels_of(self, rows: Any, where: str = "the pool") -> list[str | None]:
-        """Returns the labels of the groups of raw rows, (n,); None for a missing cell.
+        """Returns the labels of the groups of raw rows, (n,).
 
         Messages call the rows `where`.
 
@@ -242,6 +245,7 @@ class Encoder:
             FairbanditError: the group is not a feature, or the rows lack its column.
         """
         self._need_labels()
+        rows = with_columns(rows, self.groups, where)
         with suppress(LeftOutError):
             return self._few.labels(rows)
         source = self._source(rows, where)
@@ -268,12 +272,12 @@ class Encoder:
 
     def check_labels(self, groups: Sequence[Any], features: NDArray[np.float64]) -> None:
         """Raises an error for a label, (n,), that contradicts the features of its row, (n, d)."""
-        check_labels(groups, self.labels_in(features), JOINED.join(self.groups))
+        check_labels(groups, self.labels_in(features), JOINED.join(self.groups), self.unknown)
 
     def _source(self, rows: Any, where: str) -> Source:
         """Returns raw rows as a source, with the column of intersectional groups."""
         table, marks = table_of(rows), (self.missing, self.decimal)
-        return source_of(table, where, *marks).joined(self.groups)
+        return source_of(table, where, *marks).with_unknown(self.groups, self.unknown)
 
     def __call__(
         self, rows: Any, groups: Sequence[Any] | None = None, where: str = "the pool"
@@ -292,7 +296,7 @@ class Encoder:
         """
         features, labels = self.labelled(rows, where)
         if groups is not None and self.labels:
-            check_labels(groups, labels, JOINED.join(self.groups))
+            check_labels(groups, labels, JOINED.join(self.groups), self.unknown)
         return features
 
     def labelled(
@@ -302,6 +306,7 @@ class Encoder:
 
         The label is None if the group is not a feature, which is an error if labels are `needed`.
         """
+        rows = with_columns(rows, self.groups, where)
         if needed:
             self._need_labels()
         features: NDArray[np.float64]
@@ -314,10 +319,6 @@ class Encoder:
                 remark(f"{where}, column {name!r}: {FILLED}")
         except LeftOutError:
             features, labels = self._labelled_table(rows, where)
-        if needed and None in labels:
-            row = f"row {labels.index(None)} (from 0)"
-            column = JOINED.join(self.groups)
-            raise FairbanditError(f"{where}, column {column!r}, {row}: expected a value")
         self._multiply(features)
         return features, labels
 
@@ -331,8 +332,8 @@ class Encoder:
         features = np.ones((len(source), len(self.names)))
         for column in self._columns:
             name = column.name
-            if raw and (column.label or not self.fill):
-                expected = "a value" if column.label else "a value (missing=mean fills in the mean)"
+            if raw and not (column.label or self.fill):
+                expected = "a value (missing=mean fills in the mean)"
                 source.require(name, ~source.gaps(name), expected)
             block = encoded(source, column, raw and self.fill)
             if raw and column.span and name not in self._far and note_far(source, column, block):

@@ -13,8 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairbandit.notices import listed, remark
 from fairbandit.tables.encoded import Column
-from fairbandit.tables.labels import JOINED, NUMBER, clean, normal
+from fairbandit.tables.labels import (
+    JOINED,
+    NUMBER,
+    UNKNOWN,
+    clean,
+    group_label,
+    normal,
+    words_of,
+)
 from fairbandit.tables.scaling import GAP
 from fairbandit.tables.source import EXACT, LARGEST
 
@@ -38,6 +47,17 @@ class Encoded(NamedTuple):
     features: Mapping[str, Sequence[Sequence[float]]]
     lacking: Sequence[str]
     labels: Labels
+
+
+def with_columns(rows: Any, names: Sequence[str], where: str) -> Any:
+    """Adds missing cells to a list of mappings none of which has some columns, with a notice."""
+    if not (isinstance(rows, (list, tuple)) and all(isinstance(row, Mapping) for row in rows)):
+        return rows
+    absent = [name for name in names if not any(name in row for row in rows)]
+    if not absent or not rows:
+        return rows
+    remark(f"{where}: no row has {listed([*map(repr, absent)])}: the group is {UNKNOWN}")
+    return [{**row, **dict.fromkeys(absent)} for row in rows]
 
 
 def plain_columns(rows: Any, names: Sequence[str]) -> dict[str, list[Any]]:
@@ -89,11 +109,12 @@ class FewRows:
         missing: Sequence[str],
         decimal: str,
         fill: bool,
+        unknown: Sequence[str] = (),
     ) -> None:
         self._columns, self._groups, self._fill = columns, tuple(groups), fill
         self._comma = decimal == ","
         self._number = re.compile(NUMBER.replace("[.]", f"[{decimal}]"))
-        self._missing = frozenset(missing)
+        self._missing, self._words = frozenset(missing), words_of(unknown)
         spelled = [text for text in missing if re.fullmatch(NUMBER, text)]
         self._gaps = frozenset(map(float, spelled))
         joined = {JOINED.join(groups)} if len(groups) > 1 else set[str]()
@@ -135,15 +156,14 @@ class FewRows:
         return Encoded(features, lacking, labels)
 
     def labels(self, rows: Any) -> Labels:
-        """Returns the labels of the groups of rows; None for a missing cell."""
+        """Returns the labels of the groups of rows."""
         return self._labels(plain_columns(rows, self._groups))
 
     def _labels(self, cells: Mapping[str, list[Any]]) -> Labels:
         parts = [self._normal(cells[name]) for name in self._groups]
         if len(parts) < 2:
-            return parts[0] if parts else [None] * len(next(iter(cells.values()), []))
-        rows = zip(*parts, strict=True)
-        return [None if None in row else JOINED.join(map(str, row)) for row in rows]
+            return [*parts[0]] if parts else [None] * len(next(iter(cells.values()), []))
+        return [*map(JOINED.join, zip(*parts, strict=True))]
 
     def _codes(
         self, column: Column, cells: Mapping[str, list[Any]], labels: Labels
@@ -151,17 +171,18 @@ class FewRows:
         """Returns the code of each row, None if it is missing."""
         if column.label:
             joined = column.name == JOINED.join(self._groups)
-            return labels if joined else self._normal(cells[column.name])
+            return labels if joined else [*self._normal(cells[column.name])]
         if isinstance(column.codes[0], str):
             return [self._text(cell) for cell in cells[column.name]]
         return [None if isnan(value) else value for value in self._numbers(cells[column.name])]
 
-    def _normal(self, cells: list[Any]) -> Labels:
+    def _normal(self, cells: list[Any]) -> list[str]:
         gone = [
             self._is_gap(cell) if type(cell) is float else self._text(cell) is None
             for cell in cells
         ]
-        return [None if gap else normal(cell) for gap, cell in zip(gone, cells, strict=True)]
+        pairs = zip(gone, cells, strict=True)
+        return [UNKNOWN if gap else normal(group_label(cell, self._words)) for gap, cell in pairs]
 
     def _text(self, cell: Any) -> str | None:
         """Returns the text of a cell that is not a float, or None if it is missing."""

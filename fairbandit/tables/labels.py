@@ -1,6 +1,6 @@
 """Labels of groups, which agents, logs, tables and truths compare by their normal forms.
 
-The first spelling of a group is kept for output.
+The first spelling of a group is kept for output. `group_label` decides which labels are missing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from unicodedata import name, normalize
 
@@ -23,6 +24,11 @@ NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 JOINED = " × "
 """The separator of the labels of an intersectional group."""
 
+UNKNOWN = "unknown"
+"""The label of people whose group is missing, since they did not say or nobody asked."""
+
+UNSAID = frozenset(["", UNKNOWN])
+"""The words for a missing label, in lower case, beside those that a user lists."""
 
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff"
 """The signs without a shape that are removed from texts. Joiners, which Persian needs, stay."""
@@ -37,8 +43,17 @@ class Group(NamedTuple):
     spelling: Hashable
 
 
-Codes = Mapping[str, Group]
-"""The known groups by the normal forms of their labels, in the order of their numbers."""
+class Codes(dict[str, Group]):
+    """The known groups by the normal forms of their labels, in the order of their numbers.
+
+    `words` are the labels of people whose group is unknown; see `words_of`.
+    """
+
+    def __init__(
+        self, groups: Mapping[str, Group] = MappingProxyType({}), words: frozenset[str] = UNSAID
+    ) -> None:
+        super().__init__(groups)
+        self.words = words
 
 
 def normal(label: Any) -> str:
@@ -59,6 +74,43 @@ def normal(label: Any) -> str:
     if isinstance(label, Enum) and isinstance(label, (str, int)):
         label = label.value
     return _normal(label if isinstance(label, str) else str(label))
+
+
+def words_of(words: Iterable[Any]) -> frozenset[str]:
+    """Returns the words for a missing label in lower case, with those of a user."""
+    return UNSAID | {normal(word).casefold() for word in words}
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or the missing value of pandas."""
+    is_nan = isinstance(label, float) and label != label
+    return label is None or is_nan or type(label).__name__ in ("NAType", "NaTType")
+
+
+def group_label(label: Any, words: Collection[str] = UNSAID) -> Any:
+    """Returns the label of a group, or `unknown` if it is missing.
+
+    A missing label is None, NaN, an empty text, the word `unknown` in any case, or one of `words`.
+    So is a missing part of an intersectional label.
+
+    >>> words = words_of(["undisclosed"])
+    >>> [group_label(label, words) for label in (None, "", "Unknown", "Undisclosed ", ("f", None))]
+    ['unknown', 'unknown', 'unknown', 'unknown', ('f', 'unknown')]
+    """
+    if isinstance(label, tuple):
+        return tuple(group_label(part, words) for part in label)
+    label = _item(label)
+    hash(label)  # raises a TypeError if the label is not hashable
+    return UNKNOWN if is_missing(label) or normal(label).casefold() in words else label
+
+
+def is_unknown(label: Any) -> bool:
+    """Whether a group is unknown, or a part of an intersectional group.
+
+    >>> is_unknown("unknown"), is_unknown("f × unknown"), is_unknown("f")
+    (True, True, False)
+    """
+    return UNKNOWN in normal(label).split(JOINED)
 
 
 def clean(text: str) -> str:
@@ -95,15 +147,18 @@ def _normal(text: str) -> str:
 def coded(
     labels: Collection[Any], known: Codes, what: str = "groups"
 ) -> tuple[NDArray[np.int64], Codes]:
-    """Returns the numbers of labels, and all groups, in which new groups get the next numbers."""
+    """Returns the numbers of labels, and all groups, in which new groups get the next numbers.
+
+    Missing labels are the group `unknown`.
+    """
     groups = [known.get(label) if type(label) is str else None for label in labels]
     if None not in groups:  # most labels of agents are known texts
         return np.array([group.code for group in groups if group], np.int64), known
     try:
-        plain = [_plain(label) for label in labels]
+        plain = [_plain(group_label(label, known.words)) for label in labels]
         forms = [normal(label) for label in plain]
         if not known.keys() >= {*forms}:
-            grown = dict(known)
+            grown = Codes(known, known.words)
             for form, label in zip(forms, plain, strict=True):
                 grown.setdefault(form, Group(len(grown), label))
             known = grown
@@ -114,20 +169,32 @@ def coded(
     return np.array([known[form].code for form in forms], np.int64), known
 
 
+def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
+    """Returns the number of the pool of each candidate; a missing pool is an error."""
+    for row, pool in enumerate(pools):
+        if is_missing(pool):
+            raise FairbanditError(f"pools: candidate {row} lacks a pool")
+    return coded(pools, Codes(words=frozenset()), "pools")[0]
+
+
 def spellings(known: Codes) -> tuple[Hashable, ...]:
     """Returns the first spelling of each known group, in the order of their numbers."""
     return tuple(group.spelling for group in known.values())
 
 
-def check_labels(labels: Collection[Any], own: Iterable[str | None], column: str) -> None:
+def check_labels(
+    labels: Collection[Any], own: Iterable[str | None], column: str, words: Iterable[str] = ()
+) -> None:
     """Raises an error for a label that is not the `own` normal form in its row, if this is known.
 
-    Callers check the number of labels. The message names the column of the rows.
+    Callers check the number of labels. The message names the column of the rows; `words` are the
+    user's words for unknown groups.
     """
+    known = Codes(words=words_of(words))
     for at, (label, form) in enumerate(zip(labels, own, strict=False)):
         if form is None or (type(label) is str and label == form):
             continue
-        (given,) = coded([label], {})[1]
+        (given,) = coded([label], known)[1]
         if given != form:
             raise FairbanditError(
                 f"groups[{at}] is {given!r}, but column {column!r} of the row says {form!r}"

@@ -82,6 +82,7 @@ class Request:
     separator: str
     decimal: str
     missing_values: tuple[str, ...] | None
+    unknown: tuple[str, ...]
     fingerprint: str | None
 
     @property
@@ -167,7 +168,7 @@ def load_population(request: Request) -> Population:
     if request.scaler_path:
         wanted = [*request.taken, *columns]
         first = read_table(request.scaler_path, wanted, False, *request.marks)
-        sources.append(first.joined(request.groups))
+        sources.append(first.with_unknown(request.groups, request.unknown))
     sources = [_usable(source, columns, request) for source in sources]
     kept = _kept_groups(sources[0], request)
     parts = [_part(*pair, kept, request) for pair in zip(sources, (2, 1), strict=False)]
@@ -180,6 +181,7 @@ def load_population(request: Request) -> Population:
     marked = [group] if group else []
     fitting: dict[str, Any] = {"fill": fill, "bias": request.bias, "groups": groups}
     fitting |= {"labels": kept} if listed_group else {}
+    fitting |= {"unknown": request.unknown} if groups else {}
     encoder = Encoder.fitted(features, first, marked, request.products, **fitting)
     note_leaks(second, columns, request.reward)
     members = _members(encoder(second), rewards, *of_second, count=len(kept))
@@ -195,7 +197,8 @@ def read_chosen(request: Request, remedy: str = "") -> Chosen:
     columns, left_out = resolve_columns(source, chosen, taken, request.exclude, remedy)
     options = request.exclude, request.group_feature
     columns, of_group = with_group(columns, source, taken, *options)
-    return Chosen(source.joined(request.groups), columns, left_out, of_group)
+    source = source.with_unknown(request.groups, request.unknown)
+    return Chosen(source, columns, left_out, of_group)
 
 
 def note_leaks(source: Source, columns: Mapping[str, Any], reward: str) -> None:
@@ -220,18 +223,20 @@ def find_gaps(
 
     Args:
         source: the table.
-        taken: the columns of the group and of the reward, for whose cells no mean can stand.
+        taken: the columns of the group, whose missing cells only `drop` leaves out, and last of
+            the reward, for whose cells no mean can stand.
         columns: the columns that are features.
         missing: the treatment of missing cells; if it treats all of them, the error is "".
         setting: how the caller writes a treatment, such as `missing={}`.
     """
-    gaps = source.frame[list(dict.fromkeys([*columns, *taken]))].isna()
+    *groups, reward = taken
+    asked = [*columns, *(groups if missing is Missing.drop else ()), reward]
+    gaps = source.frame[list(dict.fromkeys(asked))].isna()
     drop, mean = (setting.format(way.name) for way in (Missing.drop, Missing.mean))
-    lacking, every = gaps[list(taken)], int(gaps.any(axis=1).sum())
+    lacking, every = gaps[reward], int(gaps.any(axis=1).sum())
     rows, problem = f"{len(source):,} rows", ""
-    if missing is not Missing.drop and lacking.any(axis=None):
-        names = " or ".join(repr(name) for name in taken if lacking[name].any())
-        problem = f"{lacking.any(axis=1).sum():,} of {rows} lack {names}; only {drop} can be used, "
+    if missing is not Missing.drop and lacking.any():
+        problem = f"{lacking.sum():,} of {rows} lack {reward!r}; only {drop} can be used, "
         problem += f"which leaves out {every:,} rows"
     elif missing is Missing.error and every:
         problem = f"{every:,} of {rows} lack a feature; {drop} leaves them out, and {mean} fills in"
@@ -240,11 +245,11 @@ def find_gaps(
 
 
 def _usable(source: Source, columns: Mapping[str, Any], request: Request) -> Source:
-    frame, taken = source.frame, (request.group, request.reward)
+    frame, taken = source.frame, request.taken
     setting = 'missing="{}"' if request.path.startswith(MEMORY) else "environment.missing={}"
     gaps, problem = find_gaps(source, taken, columns, request.missing, setting)
     if problem:
-        first = next(name for name in (*taken, *gaps) if gaps[name].any())
+        first = next(name for name in (request.reward, *gaps) if gaps[name].any())
         source.require(first, ~gaps[first].to_numpy(), f"a value ({problem})")
     if request.missing is Missing.drop:
         frame = frame[~gaps.any(axis=1)]

@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.notices import listed, remark
-from fairbandit.tables.labels import INVISIBLE, JOINED, NUMBER, normal
+from fairbandit.tables.labels import (
+    INVISIBLE,
+    JOINED,
+    NUMBER,
+    UNKNOWN,
+    group_label,
+    normal,
+    words_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -191,20 +199,28 @@ class Source:
         return values
 
     def labels(self, column: str) -> NDArray[Any]:
-        """Returns a column as labels, with None for a missing cell."""
+        """Returns a column as labels of groups; that of a missing cell is `unknown`."""
         places, cells = self.frame[column].factorize()
-        labels = np.array([*map(normal, cells), None], dtype=object)
+        labels = np.array([*map(normal, map(group_label, cells)), UNKNOWN], dtype=object)
         return labels[places]  # the place −1 of a missing cell takes the last label
 
+    def with_unknown(self, columns: Sequence[str], words: Sequence[str] = ()) -> Source:
+        """Makes cells missing whose label is among the words, and joins the labels of columns."""
+        known, frame = words_of(words), self.frame.copy(deep=False)
+        self.need(columns if words else ())
+        for name in columns if words else ():
+            unsaid = [label.casefold() in known for label in self.labels(name)]
+            frame[name] = frame[name].mask(np.array(unsaid, np.bool_))
+        return replace(self, frame=frame).joined(columns)
+
     def joined(self, columns: Sequence[str]) -> Source:
-        """Adds a column that joins the labels of several; it is missing if any of them is."""
+        """Adds a column that joins the labels of several."""
         import pandas as pd
 
         if len(columns) < 2:
             return self
         self.need(columns)
-        rows = zip(*map(self.labels, columns), strict=True)
-        cells = [None if None in row else JOINED.join(row) for row in rows]
+        cells = [*map(JOINED.join, zip(*map(self.labels, columns), strict=True))]
         texts = pd.array(cells, dtype=pd.ArrowDtype(pa.string()))
         return replace(self, frame=self.frame.assign(**{JOINED.join(columns): texts}))
 

@@ -15,7 +15,7 @@ def test_sizes_labels_newcomers_and_delays_as_written(seed, refresh):
     given = worlds.stories(seed, 90)
     agent = Agent.from_config("fair_greedy", features=3, seed=seed, refresh=refresh)
     assert worlds.live(agent, given) == worlds.fair_greedy(given, seed, refresh)
-    assert set(agent.groups) == {"a", 7, ("x", 1), None, "ÿ", 2.5}
+    assert set(agent.groups) == {"a", 7, ("x", 1), "unknown", "ÿ", 2.5}
     missing = [t for t, comes in enumerate(given.comes, 1) if comes > 90]
     assert list(agent.pending) == missing
 

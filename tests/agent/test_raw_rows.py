@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import math
 import re
 from typing import Any
 
@@ -201,8 +202,8 @@ def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
         "missing cells get the table's mean, as missing=mean asks for",
         "unknown 'west' gets the table's mean",
     ]
-    with pytest.raises(FairbanditError, match=r"column 'group', row 0 .from 0.: expected a value"):
-        encoder([{**odd[0], "group": None}])
+    assert encoder([{**odd[0], "group": None}]).tolist() == encoder(odd).tolist()
+    assert notices()[-1].startswith("the pool, column 'group': missing cells get the table's mean")
 
 
 def test_numbers_far_outside_the_table_are_noted_once_for_each_column(notices):
@@ -432,3 +433,41 @@ def test_each_row_of_an_observed_table_is_a_pool():
         with pytest.raises(FairbanditError, match=one):
             given.observe(**{"contexts": rows, "rewards": rows["pay"], **changed})
     assert given.rounds == 8
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_group_that_is_missing_is_unknown_however_it_is_spelled(tmp_path, raw):
+    """In arrays and in rows, in the agent's log, and after loading."""
+    words = ["undisclosed", "n/a"]
+    table = {"sex": ["f", "m", None, "n/a"] * 9, "age": range(36), "pay": range(1, 37)}
+    encoder = Encoder.from_table(table, group="sex", reward="pay", unknown=words)
+    assert encoder.labels == ("f", "m", "unknown")
+    log, draws = tmp_path / "log.jsonl", np.random.default_rng(0)
+    options: Any = {"features": encoder} if raw else {"features": 5, "unknown": words}
+    agent = Agent.from_config("fair_greedy", **options, log=log)
+    for absent in (None, "", math.nan, "Undisclosed", "n/a", "unknown", "no key"):
+        rows = [{"sex": sex, "age": int(draws.integers(60))} for sex in ("f", absent, "m", absent)]
+        if absent == "no key":
+            rows = [{"age": 30}, {"age": 40}] if raw else []
+        labels = ["unknown" if row.get("sex") not in ("f", "m") else row["sex"] for row in rows]
+        if raw and rows:
+            assert agent.explain(rows).groups == tuple(labels)
+            agent.act(rows)
+        elif rows:
+            given = [row["sex"] for row in rows]
+            assert agent.explain(draws.normal(size=(4, 5)), given).groups == tuple(labels)
+            agent.act(draws.normal(size=(4, 5)), given)
+        if rows:
+            agent.update(float(draws.normal()))
+    assert agent.groups == ("f", "unknown", "m")
+    agent.observe([[[0.0] * 5]], [["undisclosed" if not raw else None]], rewards=[1.0])
+    agent.save(tmp_path / "agent")
+    known = agent.groups
+    del agent
+    again = Agent.load(tmp_path / "agent")
+    assert again.groups == known
+    again.act(np.zeros((2, 5)), ["N/A", None])
+    assert again.groups == known
+    replayed = Agent.from_config("fair_greedy", **options, log=log)
+    assert replayed.groups == known
+    assert read_log(log).labels == ("f", "unknown", "m")

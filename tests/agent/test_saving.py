@@ -75,7 +75,7 @@ def test_labels_that_no_file_holds(tmp_path):
 
 
 def test_labels_that_files_hold(tmp_path):
-    labels = ["é", "", 10**30, -1, 0.5, float("inf"), None, (), ("a", (1, None)), True]
+    labels = ["é", 10**30, -1, 0.5, float("inf"), "unknown", (), ("a", (1, "unknown")), True]
     agent = Agent.from_config("greedy", features=3, groups=[*labels, np.str_("z"), np.int8(9)])
     again = reloaded(agent, tmp_path / "agent").groups
     assert again == agent.groups == (*labels, "z", 9)

@@ -261,11 +261,10 @@ def test_the_picture_has_room_for_long_names():
     "cells",
     [
         {},
-        {"reward": None, "group": [None, "m", "f", "m"]},
         {"reward": None, "picked": [True, True, False, True]},
         {"reward": None, "picked": [False, True, False, False]},
     ],
-    ids=["no reward", "an unknown group", "several picks", "no pick"],
+    ids=["no reward", "several picks", "no pick"],
 )
 def test_what_is_no_log_may_be_audited_as_a_table(command, cells):
     people = pd.DataFrame({"decision": [1, 1, 2, 2], "group": [*"fmfm"], "picked": [0, 1, 0, 1]})

@@ -25,6 +25,7 @@ from fairbandit.audit.rates import selection_rate
 from fairbandit.audit.report import draw_log, log_page, report_log
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
+from fairbandit.notices import noted
 from tests import support
 from tests.figures.placing import check_texts
 from tests.studies.drift import false_alarms
@@ -423,3 +424,21 @@ def test_the_picture_has_room_for_long_names():
     names = {"a": "American Indian or Alaska Native", "b": "LatinoNative"}
     longer = audited._replace(table=audited.table.replace({"group": names}))
     check_texts(draw_log(longer, LEVEL))
+
+
+def test_people_who_do_not_say_are_never_the_reference():
+    log = made(3, 400, 3)
+    groups = np.where(np.arange(3) < 2, log.groups, 2)
+    log = replace(
+        log,
+        groups=groups,
+        labels=("a", "b", "unknown"),
+        picks=np.tile([[2], [2], [0], [1]], (100, 1)),
+    )
+    with noted() as notes:
+        table = audit(log).table.set_index("group")
+    assert table["rate"].tolist() == [0.25, 0.25, 0.5]
+    assert table["impact_ratio"].tolist() == [1, 1, 2]
+    assert "unknown" not in {*table["reference"]}
+    note = "50.0 % of the 400 people whose group is unknown are picked, and 25.0 % of the others"
+    assert notes == [f"group: {note}"]

@@ -37,6 +37,14 @@ SAID = {
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
     "docs/theory.md": ["th:regret"],
     "docs/tuning.md": ["^Best of 20 complete trials", "^Not dominated of 12 complete trials"],
+    "docs/unknown.md": [
+        *(r"^groups: f m unknown$", r"^women who declined: 2\.5% are", r"^unknown +0\.162267"),
+        *(
+            r"^a group .* 2\.3% .* 0\.830$",
+            r"^the exp.* 20\.7% .* 0\.837$",
+            r"^a random .* 0\.751$",
+        ),
+    ],
 }
 """What the snippets and the tools of some pages print."""
 

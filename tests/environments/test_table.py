@@ -284,7 +284,12 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
     whole[name][5] = None
     path = write(tmp_path / f"t.{ending}", whole)
     problem = f"{path}, column '{name}', row 6: expected a value (1 of 400 rows lack "
-    if name in ("group", "wage"):
+    if name == "group":
+        for missing in ("error", "mean"):
+            found = table(path, missing=missing)
+            assert found.labels == ("a", "b", "c", "unknown")
+            assert found.members.groups.tolist().index(3) == 5
+    elif name == "wage":
         problem += f"'{name}'; only environment.missing=drop can be used"
         for missing in ("error", "mean"):
             assert problem in refused(path, missing=missing)

@@ -198,6 +198,23 @@ def test_small_groups_are_counted_and_named_and_ranks_are_within_their_range():
     assert (within["low"].min(), within["high"].max()) == (0, 1)
 
 
+def test_people_who_do_not_say_are_shown_and_not_compared():
+    """Their selection rate and their rewards are the highest."""
+    log = random_log(300)
+    unsaid = log.candidates.groups == 2
+    log = replace(log, labels=("a", "b", "unknown"), rewards=log.rewards + 9 * log.at_picks(unsaid))
+    table = evaluate(log, "uniform")
+    own = table[table["policy"] == "logged"].set_index("measure")["value"]
+    rates = [log.picked[log.candidates.groups == g].mean() for g in range(3)]
+    assert own["selection:unknown"] == pytest.approx(rates[2])
+    assert own["selection_ratio"] == pytest.approx(min(rates[:2]) / max(rates[:2]))
+    means = table[table["policy"] == "logged"].pivot(index="measure", columns="estimator")["value"]
+    gaps = (means.loc["reward:a"] - means.loc["reward:b"]).abs()
+    assert means.loc["reward_gap"].dropna().to_dict() == pytest.approx(gaps.dropna().to_dict())
+    note = f"logged: {100 * rates[2]:.1f} % of the {unsaid.sum():,} people whose group is unknown"
+    assert any(text.startswith(note) for text in table.attrs["notes"])
+
+
 ROWS = [
     *(("a", "reward", "dr", 1.0, 3.0), ("a", "selection_ratio", "exact", 0.7, 1.0)),
     *(("b", "reward", "dr", 0.5, 9.0), ("b", "selection_ratio", "exact", 0.85, 0.9)),

@@ -107,7 +107,7 @@ def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path, caplo
         ({"p": [0.05, None]}, "not a number"),
         ({"pdrop": 0.9}, "left out"),
         ({"c": []}, "TypeError"),
-        ({"c": {"_multi": [{"i": {"id": "hot"}}, {}]}}, "lacks 'i.id'"),
+        ({"c": {"_multi": [{"i": {"id": "hot"}}, {"i": {"id": ["hot", "cold"]}}]}}, "several"),
     ],
 )
 def test_errors_name_the_line(tmp_path, change, expected):

@@ -329,7 +329,6 @@ def put(column: str, value: Any, where: str) -> Any:
         (put("picked", None, "other"), "picked", "for picks and 0 for others; got a missing cell"),
         (put("reward", 1.0, "other"), "reward", "no reward but for picks"),
         (put("reward", "1e200", "pick"), "reward", "a number of at most"),
-        (put("group", None, "other"), "group", "a value"),
         (put("decision", None, "other"), "decision", "a value"),
     ],
 )
@@ -364,3 +363,20 @@ def test_errors_name_the_row(change, column, expected):
 def test_no_log(given, options, expected):
     with pytest.raises(FairbanditError, match=expected):
         read_log(table(10)[1] if given is None else given, **options)
+
+
+def test_people_who_do_not_say_are_one_group():
+    frame = table(40)[1].sort_values("decision", kind="stable").reset_index(drop=True)
+    frame["group"] = frame["group"].astype(object)
+    frame["race"] = np.where(frame.index % 3 == 0, "x", "y")
+    frame["race"] = frame["race"].where(frame.index % 5 > 0)
+    spelled = ["undisclosed", None, "", "UNKNOWN"]
+    absent = frame["group"] == "a"
+    frame.loc[absent, "group"] = [spelled[at % 4] for at in range(absent.sum())]
+    log = read_log(frame, group="group", unknown=["undisclosed"])
+    assert log.labels == ("b", "c", "unknown")
+    assert (log.candidates.groups == 2).tolist() == absent.tolist()
+    both = read_log(frame, group=["group", "race"], unknown=["undisclosed"])
+    groups, labels = both.attributes["race"]
+    assert np.array_equal(np.array(labels)[groups], frame["race"].fillna("unknown"))
+    assert {"unknown × x", "b × unknown"} < {*both.labels}

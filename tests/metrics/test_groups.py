@@ -88,6 +88,20 @@ def test_against_loops(spec: Any, loop: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "loop"), [("parity_gap", parity_gap), ("group_reward_gap", reward_gap)]
+)
+def test_people_who_do_not_say_are_not_compared(name: str, loop: Any) -> None:
+    rounds = random_rounds()
+    found = judge(registry.create("metric", name), rounds, replace(PROBLEM, unknown=(2,)))
+    for b, places in enumerate(rounds.actions.tolist()):
+        groups, expected = rounds.pools.groups[b].numpy(), rounds.pools.expected[b].numpy()
+        pairs = [(groups[t, a], expected[t, a]) for t, a in enumerate(places) if groups[t, a] < 2]
+        seen = np.array([*np.bincount(groups[groups >= 0], minlength=3)[:2], 0.0])
+        wanted = loop(*map(list, zip(*pairs, strict=True)), seen)
+        assert float(found[b, -1]) == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize(
     ("each", "p", "wanted"),
     [
         ([1.0, 2.0, 4.0], 1e-14, 2.0),

@@ -1,5 +1,7 @@
 """What a run notes of settings that are plausible mistakes."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,19 @@ def test_enough_contexts_keep_the_excess_of_picks_below_a_twentieth(places):
     excess = places * np.mean((np.arange(n + 1) / n) ** (places - 1)) - 1
     assert excess == pytest.approx((places / 2 - 1) / n, rel=0.1)
     assert excess < 0.05
+
+
+def test_the_rate_of_people_who_do_not_say_is_noted(tmp_path):
+    table = people()
+    table["group"][:100] = [None, "undisclosed"] * 50
+    found = notes(tmp_path, "empirical_cdf", 8, table, {**POOLS, "unknown": ["undisclosed"]})
+    summary = json.loads((tmp_path / "empirical_cdf-8" / "summary.json").read_text())
+    counts = [
+        [summary[key][g]["mean"] for g in summary["groups"]] for key in ("selected", "received")
+    ]
+    (*known, unsaid), (*others, absent) = counts
+    rates = f"{100 * unsaid / absent:.1f} % of the {2 * absent:.0f} people whose group is unknown"
+    assert f"{rates} are picked, and {100 * sum(known) / sum(others):.1f} % of the others" in found
 
 
 def test_picks_that_take_everyone_are_noted(tmp_path):

@@ -1,5 +1,6 @@
 """Spellings of labels that are one group, and labels that are not."""
 
+import math
 from enum import StrEnum
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.tables.labels import coded, normal, spellings
+from fairbandit.tables.labels import Codes, coded, normal, spellings, words_of
 
 
 class Sex(StrEnum):
@@ -36,10 +37,25 @@ def test_labels_that_differ():
     assert len({normal(one) for one in labels}) == len(labels)
 
 
+def test_missing_labels_are_one_group():
+    absent = [None, "", " \n", math.nan, np.float64("nan"), pd.NA, pd.NaT, "unknown", " UNKNOWN"]
+    words = ["Undisclosed", "n/a", -9]
+    codes, groups = coded(
+        [*absent, "undisclosed ", "N/A", "-9.0", "f"], Codes(words=words_of(words))
+    )
+    assert codes.tolist() == [0] * 12 + [1]
+    assert spellings(groups) == ("unknown", "f")
+    assert len(coded([None, "undisclosed", "n/a", "None", "nan", 0, False], Codes())[1]) == 7
+    of_parts = [("f", None), ("f", "undisclosed"), ("f", "")]
+    codes, groups = coded([*of_parts, (None, "f"), None], Codes(words=words_of(words)))
+    assert codes.tolist() == [0, 0, 0, 1, 2]
+    assert spellings(groups) == (("f", "unknown"), ("unknown", "f"), "unknown")
+
+
 @given(st.lists(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.booleans())))
 def test_numbers_of_labels_are_their_order_of_appearance(labels):
-    codes, groups = coded(labels, {})
-    forms = list(map(normal, labels))
+    codes, groups = coded(labels, Codes())
+    forms = [normal(label) or "unknown" for label in labels]
     assert [list(groups)[code] for code in codes] == forms
     assert list(groups) == list(dict.fromkeys(forms))
     assert all(normal(form) == form for form in forms)

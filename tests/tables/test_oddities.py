@@ -307,5 +307,9 @@ def test_a_listed_group_is_compared_with_the_labels(missing):
         assert agent.explain(pool).groups == tuple(labels)
         with pytest.raises(FairbanditError, match=r"groups\[0\] is 'm.*'sex.* says 'f"):
             agent.act(pool, labels[::-1])
-        with pytest.raises(FairbanditError, match=r"column 'sex.*', row 1 .* a value"):
-            agent.act([pool[0], {**pool[1], "sex": None}])
+        lacking = [pool[0], {**pool[1], "sex": None}]
+        if missing == "mean":
+            assert agent.explain(lacking).groups == (labels[0], labels[1].replace("m", "unknown"))
+        else:
+            with pytest.raises(FairbanditError, match=r"column 'sex', row 1 .* a value"):
+                agent.act(lacking)

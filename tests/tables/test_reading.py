@@ -88,7 +88,7 @@ def test_every_float_is_read_as_python_writes_it(values):
 def test_types_that_are_numbers(values):
     source = of(values)
     np.testing.assert_array_equal(source.numbers("b"), [1, 2, np.nan])
-    assert names(source) == ["1", "2", None]
+    assert names(source) == ["1", "2", "unknown"]
     assert source.gaps("b").tolist() == [False, False, True]
 
 
@@ -121,7 +121,7 @@ def test_one_number_is_one_label():
     cells = ["1", "1.0", "01", "+1", "1e0", "1.00", "10e-1", " 1 "]
     assert names(of(*cells)) == ["1"] * len(cells)
     assert names(of("2", "2e0", "-0", "1.50", "-2.0")) == ["2", "2", "0", "1.5", "-2"]
-    assert names(of(2.0, 0.5, float("nan"))) == ["2", "0.5", None]
+    assert names(of(2.0, 0.5, float("nan"))) == ["2", "0.5", "unknown"]
     long = ["12345678901234567", "12345678901234568"]
     assert names(of(*long)) == names(of(*map(int, long))) == long
 
