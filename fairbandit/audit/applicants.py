@@ -28,8 +28,9 @@ from fairbandit.notices import listed, remark
 from fairbandit.runs.notices import unknown_rates
 from fairbandit.tables import cells
 from fairbandit.tables.columns import group_columns
+from fairbandit.tables.files import read_header
 from fairbandit.tables.labels import JOINED, UNKNOWN, normal
-from fairbandit.tables.reading import read_header, read_table, texts_of
+from fairbandit.tables.reading import read_table, texts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,7 +138,7 @@ def audit_table(
     for attribute in attributes if selected is not None else ():
         own = [row for row in rows if (row["measure"], row["attribute"]) == (SELECTION, attribute)]
         if note := unknown_rates({row["group"]: (row["selected"], row["received"]) for row in own}):
-            remark(f"{table.name}, {attribute}: {note}")
+            remark(f"{cells.name_of(table)}, {attribute}: {note}")
     for row in rows:
         row["words"] = in_words(row, confidence)
     return pd.DataFrame(rows, columns=COLUMNS).astype({"shortfall": "Int64"})

@@ -18,7 +18,8 @@ from fairbandit.notices import listed, noted, remark
 from fairbandit.tables import cells
 from fairbandit.tables.columns import group_columns
 from fairbandit.tables.encoder import Encoder
-from fairbandit.tables.reading import TABLES, files_in, read_table, texts_of
+from fairbandit.tables.files import TABLES, files_in
+from fairbandit.tables.reading import read_table, texts_of
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second

@@ -13,7 +13,7 @@ from fairbandit.errors import brief, did_you_mean
 from fairbandit.notices import listed, remark
 from fairbandit.tables import cells
 from fairbandit.tables.labels import clean
-from fairbandit.tables.scaling import is_gap, rounded
+from fairbandit.tables.scaling import GAP, is_gap, rounded
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -124,3 +124,28 @@ def encoded(source: pd.DataFrame, column: Column, fill: bool = False) -> NDArray
     features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
     features[places < 0] = np.nan
     return features
+
+
+def standardised(
+    source: pd.DataFrame, column: Column, fill: bool, far: set[str] | None
+) -> NDArray[np.float64]:
+    """Returns the features of a column, (n, width).
+
+    Args:
+        source: the table.
+        column: the column.
+        fill: whether missing cells and unknown codes of raw rows become the mean, with a notice.
+        far: for raw rows, the columns that need no notice of far numbers; None for a table, which
+            was checked before.
+    """
+    name = column.name
+    if far is not None and not (column.label or fill):
+        expected = "a value (missing=mean fills in the mean)"
+        cells.require(source, name, ~cells.gaps(source, name), expected)
+    block = encoded(source, column, far is not None and fill)
+    if far is not None and column.span and name not in far and note_far(source, column, block):
+        far.add(name)
+    block = (block - column.means) / column.deviations
+    if far is not None and np.isnan(block).any():
+        note_means(source, column, np.isnan(block[:, 0]))
+    return np.where(np.isnan(block), GAP, block)

@@ -17,12 +17,12 @@ from fairbandit.notices import remark
 from fairbandit.registry import lookup
 from fairbandit.tables import cells
 from fairbandit.tables.columns import codes_and_reference
-from fairbandit.tables.encoded import FILLED, Column, Product, encoded, note_far, note_means
+from fairbandit.tables.encoded import FILLED, Column, Product, encoded, standardised
 from fairbandit.tables.few import FewRows, LeftOutError, with_columns
 from fairbandit.tables.labels import JOINED, check_labels
 from fairbandit.tables.products import multiplied, pairs_of
 from fairbandit.tables.reading import read_table
-from fairbandit.tables.scaling import GAP, scales
+from fairbandit.tables.scaling import scales
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -253,9 +253,8 @@ class Encoder:
         rows = with_columns(rows, self.groups, where)
         with suppress(LeftOutError):
             return self._few.labels(rows)
-        source = self._source(rows, where)
-        cells.need(source, [name := JOINED.join(self.groups)])
-        return list(cells.labels(source, name))
+        cells.need(source := self._source(rows, where), [name := JOINED.join(self.groups)])
+        return [*cells.labels(source, name)]
 
     def _need_labels(self) -> None:
         if not self.labels:
@@ -282,9 +281,8 @@ class Encoder:
     def _source(self, rows: Any, where: str) -> pd.DataFrame:
         """Returns raw rows as a typed table, with the column of intersectional groups."""
         if isinstance(rows, (str, PathLike)):
-            raise FairbanditError(
-                f"{where}: expected a DataFrame, an Arrow table or rows, got {type_of(rows)}"
-            )
+            expected = "a DataFrame, an Arrow table or rows"
+            raise FairbanditError(f"{where}: expected {expected}, got {type_of(rows)}")
         read = read_table(rows, missing_values=self.missing, decimal=self.decimal, name=where)
         return cells.with_unknown(read, self.groups, self.unknown)
 
@@ -345,17 +343,8 @@ class Encoder:
         cells.need(source, self.columns)
         features = np.ones((len(source), len(self.names)))
         for column in self._columns:
-            name = column.name
-            if raw and not (column.label or self.fill):
-                expected = "a value (missing=mean fills in the mean)"
-                cells.require(source, name, ~cells.gaps(source, name), expected)
-            block = encoded(source, column, raw and self.fill)
-            if raw and column.span and name not in self._far and note_far(source, column, block):
-                self._far.add(name)
-            block = (block - column.means) / column.deviations
-            if raw and np.isnan(block).any():
-                note_means(source, column, np.isnan(block[:, 0]))
-            features[:, self._places[name]] = np.where(np.isnan(block), GAP, block)
+            far = self._far if raw else None
+            features[:, self._places[column.name]] = standardised(source, column, self.fill, far)
         if not self.labels:
             return features, [None] * len(source)
         return features, [*cells.labels(source, JOINED.join(self.groups))]

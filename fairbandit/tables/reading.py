@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
-from fairbandit.errors import FairbanditError, did_you_mean
-from fairbandit.files.files import natural_order, open_regular, sha256
-from fairbandit.notices import listed, remark
-from fairbandit.tables.cells import FILES, About, about, with_about
+from fairbandit.errors import FairbanditError
+from fairbandit.notices import listed
+from fairbandit.tables.cells import About, about, with_about
+from fairbandit.tables.files import files_in, named, read_batches, read_header
 from fairbandit.tables.types import Marks, UntypedError, typed
 
 if TYPE_CHECKING:
@@ -30,13 +24,8 @@ if TYPE_CHECKING:
 MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
 """The texts that are missing cells of a CSV file, as for `pandas.read_csv`; "" is among them."""
 
-TABLES = (*FILES, ".csv.gz", ".parquet.gz")
-"""How the names of tables in a folder end, of which compressed ones are refused."""
-
 OTHER = "neither numbers nor texts that recur"
 """The reason why cells without a type are left out."""
-
-_INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
 
 
 def read_table(
@@ -88,7 +77,7 @@ def read_table(
     missing = tuple(texts_of("missing_values", missing_values))
     marks = Marks(decimal, thousands, missing)
     if not isinstance(source, (str, PathLike)):
-        table = table_of(source)
+        table = table_of(source, decimal)
         wanted = [own for own in table.column_names if columns is None or own in columns]
         read = _frame(table.select(wanted), marks, name, is_csv=False)
         here = about(read)
@@ -158,26 +147,6 @@ def _frame(table: pa.Table, marks: Marks, name: str, is_csv: bool) -> pd.DataFra
     return with_about(frame, known)
 
 
-def files_in(path: Path, endings: Sequence[str] = TABLES) -> list[Path]:
-    """Returns the files of a folder, in the natural order of their names, with notices."""
-    every = sorted(path.iterdir(), key=lambda file: (natural_order(file.name), file.name))
-    paths = [file for file in every if file.name.lower().endswith(tuple(endings))]
-    if not paths:
-        raise FairbanditError(f"{path} holds no file that ends in {', '.join(endings)}")
-    sizes, hashes = Counter(file.stat().st_size for file in paths), dict[str, Path]()
-    for file in paths:  # only files of one size can be copies
-        several = sizes[file.stat().st_size] > 1 and file.is_file()
-        if several and (copy := hashes.setdefault(sha256(file), file)) != file:
-            raise FairbanditError(f"{path} holds {file.name} twice, as {copy.name}")
-    if len(paths) > 1:
-        ends = f"{paths[0].name} … {paths[-1].name}"
-        remark(f"{path}: {len(paths):,} files in the natural order of their names: {ends}")
-    known = (*endings, ".lock")
-    if left_out := [file.name for file in every if not file.name.lower().endswith(known)]:
-        remark(f"{path}: {len(left_out):,} other files are left out: {listed(left_out, 5)}")
-    return paths
-
-
 def _check_columns(tables: Mapping[str, pa.Table]) -> None:
     """Raises an error if files differ in their columns, which may have any order."""
     (first, table), *others = tables.items()
@@ -222,95 +191,7 @@ def _index(lengths: Mapping[str, int]) -> pd.MultiIndex:
     )
 
 
-def read_header(path: Path, separator: str = ",") -> list[str]:
-    """Returns the names of a file's columns; an index of pandas has none."""
-    if path.suffix.lower() not in FILES or not path.exists():
-        tables = [file.name for file in path.parent.glob("*") if file.suffix.lower() in FILES]
-        problem = f"there is no file {path} that ends in .csv or .parquet, unpacked"
-        raise FairbanditError(problem + did_you_mean(path.name, tables))
-    mark = "\t" if separator == "tab" else separator
-    if len(mark) != 1 or mark in '"\r\n':
-        raise FairbanditError(f"'separator=;' takes one character, or tab; got {separator!r}")
-    with _readable(path, separator) as file:
-        if path.suffix.lower() == ".parquet":
-            names = pq.read_schema(file).names
-        else:
-            lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
-            names = next(filter(None, csv.reader(lines, delimiter=mark)), [])
-    marks = [other for other in ";,\t|" if len(names) == 1 and other in names[0]]
-    if marks and mark not in marks:
-        right = marks[0].replace("\t", "tab")
-        raise FairbanditError(
-            f"{path} has one column {names[0]!r}; expected separator={right!r}, on the command "
-            f"line 'separator={right}', and 'environment.separator={right}' for a run"
-        )
-    return _named(names)
-
-
-def _named(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name and not _INDEX.fullmatch(name)]
-
-
-def read_batches(path: Path, names: Sequence[str], separator: str) -> Iterator[pa.Table]:
-    """Yields an empty table of some columns of a file, then its rows in pieces."""
-    if twice := [repr(name) for name, times in Counter(names).items() if times > 1]:
-        raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
-    mark = "\t" if separator == "tab" else separator
-    with _readable(path, separator) as file:
-        if path.suffix.lower() == ".csv":  # as text, since `01` may be a code
-            _check_quotes(file, mark)
-            types = dict.fromkeys(names, pa.string())
-            read = pa_csv.ReadOptions(use_threads=False, block_size=1 << 24)
-            parse = pa_csv.ParseOptions(delimiter=mark, newlines_in_values=True)
-            convert = pa_csv.ConvertOptions(include_columns=types, column_types=types)
-            blocks = pa_csv.open_csv(file, read, parse, convert)
-            schema = blocks.schema
-        else:  # without read-ahead, whose threads could outlive the process
-            whole = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
-            blocks, schema = whole.iter_batches(1 << 20, use_threads=False), whole.schema_arrow
-        yield schema.empty_table().select(names)
-        for block in blocks:
-            batch = pa.table(block).select(names)
-            batch.validate(full=True)
-            yield batch
-
-
-def _check_quotes(file: BinaryIO, mark: str) -> None:
-    """Raises a `csv.Error` for a quotation mark that is not closed where its cell ends.
-
-    Arrow would take all that follows for the content of the cell.
-    """
-    quoted = any(b'"' in block for block in iter(lambda: file.read(1 << 20), b""))
-    file.seek(0)
-    if not quoted:
-        return
-    lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
-    rows, first = csv.reader(lines, delimiter=mark, strict=True), 1
-    try:
-        for _ in rows:
-            first = rows.line_num + 1
-    except csv.Error as error:
-        problem = f"the row that begins in line {first} has a quotation mark that is not closed"
-        raise csv.Error(f"{problem} at the end of its cell ({error})") from error
-    lines.detach()
-    file.seek(0)
-
-
-@contextmanager
-def _readable(path: Path, separator: str) -> Iterator[BinaryIO]:
-    """Opens the file of a table; errors of the block say which kind of file is expected."""
-    try:
-        with open_regular(path) as file:
-            yield file
-    except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
-        reason = str(error).partition("\n")[0][:200]
-        raise FairbanditError(
-            f"{path} is not a readable table; it may be truncated, and a CSV file must be in UTF-8 "
-            f"with {separator=}: {reason}"
-        ) from error
-
-
-def table_of(data: Any) -> pa.Table:
+def table_of(data: Any, decimal: str = ".") -> pa.Table:
     """Returns a table in memory as an Arrow table; a column of numbers and texts becomes texts."""
     import pandas as pd
 
@@ -332,11 +213,13 @@ def table_of(data: Any) -> pa.Table:
             data = {str(name): own.reset_index(drop=True) for name, own in data.items()}
         if isinstance(data, Mapping):
             data = {
-                name: pa.array(_of_one_kind(own), from_pandas=True) if hasattr(own, "iloc") else own
+                name: pa.array(_of_one_kind(own, decimal), from_pandas=True)
+                if hasattr(own, "iloc")
+                else own
                 for name, own in data.items()
             }
         table = pa.table(data)
-        return table.select(_named(table.column_names))
+        return table.select(named(table.column_names))
     except FairbanditError:
         raise
     except (pa.ArrowException, TypeError, ValueError, ArithmeticError, KeyError) as error:
@@ -346,7 +229,7 @@ def table_of(data: Any) -> pa.Table:
         ) from error
 
 
-def _of_one_kind(cells: pd.Series) -> pd.Series:
+def _of_one_kind(cells: pd.Series, decimal: str) -> pd.Series:
     """Returns cells that Arrow can hold: intervals, and numbers beside texts, become texts.
 
     Truth values beside numbers are numbers. Whole numbers beyond 64 bits become texts.
@@ -365,7 +248,9 @@ def _of_one_kind(cells: pd.Series) -> pd.Series:
         issubclass(kind, str) or _is_numeric(kind) for kind in kinds
     )
     if kind == "interval" or large or mixed or any(k.__name__ == "Interval" for k in kinds):
-        return cells.astype(object).map(str, na_action="ignore")
+        texts = cells.astype(object).map(str, na_action="ignore")
+        is_float = cells.map(lambda cell: isinstance(cell, float))
+        return texts.mask(is_float, texts.str.replace(".", decimal)) if decimal == "," else texts
     return cells
 
 
