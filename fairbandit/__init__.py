@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairbandit.policy.build import build
     from fairbandit.registry import load_plugins, register
     from fairbandit.runs import load
+    from fairbandit.tables.reading import read_table
 
 _MODULES = {
     "Agent": "agent",
@@ -43,6 +44,7 @@ _MODULES = {
     "load": "runs",
     "load_plugins": "registry",
     "read_log": "logs",
+    "read_table": "tables.reading",
     "register": "registry",
 }
 """The module of each public name: it is imported when the name is first asked for, so that the
@@ -67,6 +69,7 @@ __all__ = [
     "load",
     "load_plugins",
     "read_log",
+    "read_table",
     "register",
 ]
 __version__ = VERSION

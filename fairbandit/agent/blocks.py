@@ -21,7 +21,7 @@ from fairbandit.logs.log import padded, pieces
 from fairbandit.logs.schema import pool_key
 from fairbandit.streams import CHUNK_ROUNDS
 from fairbandit.tables.labels import JOINED, Codes, check_labels, group_label, pool_codes, spellings
-from fairbandit.tables.reading import table_of
+from fairbandit.tables.reading import read_table
 
 PIECE = 16 * CHUNK_ROUNDS
 """The number of logged rounds that are processed at once."""
@@ -246,16 +246,19 @@ def split(
     """
     check_index(contexts, groups=groups, pools=pools)
     if isinstance(pools, str):
-        table = table_of(contexts)
+        table = read_table(contexts)
         named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})
         for what, name in named.items():
-            if name not in table.column_names:
+            if name not in table:
                 raise FairbanditError(f"{what}: the table lacks the column {shown(name)}")
-        cells = {what: table[name].to_pylist() for what, name in named.items()}
+        cells = {
+            what: table[name].astype(object).where(table[name].notna(), None).tolist()
+            for what, name in named.items()
+        }
         pools, groups = cells["pools"], cells.get("groups", groups)
         if encoder is None:  # encoders ignore other columns
-            table = table.drop_columns(sorted({*named.values()} - {*(names or ())}))
-        contexts = table.to_pandas()
+            table = table.drop(columns=sorted({*named.values()} - {*(names or ())}))
+        contexts = table
     rows, labels = encoded(contexts, groups, encoder, names)
     rows, labels = numbers(rows, "contexts"), labels_of(labels)
     pool_of_row = listed(pools, "pools")

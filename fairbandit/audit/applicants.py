@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,10 +26,11 @@ from fairbandit.logs import Floats, Ints
 from fairbandit.logs.reading import WORDS
 from fairbandit.notices import listed, remark
 from fairbandit.runs.notices import unknown_rates
+from fairbandit.tables import cells
 from fairbandit.tables.columns import group_columns
+from fairbandit.tables.files import read_header
 from fairbandit.tables.labels import JOINED, UNKNOWN, normal
-from fairbandit.tables.reading import read_header, read_table, table_of
-from fairbandit.tables.source import Source, source_of, texts_of
+from fairbandit.tables.reading import read_table, texts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,7 @@ def audit_table(
     confidence: float = 0.95,
     separator: str = ",",
     decimal: str = ".",
+    thousands: str | None = None,
     missing_values: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Audits a table with a row for each person.
@@ -92,7 +93,7 @@ def audit_table(
             Intervals are then by decision. Without it, people are taken to be independent.
         unknown: labels of people who did not say, beside `unknown` and missing cells.
         confidence: the confidence of the intervals of all ratios of an attribute together.
-        separator, decimal, missing_values: as for `fairbandit.read_log`.
+        separator, decimal, thousands, missing_values: as for `fairbandit.read_table`.
 
     Returns:
         A row for each measure (`selection` or `scoring`), attribute and group, and a row `unknown`
@@ -120,9 +121,10 @@ def audit_table(
     confidence, names = checked_confidence(confidence), group_columns(group)
     if selected is None and score is None:
         raise FairbanditError("expected selected or score: the column by which groups are compared")
-    table = _read(source, separator, decimal, missing_values)
+    marks: Any = {"separator": separator, "decimal": decimal, "thousands": thousands}
+    table = read_table(source, missing_values=missing_values, **marks)
     people = _people(table, names, selected, score, decision, texts_of("unknown", unknown))
-    _check_labels(table.name, people.labels)
+    _check_labels(cells.name_of(table), people.labels)
     attributes = dict(people.labels)
     for left, right in combinations(names, 2):
         attributes[JOINED.join((left, right))] = _joined(people.labels[left], people.labels[right])
@@ -136,7 +138,7 @@ def audit_table(
     for attribute in attributes if selected is not None else ():
         own = [row for row in rows if (row["measure"], row["attribute"]) == (SELECTION, attribute)]
         if note := unknown_rates({row["group"]: (row["selected"], row["received"]) for row in own}):
-            remark(f"{table.name}, {attribute}: {note}")
+            remark(f"{cells.name_of(table)}, {attribute}: {note}")
     for row in rows:
         row["words"] = in_words(row, confidence)
     return pd.DataFrame(rows, columns=COLUMNS).astype({"shortfall": "Int64"})
@@ -163,14 +165,8 @@ def columns_of(path: Path, separator: str = ",") -> list[str]:
     return read_header(path, separator)
 
 
-def _read(source: Any, separator: str, decimal: str, missing_values: Any) -> Source:
-    if isinstance(source, (str, PathLike)):
-        return read_table(Path(source), (), True, separator, decimal, missing_values)
-    return source_of(table_of(source), missing_values=missing_values)
-
-
 def _people(
-    table: Source,
+    table: pd.DataFrame,
     groups: Sequence[str],
     selected: Any,
     score: str | None,
@@ -189,33 +185,35 @@ def _people(
         ((selected, chosen),) = selected.items()
     given = {"group": groups, "selected": [selected], "score": [score], "decision": [decision]}
     asked = {key: [name for name in names if name is not None] for key, names in given.items()}
-    lacking = [key for key, names in asked.items() if {*names} - {*table.frame}]
+    lacking = [key for key, names in asked.items() if {*names} - {*table}]
     where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
-    table.need([name for names in asked.values() for name in names], where)
+    cells.need(table, [name for names in asked.values() for name in names], where)
     if not len(table):
-        raise FairbanditError(f"{table.name} holds no row")
-    known = table.with_unknown(groups, unknown)
-    labels = {name: known.labels(name) for name in groups}
+        raise FairbanditError(f"{cells.name_of(table)} holds no row")
+    known = cells.with_unknown(table, groups, unknown)
+    labels = {name: cells.labels(known, name) for name in groups}
     decisions, missing = np.arange(len(table)), np.full(len(table), np.nan)
     if decision is not None:
-        table.require(decision, ~table.gaps(decision), "a value")
-        decisions = pd.factorize(table.frame[decision])[0]
-    scores = missing if score is None else table.numbers(score)
+        cells.require(table, decision, ~cells.gaps(table, decision), "a value")
+        decisions = pd.factorize(table[decision])[0]
+    scores = missing if score is None else cells.numbers(table, score)
     if without := int(np.isnan(scores).sum()) * (score is not None):
-        remark(f"{table.name}: {without:,} people without {score!r} enter no scoring rate")
+        remark(
+            f"{cells.name_of(table)}: {without:,} people without {score!r} enter no scoring rate"
+        )
     answers = missing if selected is None else _answers(table, selected, chosen)
     return People(labels, decisions, answers, scores)
 
 
-def _answers(table: Source, column: str, chosen: Any) -> Floats:
+def _answers(table: pd.DataFrame, column: str, chosen: Any) -> Floats:
     """Returns 1 for each person who was selected, and 0 for the others."""
-    labels = table.labels(column)
-    labels[table.gaps(column)] = None
+    labels = cells.labels(table, column)
+    labels[cells.gaps(table, column)] = None
     answers = np.array([ANSWERS.get(WORDS.get(label, label), math.nan) for label in labels])
     if chosen is None:
         takes = f"selected={{{column}: [...]}} takes labels, and people without one as not selected"
         expected = f"yes or no, true or false, 1 or 0; {takes}"
-        table.require(column, ~np.isnan(answers), expected)
+        cells.require(table, column, ~np.isnan(answers), expected)
         return answers
     selected = np.zeros(len(labels))
     for word in chosen if isinstance(chosen, (list, tuple)) else [chosen]:
@@ -223,10 +221,12 @@ def _answers(table: Source, column: str, chosen: Any) -> Floats:
         same = answers == word if isinstance(word, bool) else labels == normal(word)
         if not same.any():
             present = sorted({label for label in labels if label is not None})
-            raise unknown_name(f"label in column {column!r} of {table.name}", word, present[:30])
+            raise unknown_name(
+                f"label in column {column!r} of {cells.name_of(table)}", word, present[:30]
+            )
         selected[same] = 1.0
-    if gaps := int(table.gaps(column).sum()):
-        remark(f"{table.name}: {gaps:,} people without {column!r} count as not selected")
+    if gaps := int(cells.gaps(table, column).sum()):
+        remark(f"{cells.name_of(table)}: {gaps:,} people without {column!r} count as not selected")
     return selected
 
 

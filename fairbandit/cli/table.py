@@ -17,8 +17,8 @@ from fairbandit.logs import Log, is_table
 from fairbandit.notices import listed
 from fairbandit.runs.sheets import console, make_table
 from fairbandit.tables.columns import group_columns
+from fairbandit.tables.files import read_header
 from fairbandit.tables.labels import JOINED
-from fairbandit.tables.reading import read_header
 
 _HELP = """\
 Reads a CSV or Parquet table as environment=table does, and shows which columns become features and

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import hash_of
 from fairbandit.notices import listed
+from fairbandit.tables import cells
 from fairbandit.tables.reading import read_table
 
 YEARS = (2017, 2018)
@@ -126,7 +127,7 @@ def _download(path: Path, year: int, state: str) -> None:
     with _moved_when_whole(path) as target:
         try:
             folktables.download_and_extract(url, str(target.parent), name, target.name)
-            read_table(target, _READ)
+            cells.need(read_table(target, columns=_READ), _READ)
         except (FairbanditError, *_DAMAGE) as error:
             raise FairbanditError(
                 f"the download of {url} failed; fetch it by other means and unpack it into "
@@ -144,9 +145,10 @@ def _moved_when_whole(path: Path) -> Iterator[Path]:
 
 
 def _filtered(path: Path) -> pa.Table:
-    source = read_table(path, _READ)
-    cells = {name: source.numbers(name) for name in _READ}
+    records = read_table(path, columns=_READ)
+    cells.need(records, _READ)
+    values = {name: cells.numbers(records, name) for name in _READ}
     # a comparison with a missing cell is false
-    keep = (cells["AGEP"] > 16) & (cells["PINCP"] > 100)
-    keep &= (cells["WKHP"] > 0) & (cells["PWGTP"] >= 1)
-    return pa.table({name: cells[name][keep] for name in COLUMNS})
+    keep = (values["AGEP"] > 16) & (values["PINCP"] > 100)
+    keep &= (values["WKHP"] > 0) & (values["PWGTP"] >= 1)
+    return pa.table({name: values[name][keep] for name in COLUMNS})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.environments.table import PoolKind, Table, request_of, suited_pool
+from fairbandit.environments.table import PoolKind, Table, chosen_of, suited_pool, taken_of
 from fairbandit.notices import listed
 from fairbandit.registry import checked
+from fairbandit.tables import cells
 from fairbandit.tables.columns import check_groups, codes_and_reference
 from fairbandit.tables.labels import JOINED
-from fairbandit.tables.population import Missing, find_gaps, note_leaks, read_chosen
+from fairbandit.tables.population import Missing, find_gaps, note_leaks
 from fairbandit.tables.products import pairs_of
 
 if TYPE_CHECKING:
@@ -60,42 +61,43 @@ def contents(path: str, **parameters: Any) -> Contents:
     import pandas as pd
 
     spec = checked("environment", {"name": Table._name, "path": path, **parameters}).arguments
-    request = request_of(spec)
-    source, columns, left_out, of_group = read_chosen(request)
-    drops = request.missing is Missing.drop
-    gaps, problem = find_gaps(source, request.taken, columns, request.missing, "missing={}")
-    dropped = gaps.any(axis=1) & drops
-    played = replace(source, frame=source.frame[~dropped])
-    note_leaks(played, columns, request.reward)
-    rewards = pd.Series(played.numbers(request.reward)).groupby(played.labels(request.group))
+    source, columns, left_out, of_group = chosen_of(path, spec)
+    taken = *names, reward = taken_of(spec)
+    group = JOINED.join(names)
+    gaps, problem = find_gaps(source, taken, columns, spec["missing"], "missing={}")
+    dropped = gaps.any(axis=1) & (spec["missing"] is Missing.drop)
+    played = source[~dropped]
+    note_leaks(played, columns, reward)
+    rewards = pd.Series(cells.numbers(played, reward)).groupby(cells.labels(played, group))
     groups = pd.DataFrame({"n": rewards.size(), "mean": rewards.mean(), "std": rewards.std()})
-    check_groups(f"{source.name}, column {request.group!r}", groups["n"].to_dict())
+    name = cells.name_of(source)
+    check_groups(f"{name}, column {group!r}", groups["n"].to_dict())
     rows = []
     for name, chosen in columns.items():
         codes, reference = codes_and_reference(chosen)
         kind = f"category: {listed([*map(str, codes)], 6)}" if codes else "number"
         kind += f"; without a feature: {listed([*map(str, reference)], 6)}" if reference else ""
-        rows.append((name, kind, len(codes) or 1, source.gaps(name).sum()))
+        rows.append((name, kind, len(codes) or 1, cells.gaps(source, name).sum()))
     if of_group:
         kind = f"the group: {listed(sorted(groups.index), 6)}"
-        rows.append((request.group, kind, len(groups), source.gaps(request.group).sum()))
+        rows.append((group, kind, len(groups), cells.gaps(source, group).sum()))
     widths = {name: count for name, _, count, _ in rows}
-    for one, other in pairs_of(request.products, widths):
+    for one, other in pairs_of(spec["products"], widths):
         name = JOINED.join((one, other))
         rows.append((name, "the products", widths[one] * widths[other], 0))
-    rows += [("", "bias, always 1", 1, 0)] if request.bias else []
-    rows.append((request.reward, "the reward", 0, source.gaps(request.reward).sum()))
-    sizes = groups["n"][groups["n"] >= request.min_group_size].to_dict()
+    rows += [("", "bias, always 1", 1, 0)] if spec["bias"] else []
+    rows.append((reward, "the reward", 0, cells.gaps(source, reward).sum()))
+    sizes = groups["n"][groups["n"] >= spec["min_group_size"]].to_dict()
     chosen_pool = spec["pool"] or spec["candidates"] or spec["group_size"]
     own_places = bool(sizes) and not chosen_pool and suited_pool(sizes) is PoolKind.one_per_group
     return Contents(
         rows=len(source),
-        columns=len(source.columns),
+        columns=len(cells.about(source).columns),
         features=pd.DataFrame(rows, columns=["column", "becomes", "features", "missing"]),
         left_out=left_out,
         groups=groups.sort_values("n", ascending=False, kind="stable"),
         problem=problem,
         dropped=int(dropped.sum()),
         one_per_group=own_places,
-        group_is_feature=of_group or request.group in columns,
+        group_is_feature=of_group or group in columns,
     )

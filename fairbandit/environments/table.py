@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,37 @@ from fairbandit.environments.distribution import Distribution, of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
 from fairbandit.notices import listed, remark
-from fairbandit.registry import create, register
+from fairbandit.registry import checked, register
 from fairbandit.streams import Purpose, Streams
+from fairbandit.tables import cells
 from fairbandit.tables.columns import chosen_columns, columns_file, group_columns
+from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import JOINED
-from fairbandit.tables.population import Missing, Request, load_population
-from fairbandit.tables.reading import MEMORY, keep
-from fairbandit.tables.source import texts_of
+from fairbandit.tables.population import (
+    Chosen,
+    Members,
+    Missing,
+    Sample,
+    choose,
+    kept_groups,
+    members_of,
+    note_leaks,
+    usable,
+)
+from fairbandit.tables.reading import read_table, texts_of
+from fairbandit.tables.scaling import scales
 
 CANDIDATES = 10
 """K of random pools if `candidates` is null, as in the paper."""
 
 RARE = 0.1
 """A group is rare if it has less than this share of the mean size of the groups."""
+
+
+_REMEDY = (
+    "environment.columns chooses the features, as in 'environment.columns={NAME: null, NAME: "
+    "category}', or in a YAML file, environment.columns=FILE.yaml; null is a number"
+)
 
 
 class PoolKind(Enum):
@@ -57,7 +74,7 @@ class Table(Environment):
     The guide is docs/data.md.
 
     Args:
-        path: D2, a file that ends in .csv or .parquet.
+        path: D2, a file that ends in .csv or .parquet, or a folder of files of one kind.
         group: the column of the sensitive group, or a list of several columns, whose labels
             together make an intersectional group, such as `f × A`.
         reward: the column of the reward.
@@ -91,6 +108,7 @@ class Table(Environment):
             are linear in all features.
         separator: the separator of the cells of a CSV file; `tab` for a tab.
         decimal: the decimal mark of numbers in a CSV file, `.` or `,`.
+        thousands: the mark of thousands in a CSV file, `,` or `.`; null if there is none.
         missing_values: the texts that are missing cells. null: in a CSV file the texts of
             `pandas.read_csv`, such as `NA`; in Parquet and in memory only nulls are missing. An
             empty cell of a CSV file and NaN are always missing.
@@ -117,7 +135,7 @@ class Table(Environment):
     def __init__(
         self,
         *,
-        path: str,
+        path: Any,
         group: Any,
         reward: str,
         columns: Any = None,
@@ -136,17 +154,18 @@ class Table(Environment):
         products: Any = None,
         separator: str = ",",
         decimal: str = ".",
+        thousands: str | None = None,
         missing_values: list[str] | None = None,
         unknown: list[str] | None = None,
     ) -> None:
-        self.path, self.scaler_path = path, scaler_path
+        self.scaler_path = scaler_path
         self.group, self.reward, self.columns, self.exclude = group, reward, columns, exclude
         self.bias, self.candidates = bias, candidates
         self.rewards, self.noise, self.sample_seed = rewards, noise, sample_seed
         self.min_group_size, self.group_size = min_group_size, group_size
         self.group_feature, self.missing, self.products = group_feature, missing, products
-        self.separator, self.decimal, self.missing_values = separator, decimal, missing_values
-        self.unknown = unknown
+        self.separator, self.decimal, self.thousands = separator, decimal, thousands
+        self.missing_values, self.unknown = missing_values, unknown
         lows = {"candidates": 1, "noise": 0, "sample_seed": 0, "min_group_size": 1, "group_size": 1}
         for name, low in lows.items():
             value = getattr(self, name)
@@ -159,46 +178,78 @@ class Table(Environment):
             )
         if pool is None and (candidates or group_size):
             pool = PoolKind.random if candidates else PoolKind.one_per_group
-        population = load_population(request_of({**vars(self), "pool": pool}))
+        self._make(path, scaler_path, pool is PoolKind.one_per_group)
         if pool is None:
-            sizes = population.members.sizes.tolist()
-            pool = suited_pool(dict(zip(population.groups, sizes, strict=True)))
+            pool = suited_pool(dict(zip(self.labels, self.members.sizes.tolist(), strict=True)))
         self.pool = pool
-        self.resolved_columns, self.encoder = population.columns, population.encoder
-        self.members, self.labels = population.members, population.groups
-        self.unit = {"name": reward, "std": population.deviation, "mean": population.mean}
         self.feature_names, self.group_names = self.encoder.names, self.labels
         self.features = len(self.feature_names)
         own_places = pool is PoolKind.one_per_group
         self.places = len(self.group_names) if own_places else candidates or CANDIDATES
         self.bind(Streams(0, []))
 
+    def _make(self, path: Any, scaler_path: Any, of_each: bool) -> None:
+        """Reads D2 and D1, and makes the members, the encoder and the labels of the groups."""
+        reading = {key: getattr(self, key) for key in READING}
+        chosen = chosen_of(path, vars(self), _REMEDY)
+        self.path = cells.about(chosen.table).name
+        columns, (*groups, reward) = chosen.columns, taken_of(vars(self))
+        group, setting = JOINED.join(groups), "environment.missing={}"
+        unknown = texts_of("unknown", self.unknown)
+        if not isinstance(path, (str, Path)):
+            setting = 'missing="{}"'
+        tables = [chosen.table]
+        if scaler_path and Path(scaler_path) != Path(self.path):  # else D2 is D1
+            wanted = [*groups, reward, *columns]
+            first = read_table(scaler_path, columns=wanted, **reading)
+            cells.need(first, wanted)
+            tables.append(cells.with_unknown(first, groups, unknown))
+        tables = [usable(own, columns, (*groups, reward), self.missing, setting) for own in tables]
+        kept = kept_groups(tables[0], group, self.min_group_size)
+        thin = self.group_size is not None and of_each
+        sample = Sample(self.group_size, self.sample_seed, thin)
+        parts = [
+            sample.part(own, number, group, kept)
+            for number, own in zip((2, 1), tables, strict=False)
+        ]
+        second, first = parts[0].table, parts[-1].table
+        rewards = Encoder.fitted({reward: None}, first).encode_table(second)[:, 0]
+        features = {**columns, **({group: list(kept)} if chosen.of_group else {})}
+        listed_group = features.keys() >= {*groups}
+        fitting: dict[str, Any] = {"fill": self.missing is Missing.mean, "bias": self.bias}
+        if chosen.of_group or listed_group:
+            fitting |= {"groups": groups, "unknown": unknown}
+        fitting |= {"labels": kept} if listed_group else {}
+        marked = [group] if chosen.of_group else []
+        self.encoder = Encoder.fitted(features, first, marked, self.products, **fitting)
+        note_leaks(second, columns, reward)
+        self.members: Members = members_of(self.encoder.encode_table(second), rewards, parts[0])
+        self.resolved_columns, self.labels = columns, kept
+        (mean,), (deviation,) = scales(cells.numbers(first, reward)[:, None])
+        self.unit = {"name": reward, "std": deviation, "mean": mean}
+
     @classmethod
     def from_data(cls, data: Any, **parameters: Any) -> Table:
         """Makes an environment from a table in memory, without writing a file.
 
-        The `path` is `memory:` with a hash of the table. In this process, it names the table as
-        long as an environment made from it is in use.
-
         Args:
-            data: a pandas DataFrame, whose index is left out, a pyarrow Table, another object with
-                Arrow's PyCapsule interface, or a mapping from names to columns.
+            data: a table in memory, as for `fairbandit.read_table`.
             parameters: the parameters of the constructor except `path`.
 
         Raises:
             FairbanditError: as for the constructor, or Arrow cannot hold `data`.
         """
-        path, table = keep(data)
-        made: Table = create("environment", {"name": cls._name, "path": path, **parameters})
-        vars(made)["_data"] = table  # lives as long as the environment does
-        return made
+        spec = checked("environment", {"name": cls._name, "path": "the table", **parameters})
+        return cls(**{**spec.arguments, "path": data})
 
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
         """Returns a hash of the files of D2, of D1 and of `columns`."""
         named = columns_file(parameters.get("columns"))
-        files = [parameters.get("path"), parameters.get("scaler_path"), named]
-        return data_hash(Path(file) for file in files if file and not str(file).startswith(MEMORY))
+        given = [parameters.get("path"), parameters.get("scaler_path"), named]
+        paths = [Path(path) for path in given if path]
+        folders = [sorted(path.iterdir()) if path.is_dir() else [path] for path in paths]
+        return data_hash(file for files in folders for file in files)
 
     def bind(self, streams: Streams) -> None:
         """Sets the streams, and moves the members and their ground truth to the streams' device."""
@@ -228,24 +279,22 @@ class Table(Environment):
         return (uniforms * len(members.groups)).to(torch.int64)
 
 
-def request_of(parameters: Mapping[str, Any]) -> Request:
-    """Returns what the arguments of `Table` say about its population."""
-    given: dict[str, Any] = {key.name: parameters.get(key.name) for key in fields(Request)}
-    path, scaler_path = parameters["path"], parameters["scaler_path"]
-    if scaler_path and Path(scaler_path) == Path(path):  # a file that is D1 and D2 is read once
-        given["scaler_path"] = None
-    groups = group_columns(parameters["group"])
-    given |= {"groups": groups, "group": JOINED.join(groups)}
-    of_each = parameters["pool"] is PoolKind.one_per_group
-    given["thin"] = parameters["group_size"] is not None and of_each
-    given["columns"] = chosen_columns(parameters["columns"])
-    for name in ("exclude", "unknown"):
-        given[name] = tuple(texts_of(name, parameters[name]))
-    if (texts := parameters["missing_values"]) is not None:
-        given["missing_values"] = tuple(texts_of("missing_values", texts))
-    if isinstance(products := parameters["products"], (list, tuple)):  # a request is hashed
-        given["products"] = tuple(tuple(p) if isinstance(p, list) else p for p in products)
-    return Request(**given | {"fingerprint": Table.fingerprint(parameters)})
+READING = ("separator", "decimal", "thousands", "missing_values")
+"""The arguments of `Table` that say how cells are read."""
+
+
+def taken_of(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the columns of the group and of the reward, from the arguments of `Table`."""
+    return (*group_columns(given["group"]), given["reward"])
+
+
+def chosen_of(source: Any, given: Mapping[str, Any], remedy: str = "") -> Chosen:
+    """Reads D2 and chooses its features, with the arguments of `Table`."""
+    taken, columns = taken_of(given), chosen_columns(given["columns"])
+    wanted = None if columns is None else [*taken, *columns]
+    table = read_table(source, columns=wanted, **{key: given[key] for key in READING})
+    exclude, unknown = (texts_of(name, given[name]) for name in ("exclude", "unknown"))
+    return choose(table, taken, columns, exclude, given["group_feature"], unknown, remedy)
 
 
 def suited_pool(sizes: Mapping[str, int]) -> PoolKind:

@@ -20,7 +20,7 @@ from fairbandit.logs.log import Floats, Log
 from fairbandit.logs.tables import Pool, log_of_pools, number
 from fairbandit.notices import listed, remark
 from fairbandit.tables.labels import JOINED
-from fairbandit.tables.source import texts_of
+from fairbandit.tables.reading import texts_of
 
 
 def read_dsjson(

@@ -11,7 +11,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Floats, Log
 from fairbandit.logs.tables import Pool, log_of_pools
-from fairbandit.tables.source import LARGEST
+from fairbandit.tables.cells import LARGEST
 
 NAME = "bandit feedback of obp"
 

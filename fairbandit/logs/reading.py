@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from fairbandit.errors import FairbanditError, type_of
-from fairbandit.files.files import natural_order, sha256
 from fairbandit.logs.dsjson import read_dsjson
 from fairbandit.logs.features import encoder_of, outcomes
 from fairbandit.logs.log import FLAGS, Log
@@ -20,12 +15,15 @@ from fairbandit.logs.obp import is_obp, read_obp
 from fairbandit.logs.own import is_own, read_own
 from fairbandit.logs.tables import PEOPLE, Columns, log_of_table
 from fairbandit.notices import listed, noted, remark
+from fairbandit.tables import cells
 from fairbandit.tables.columns import group_columns
 from fairbandit.tables.encoder import Encoder
-from fairbandit.tables.reading import read_table, table_of
-from fairbandit.tables.source import Source, source_of, texts_of
+from fairbandit.tables.files import TABLES, files_in
+from fairbandit.tables.reading import read_table, texts_of
 
-TABLES = (".csv", ".parquet", ".csv.gz", ".parquet.gz")
+if TYPE_CHECKING:
+    import pandas as pd  # imported where it is used, since that takes a third of a second
+
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """The endings of the names of log files."""
 
@@ -49,6 +47,7 @@ def read_log(
     score: str | None = None,
     separator: str = ",",
     decimal: str = ".",
+    thousands: str | None = None,
     like: Log | Encoder | None = None,
     exclude: Sequence[str] | None = None,
     missing_values: Sequence[Any] | None = None,
@@ -79,7 +78,7 @@ def read_log(
             `environment.columns` takes it; None takes all others that can be features. The features
             and the group are encoded as in a `Table`. For DSJSON, a list of names or namespaces.
         score: a column of scores by which candidates were judged, for audits.
-        separator, decimal: of CSV files.
+        separator, decimal, thousands: as for `fairbandit.read_table`.
         like: a log, or an encoder, whose features are taken and encoded as there; so an agent
             that learned from one table can be judged by another. None encodes by this table.
         exclude: columns that are not features; for DSJSON, features or namespaces.
@@ -115,21 +114,18 @@ def read_log(
 
 def _read(given: Mapping[str, Any]) -> Log:
     """Returns the log for the arguments of `read_log`."""
-    source, missing = given["source"], given["missing_values"]
+    source = given["source"]
     given = {**given, "unknown": texts_of("unknown", given["unknown"])}
     if is_obp(source):
         return read_obp(source, **_taken("obp", given, "group", "propensity", "unknown"))
     if isinstance(source, (str, PathLike)):
-        kind, paths = _files(Path(source))
+        path, kind = Path(source), _kind(Path(source))
+        paths = files_in(path, ENDINGS) if path.is_dir() and kind != "table" else [path]
         if kind == "agent":
             return read_own(paths, str(source), **_taken("an agent", given, "unknown"))
         if kind == "dsjson":
             keys = "group", "features", "exclude", "like", "bad_lines", "products", "unknown"
             return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
-        separator = given["separator"]
-        tables = [read_table(path, (), True, separator, missing_values=missing) for path in paths]
-    else:
-        tables = [source_of(table_of(source), missing_values=missing)]
     _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
     columns, time = Columns(*(given[key] for key in Columns._fields)), given["time"]
     groups, like = group_columns(given["group"]), given["like"]
@@ -137,29 +133,36 @@ def _read(given: Mapping[str, Any]) -> Log:
     required = columns.decision, columns.picked, columns.reward
     if wrong := [name for name in (*required, *taken) if not isinstance(name, str)]:
         raise FairbanditError(f"columns: expected their names; got {type_of(wrong[0])}")
-    source = _together(tables)
+    marks = "separator", "decimal", "thousands", "missing_values"
+    source = read_table(source, **{key: given[key] for key in marks})
     if not len(source):
-        raise FairbanditError(f"{source.name} holds no row")
+        raise FairbanditError(f"{cells.name_of(source)} holds no row")
     unknown = "propensity=null (None in Python) reads a log without probabilities; "
-    absent, roles = {*taken} - {*source.frame}, {**columns._asdict(), "time": time}
+    absent, roles = {*taken} - {*source}, {**columns._asdict(), "time": time}
     named = {"group": groups, **{key: [name] for key, name in roles.items()}}
     lacking = [key for key, names in named.items() if not absent.isdisjoint(names)]
     where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
     where += unknown * ("propensity" in lacking)
-    source.need(taken, where + f"{PEOPLE}; " * (not {"picked", "reward"}.isdisjoint(lacking)))
-    words = source.frame.replace({columns.picked: WORDS})
-    source = replace(source, frame=words, decimal=given["decimal"])
+    cells.need(
+        source, taken, where + f"{PEOPLE}; " * (not {"picked", "reward"}.isdisjoint(lacking))
+    )
+    if not cells.is_number(source, columns.picked):
+        source = source.assign(**{columns.picked: source[columns.picked].replace(WORDS)})
     expected = "yes or no, true or false, or 1, 2, … for picks and 0 for others"
-    fits = source.fits(columns.picked) & ~source.gaps(columns.picked)
-    source.require(columns.picked, fits, expected)
+    fits = cells.fits(source, columns.picked) & ~cells.gaps(source, columns.picked)
+    cells.require(source, columns.picked, fits, expected)
     period = None
     if time is not None:
         source, period = _by_time(source, time, columns.decision)
     encoder = like.encoder if isinstance(like, Log) else like
     words = [*given["unknown"], *(encoder.unknown if encoder else ())]
-    source = source.with_unknown(groups, words)
-    unused = [name for name in FLAGS if name in {*source.frame} - {*taken}]
-    flags = [key for key in unused if source.fits(key).all() and (source.numbers(key) == 1).all()]
+    source = cells.with_unknown(source, groups, words)
+    unused = [name for name in FLAGS if name in {*source} - {*taken}]
+    flags = [
+        key
+        for key in unused
+        if cells.is_number(source, key) and (cells.numbers(source, key) == 1).all()
+    ]
     if encoder is None:
         excluded = texts_of("exclude", given["exclude"])
         taken += [*flags, *outcomes(source, columns.picked, [*taken, *flags, *excluded])]
@@ -172,36 +175,21 @@ def _read(given: Mapping[str, Any]) -> Log:
 def is_table(source: Any) -> bool:
     """Whether a source of `read_log` is a table, whose features are encoded when it is read."""
     if isinstance(source, (str, PathLike)):
-        return _files(Path(source))[0] == "table"
+        return _kind(Path(source)) == "table"
     return not is_obp(source)
 
 
-def _files(path: Path) -> tuple[str, list[Path]]:
-    """Returns the kind of a log and its files, in the natural order of their names."""
-    paths = [path]
-    if path.is_dir():
-        every = sorted(path.iterdir(), key=lambda file: (natural_order(file.name), file.name))
-        paths = [file for file in every if file.name.lower().endswith(ENDINGS)]
-        if not paths:
-            raise FairbanditError(f"{path} holds no file that ends in {', '.join(ENDINGS)}")
-        sizes, hashes = Counter(file.stat().st_size for file in paths), dict[str, Path]()
-        for file in paths:  # only files of one size can be copies
-            several = sizes[file.stat().st_size] > 1 and file.is_file()
-            if several and (copy := hashes.setdefault(sha256(file), file)) != file:
-                raise FairbanditError(f"{path} holds {file.name} twice, as {copy.name}")
-        if len(paths) > 1:
-            ends = f"{paths[0].name} … {paths[-1].name}"
-            remark(f"{path}: {len(paths):,} files in the natural order of their names: {ends}")
-        known = *ENDINGS, ".lock"
-        if others := [file.name for file in every if not file.name.lower().endswith(known)]:
-            remark(f"{path}: {len(others):,} other files are left out: {listed(others, 5)}")
+def _kind(path: Path) -> str:
+    """Returns the kind of a log: `table`, `agent` or `dsjson`."""
+    files = [*path.iterdir()] if path.is_dir() else [path]
     kinds = {
         "table" if file.name.lower().endswith(TABLES) else "agent" if is_own(file) else "dsjson"
-        for file in paths
+        for file in files
+        if len(files) == 1 or file.name.lower().endswith(ENDINGS)
     }
     if len(kinds) > 1:
         raise FairbanditError(f"{path} mixes several kinds of files; a folder holds one kind")
-    return kinds.pop(), paths
+    return kinds.pop() if kinds else "dsjson"
 
 
 def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
@@ -228,7 +216,9 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
     return {key: given[key] for key in takes}
 
 
-def _by_time(source: Source, time: str, decision: str) -> tuple[Source, tuple[str, str] | None]:
+def _by_time(
+    source: pd.DataFrame, time: str, decision: str
+) -> tuple[pd.DataFrame, tuple[str, str] | None]:
     """Sorts the rows of a table by a column that is constant within a decision.
 
     Returns the first and the last time, too, unless the column holds numbers. Times without an
@@ -236,67 +226,31 @@ def _by_time(source: Source, time: str, decision: str) -> tuple[Source, tuple[st
     """
     import pandas as pd
 
-    zone = ""
-    if source.is_integer(time):
-        times = source.frame[time].reset_index(drop=True)
-    elif source.fits(time).all():
-        times = pd.Series(source.numbers(time))
+    where, zone = f"{cells.name_of(source)}, column {time!r}", ""
+    cells.check_exact(source, time)
+    if cells.fits(source, time).all():
+        times = cells.exact(source, time).reset_index(drop=True)
     else:
-        cells = source.frame[time]
-        times = pd.Series(
-            pd.to_datetime(
-                cells.to_numpy(dtype=object), format="ISO8601", utc=True, errors="coerce"
-            )
-        )
-        known, offsets = ~source.gaps(time), cells.str.contains(_OFFSET).fillna(False)
-        if (offsets[known].nunique()) > 1:
-            source.require(time, offsets.to_numpy(bool), "an offset such as Z, as other times have")
+        texts = source[time]
+        plain = texts.to_numpy(dtype=object)
+        times = pd.Series(pd.to_datetime(plain, format="ISO8601", utc=True, errors="coerce"))
+        known, offsets = ~cells.gaps(source, time), texts.str.contains(_OFFSET).fillna(False)
+        if offsets[known].nunique() > 1:
+            expected = "an offset such as Z, as other times have"
+            cells.require(source, time, offsets.to_numpy(bool), expected)
         zone = "+00:00" if offsets.any() else ""
         if not zone:
-            remark(
-                f"{source.name}, column {time!r}: the times have no offset: their zone is unknown"
-            )
+            remark(f"{where}: the times have no offset: their zone is unknown")
     if not zone and pd.api.types.is_numeric_dtype(times) and len(times.dropna()):
         low, high = times.min(), times.max()
         if low > 1e8 and high > 100 * low:
             problem = f"{low:.0f} and {high:.0f} are times of different units, as seconds and ms"
-            raise FairbanditError(f"{source.name}, column {time!r}: {problem}")
-    keys = [source.frame.index.get_level_values(0), source.frame[decision].to_numpy()]
+            raise FairbanditError(f"{where}: {problem}")
+    keys = [cells.files_of(source), source[decision].to_numpy()]
     first = times.groupby(keys, dropna=False).transform("first")
     expected = "one number a decision, or one time of ISO 8601 such as 2024-05-31T08:00:00Z"
-    source.require(time, (first == times).to_numpy(dtype=bool, na_value=False), expected)
+    cells.require(source, time, (first == times).to_numpy(dtype=bool, na_value=False), expected)
     dates = pd.api.types.is_datetime64_any_dtype(times)
     ends = [f"{end:%Y-%m-%d %H:%M:%S}{zone}" for end in (times.min(), times.max()) if dates]
     period = (ends[0], ends[1]) if ends else None
-    return replace(source, frame=source.frame.iloc[times.argsort(kind="stable")]), period
-
-
-def _together(tables: Sequence[Source]) -> Source:
-    """Concatenates tables; the index holds the name of each row's file.
-
-    Files may differ in the order of columns, and in the type of a column of numbers or of gaps.
-    """
-    import pandas as pd
-
-    first, *others = tables
-    for table in others:
-        if lacking := sorted({*first.frame} ^ {*table.frame}):
-            names = listed([*map(repr, lacking)])
-            raise FairbanditError(f"{first.name} and {table.name} differ in the columns {names}")
-    for name in first.frame if others else ():
-        known = [table for table in tables if not table.gaps(name).all()]
-        texts = [table for table in known if table.is_text(name)]
-        if texts and len(texts) < len(known):
-            number = next(table for table in known if not table.is_text(name))
-            one, other = (table.frame[name].dtype for table in (number, texts[0]))
-            raise FairbanditError(
-                f"column {name!r} is of the type {one} in {number.name} and {other} in "
-                f"{texts[0].name}"
-            )
-        kinds = {table.frame[name].dtype for table in known}
-        kind = np.dtype(np.float64) if len(kinds) > 1 else [*kinds, first.frame[name].dtype][0]
-        for table in tables:  # frames of their own, made for this call
-            if table.frame[name].dtype != kind:
-                table.frame[name] = table.frame[name].astype(kind)
-    frames = {table.name: table.frame[[*first.frame]] for table in tables}
-    return replace(first, frame=pd.concat(frames))
+    return source.iloc[times.argsort(kind="stable")], period

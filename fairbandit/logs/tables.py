@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,14 @@ from fairbandit.errors import FairbanditError
 from fairbandit.logs.log import Floats, Ints, Log, padded
 from fairbandit.logs.mistakes import note_mistakes
 from fairbandit.notices import listed, remark
+from fairbandit.tables import cells
+from fairbandit.tables.cells import LARGEST, About, name_of
 from fairbandit.tables.columns import FEW, check_groups
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import JOINED, Codes, coded, normal, spellings, words_of
-from fairbandit.tables.source import LARGEST, Source
+
+if TYPE_CHECKING:
+    import pandas as pd  # imported where it is used, since that takes a third of a second
 
 MOST_OFF = 0.05
 """The largest error of the sum of a pool's probabilities, for each pick, however they round."""
@@ -43,33 +47,36 @@ class Columns(NamedTuple):
 
 
 def log_of_table(
-    source: Source, columns: Columns, groups: Sequence[str], encoder: Encoder, like: bool
+    source: pd.DataFrame, columns: Columns, groups: Sequence[str], encoder: Encoder, like: bool
 ) -> Log:
     """Returns the log of a table; `like` says that the encoder was fitted to another table."""
     import pandas as pd
 
-    source.require(columns.decision, ~source.gaps(columns.decision), "a value")
-    codes, labels = pd.factorize(source.labels(JOINED.join(groups)), sort=True)
+    cells.require(source, columns.decision, ~cells.gaps(source, columns.decision), "a value")
+    codes, labels = pd.factorize(cells.labels(source, JOINED.join(groups)), sort=True)
     rows = np.unique(codes, return_index=True)[1]
     filled = [name for name in encoder.columns if name not in (groups if encoder.labels else ())]
-    contexts, counts = encoder(source), {name: source.gaps(name).sum() for name in filled}
+    contexts = encoder.encode_table(source)
+    counts = {name: cells.gaps(source, name).sum() for name in filled}
     if gaps := [f"{count:,} of {name!r}" for name, count in counts.items() if count]:
-        remark(f"{source.name}: missing cells of features get the feature's mean: {listed(gaps)}")
+        remark(
+            f"{name_of(source)}: missing cells of features get the feature's mean: {listed(gaps)}"
+        )
     if like:
-        _note_shifts(source, contexts, encoder, source.frame[columns.decision].nunique())
+        _note_shifts(source, contexts, encoder, source[columns.decision].nunique())
     return _log_of(
         source,
         columns,
         (codes, tuple(labels)),
         contexts,
-        group_columns={name: tuple(source.labels(name)[rows].tolist()) for name in groups},
+        group_columns={name: tuple(cells.labels(source, name)[rows].tolist()) for name in groups},
         reward=columns.reward,
         features=encoder.names,
         encoder=encoder,
     )
 
 
-def _note_shifts(source: Source, contexts: Floats, encoder: Encoder, n: int) -> None:
+def _note_shifts(source: pd.DataFrame, contexts: Floats, encoder: Encoder, n: int) -> None:
     """Notes numbers whose mean or deviation is far from the table that standardises them.
 
     The candidates of a decision may be alike, so that n counts decisions and not rows.
@@ -81,7 +88,7 @@ def _note_shifts(source: Source, contexts: Floats, encoder: Encoder, n: int) -> 
     rows = [(names[at], means[at], stds[at]) for at in np.flatnonzero(shifted)]
     if texts := [f"{name!r} (mean {mean:.3g}, std {std:.3g})" for name, mean, std in rows]:
         remark(
-            f"{source.name}: features differ from the table by which they are standardised, by "
+            f"{name_of(source)}: features differ from the table by which they are standardised, by "
             f"other units, swapped columns or a drift: {listed(texts)}"
         )
 
@@ -165,7 +172,7 @@ def log_of_pools(
         further["group_columns"] = _by_column(columns, [*groups])
     if times := sorted(pool.time for pool in pools if pool.time):
         further["period"] = times[0], times[-1]
-    source = Source(name, list(frame), frame, unit=unit)
+    source = cells.with_about(frame, About(name, list(frame), unit=unit))
     log = _log_of(source, roles, (codes, spellings(groups)), contexts, **further)
     if not (short := np.array([pool.short for pool in pools])).any():
         return log
@@ -186,33 +193,36 @@ def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple
 
 
 def _log_of(
-    source: Source, columns: Columns, groups: tuple[Ints, Any], contexts: Any, **further: Any
+    source: pd.DataFrame, columns: Columns, groups: tuple[Ints, Any], contexts: Any, **further: Any
 ) -> Log:
     """Returns the log of a table of candidates after checking its cells."""
     import pandas as pd
 
-    cells, files = source.frame[columns.decision], source.frame.index.get_level_values(0)
-    codes = cells.groupby([files, cells.to_numpy()], sort=False).ngroup().to_numpy()
-    order, rewards = source.numbers(columns.picked), source.numbers(columns.reward)
+    decisions, files = source[columns.decision], cells.files_of(source)
+    codes = decisions.groupby([files, decisions.to_numpy()], sort=False).ngroup().to_numpy()
+    order, rewards = cells.numbers(source, columns.picked), cells.numbers(source, columns.reward)
     is_pick = order > 0
     right = pd.Series(order).where(is_pick).groupby(codes).rank(method="first").fillna(0)
     valid: Any = np.equal(right, order) & (np.bincount(codes, is_pick)[codes] > 0)
     expected = "one pick in each decision, or picks that are numbered 1, 2, …; others are 0 "
     expected += f"({PEOPLE})"
-    source.require(columns.picked, valid.to_numpy(), expected)
-    source.require(columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
+    cells.require(source, columns.picked, valid.to_numpy(), expected)
+    cells.require(source, columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
     sizes = np.bincount(groups[0], minlength=len(groups[1])).tolist()
-    check_groups(f"{source.name}, the group", dict(zip(map(normal, groups[1]), sizes, strict=True)))
+    check_groups(
+        f"{name_of(source)}, the group",
+        dict(zip(map(normal, groups[1]), sizes, strict=True)),
+    )
     chances = _chances(source, columns, codes, is_pick)
     if contexts is not None:
         finite = np.asarray((np.abs(contexts) <= LARGEST).all(1))
-        source.require(columns.decision, finite, f"features of at most {LARGEST:g}")
+        cells.require(source, columns.decision, finite, f"features of at most {LARGEST:g}")
         if contexts.shape[1] > codes.max(initial=0):
             remark(
-                f"{source.name}: {contexts.shape[1]:,} features are more than the decisions: ids "
-                "or names may be among them; exclude=[…] leaves columns out"
+                f"{name_of(source)}: {contexts.shape[1]:,} features are more than the decisions: "
+                "ids or names may be among them; exclude=[…] leaves columns out"
             )
-    scores = None if columns.score is None else source.numbers(columns.score)
+    scores = None if columns.score is None else cells.numbers(source, columns.score)
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
     by_pool, by_pick = codes.argsort(kind="stable"), np.lexsort((order, codes))
     picked = by_pick[is_pick[by_pick]]
@@ -227,10 +237,10 @@ def _log_of(
         probabilities=None if np.isnan(chances).any() else chances[by_pool],
         scores=None if scores is None else scores[by_pool],
         sizes=np.bincount(codes),
-        **{"names": source.texts(columns.decision)[places == 0].tolist(), **further},
+        **{"names": cells.texts(source, columns.decision)[places == 0].tolist(), **further},
     )
-    _note_repeats(log, source.name)
-    note_mistakes(log, source.name)
+    _note_repeats(log, name_of(source))
+    note_mistakes(log, name_of(source))
     return log
 
 
@@ -264,18 +274,20 @@ def _note_repeats(log: Log, name: str) -> None:
         )
 
 
-def _chances(source: Source, columns: Columns, codes: Ints, is_pick: NDArray[np.bool_]) -> Floats:
+def _chances(
+    source: pd.DataFrame, columns: Columns, codes: Ints, is_pick: NDArray[np.bool_]
+) -> Floats:
     """Returns the propensities of all rows if all are known; otherwise NaN except for picks."""
     if (name := columns.propensity) is None:
         remark(
-            f"{source.name}: propensities are unknown: ips, snips, dr and win cannot be estimated, "
-            "and direct estimates rest on a model of the rewards alone"
+            f"{name_of(source)}: propensities are unknown: ips, snips, dr and win cannot be "
+            "estimated, and direct estimates rest on a model of the rewards alone"
         )
         return np.full(len(source), np.nan)
-    chances = source.numbers(name)
+    chances = cells.numbers(source, name)
     known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)
     good = np.where(is_pick, in_range & (chances > 0), in_range | ~known)
-    source.require(name, good, "a probability, above 0 for the pick and at most 1")
+    cells.require(source, name, good, "a probability, above 0 for the pick and at most 1")
     chances = chances.clip(max=1)
     of_picks = np.where(is_pick, chances, np.nan)
     if not known.all():
@@ -289,10 +301,10 @@ def _chances(source: Source, columns: Columns, codes: Ints, is_pick: NDArray[np.
     at = int((near[codes] | alone).argmin())  # the first wrong row, if any
     expected = (
         f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and {MOST_OFF:g}, "
-        f"or the pick's alone; the {columns.decision} {source.frame[columns.decision].iat[at]} has "
+        f"or the pick's alone; the {columns.decision} {source[columns.decision].iat[at]} has "
         f"the sum {sums[codes[at]]:.6g}"
     )
-    source.require(name, near[codes] | alone, expected)
+    cells.require(source, name, near[codes] | alone, expected)
     return chances if near.all() else of_picks
 
 

@@ -12,7 +12,6 @@ from fairbandit.policy.build import build_policy, policy_label, preset, presets
 from fairbandit.policy.policy import Policy
 from fairbandit.registry import PART_KINDS, create, describe
 from fairbandit.tables.labels import normal
-from fairbandit.tables.reading import MEMORY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,15 +127,10 @@ def _told_apart(texts: pd.DataFrame, names: pd.Series[str]) -> pd.DataFrame:
 
 
 def _shortened(texts: Iterable[str]) -> dict[str, str]:
-    """Shortens long texts in the middle, and hashes of tables; different texts stay different.
-
-    >>> _shortened([f"{MEMORY}0123456789abcdef"])
-    {'memory:0123456789abcdef': 'memory:01234567'}
-    """
+    """Shortens long texts in the middle; different texts stay different."""
     short: dict[str, str] = {}
     for text in texts:
         cut = text if len(text) <= 2 * _HALF else f"{text[:_HALF]}…{text[-_HALF:]}"
-        cut = text[: len(MEMORY) + 8] if text.startswith(MEMORY) else cut
         short[text] = f"{cut} ({len(short) + 1})" if cut in short.values() else cut
     return short
 

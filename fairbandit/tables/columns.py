@@ -10,17 +10,20 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from fairbandit.errors import FairbanditError, did_you_mean, shown, type_of
 from fairbandit.notices import listed, remark
-from fairbandit.tables.labels import JOINED, look_alikes
-from fairbandit.tables.source import EXACT, MISSING, Source
+from fairbandit.tables import cells
+from fairbandit.tables.labels import CODE, JOINED, look_alikes
+from fairbandit.tables.reading import MISSING, OTHER
+
+if TYPE_CHECKING:
+    import pandas as pd  # imported where it is used, since that takes a third of a second
 
 CATEGORY = "category"
 """The specification of a category whose codes are the values in the table."""
@@ -40,12 +43,10 @@ MOSTLY = 0.95
 
 # the reasons why a column is not a feature
 CONSTANT = "one value, or none"
-OTHER = "neither numbers nor texts that recur"
 INDEX = "row numbers that pandas has written"
 EXCLUDED = "excluded"
 
 _DATE = "([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*)"
-_CODE = "([-+]?0[0-9]+)"  # a number with leading zeros, such as 007
 
 
 def columns_file(columns: Any) -> Path | None:
@@ -104,7 +105,7 @@ def _is_valid(spec: Any) -> bool:
 
 
 def resolve_columns(
-    source: Source,
+    table: pd.DataFrame,
     chosen: Mapping[str, Any] | None,
     taken: Collection[str],
     exclude: Sequence[str] | None = None,
@@ -113,42 +114,42 @@ def resolve_columns(
     """Returns the specification of each feature column, and the reason for each column left out.
 
     Args:
-        source: the table. Its values are the codes of a category without codes.
+        table: the table. Its values are the codes of a category without codes.
         chosen: the result of `chosen_columns`. If it is None, the cells decide: numbers and truth
             values become numbers, and texts that recur become categories.
         taken: the columns with another role, which are ignored if `chosen` is None.
         exclude: columns that the user leaves out.
         remedy: the end of the notice of columns that cannot be features; "" for no notice.
     """
-    excluded = exclude or ()
-    if unknown := [name for name in excluded if name not in source.columns]:
-        guess, names = did_you_mean(unknown[0], source.columns), [*map(repr, source.columns)]
-        problem = f"exclude: {source.name} has no column {unknown[0]!r}{guess}"
+    excluded, known = exclude or (), cells.about(table)
+    if unknown := [name for name in excluded if name not in known.columns]:
+        guess, names = did_you_mean(unknown[0], known.columns), [*map(repr, known.columns)]
+        problem = f"exclude: {known.name} has no column {unknown[0]!r}{guess}"
         raise FairbanditError(f"{problem}; it has {listed(names)}")
     if chosen is not None:
-        codes = {name: _codes(source, name) for name, spec in chosen.items() if spec == CATEGORY}
+        codes = {name: codes_of(table, name) for name, spec in chosen.items() if spec == CATEGORY}
         specs = {**chosen, **codes}
         return {name: spec for name, spec in specs.items() if name not in excluded}, {}
     judged = {
-        name: (None, EXCLUDED) if name in excluded else _judged(source, name)
-        for name in source.columns
+        name: (None, EXCLUDED) if name in excluded else _judged(table, name)
+        for name in known.columns
         if name not in taken
     }
     features = {name: spec for name, (spec, reason) in judged.items() if not reason}
-    reasons = {name: _doubt(source, name, spec) for name, spec in features.items()}
+    reasons = {name: _doubt(table, name, spec) for name, spec in features.items()}
     doubts = [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
-    if doubts and len(source) >= SMALL:
+    if doubts and len(table) >= SMALL:
         text = f"these features may be ids or names: {listed(doubts)}"
-        remark(f"{source.name}: {text}; exclude=[…] leaves columns out")
+        remark(f"{known.name}: {text}; exclude=[…] leaves columns out")
     left_out = {name: reason for name, (_, reason) in judged.items() if reason}
     unfit = [f"{name!r} ({reason})" for name, reason in left_out.items() if reason != EXCLUDED]
     if unfit and remedy:
-        remark(f"{source.name}: these columns are not features: {listed(unfit)}. {remedy}")
+        remark(f"{known.name}: these columns are not features: {listed(unfit)}. {remedy}")
     return features, left_out
 
 
 def with_group(
-    columns: dict[str, Any], source: Source, taken: Sequence[str], exclude: Any, wanted: bool
+    columns: dict[str, Any], table: pd.DataFrame, taken: Sequence[str], exclude: Any, wanted: bool
 ) -> tuple[dict[str, Any], bool]:
     """Returns the feature columns of a table, and whether its group is a feature beside them.
 
@@ -157,12 +158,12 @@ def with_group(
     """
     *groups, reward = taken
     if reward in (excluded := exclude or ()):
-        remark(f"exclude: {source.name}, column {reward!r} remains the reward")
+        remark(f"exclude: {cells.name_of(table)}, column {reward!r} remains the reward")
     wanted = wanted and JOINED.join(groups) not in columns
     left = [name for name in groups if name not in excluded]
     if not wanted or left == groups:
         return columns, wanted
-    codes = {name: _codes(source, name) for name in left if name not in columns}
+    codes = {name: codes_of(table, name) for name in left if name not in columns}
     return {**columns, **codes}, False
 
 
@@ -205,66 +206,68 @@ def _meant(label: str, sizes: Mapping[str, int]) -> str:
     return did_you_mean(label, [one for one, length in lengths.items() if length <= 1])
 
 
-def _judged(source: Source, name: str) -> tuple[list[Any] | None, str]:
+def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
     """Returns the specification of a column by its cells, or the reason to leave it out."""
-    if name not in source.frame:
-        return None, source.refused.get(name, OTHER)
-    source.check_thousands(name)
-    if not source.fits(name).all() and source.fits(name, ",").all():
-        source.numbers(name)  # raises an error that names `decimal`
-    codes = _codes(source, name)
-    if _counts(source, codes) and re.fullmatch("Unnamed: [0-9]+", name):
+    if name not in table:
+        return None, cells.about(table).refused.get(name, OTHER)
+    if name in cells.about(table).doubts:
+        cells.numbers(table, name)  # raises an error with the remedy
+    column = table[name]
+    count = column.nunique()
+    if _counts(table, name) and re.fullmatch("Unnamed: [0-9]+", name):
         return None, INDEX
-    if len(codes) < 2:
+    if count < 2:
         return None, CONSTANT
-    if not isinstance(codes[0], str):
+    if cells.is_number(table, name):
         return None, ""
-    known, are_codes = ~source.gaps(name), _matches(source, name, _CODE)
-    numbers = 0 if are_codes else int((source.fits(name) & known).sum())
+    recur = count <= min(MOST_CODES, len(table) / 2)  # twice each, on average
+    if hasattr(column, "cat"):
+        return (codes_of(table, name), "") if recur else (None, OTHER)
+    known, are_numbers = ~cells.gaps(table, name), cells.fits(table, name)
+    numbers = 0 if _any_matches(column, CODE) else int((are_numbers & known).sum())
+    if numbers == known.sum() and recur:
+        known_as = cells.name_of(table)
+        remark(f"{known_as}, column {name!r}: numbers that are texts make a category; convert them")
+        return codes_of(table, name), ""
     if numbers >= MOSTLY * known.sum():
-        return None, _but_for(source, name)
-    recur = len(codes) <= min(MOST_CODES, len(source) / 2)  # twice each, on average
-    return (None, OTHER) if numbers or _matches(source, name, _DATE) or not recur else (codes, "")
+        return None, _but_for(table, name) if numbers < known.sum() else OTHER
+    fit = recur and not numbers and not _any_matches(column, _DATE)
+    return (codes_of(table, name), "") if fit else (None, OTHER)
 
 
-def _but_for(source: Source, name: str) -> str:
+def _but_for(table: pd.DataFrame, name: str) -> str:
     """Returns the reason to leave out a column of numbers, which names the first other cell."""
-    at = int(source.fits(name).argmin())
-    cell = source.frame[name].iat[at]
-    row = source.place(name, at).removeprefix(f"{source.name}, column {name!r}, ")
-    given = ["NA"] if {*source.missing} >= MISSING else source.missing
+    at, known = int(cells.fits(table, name).argmin()), cells.about(table)
+    cell = table[name].iat[at]
+    row = cells.place(table, name, at).removeprefix(f"{known.name}, column {name!r}, ")
+    given = ["NA"] if {*known.missing} >= MISSING else known.missing
     texts = json.dumps([*dict.fromkeys(given), cell], ensure_ascii=False, separators=(",", ":"))
     return f"numbers, but for {cell!r} in {row}; 'missing_values={texts}' makes it a missing cell"
 
 
-def _doubt(source: Source, name: str, codes: list[Any] | None) -> str:
+def _doubt(table: pd.DataFrame, name: str, codes: list[Any] | None) -> str:
     """Returns the reason why a feature may be an id or a name, or ""."""
     if codes is None:
-        counts = _counts(source, _codes(source, name))
-        return f"is another whole number in each {source.unit}" if counts else ""
-    if len(codes) > MANY_CODES or len(source) < ROWS_PER_CODE * len(codes):
-        return f"has {len(codes):,} codes in {len(source):,} {source.unit}s"
+        counts = _counts(table, name)
+        return f"is another whole number in each {cells.about(table).unit}" if counts else ""
+    if len(codes) > MANY_CODES or len(table) < ROWS_PER_CODE * len(codes):
+        return f"has {len(codes):,} codes in {len(table):,} {cells.about(table).unit}s"
     return ""
 
 
-def _counts(source: Source, codes: list[Any]) -> bool:
+def _counts(table: pd.DataFrame, name: str) -> bool:
     """Whether the values of a column are whole numbers that differ in all rows."""
-    return len(codes) == len(source) and all(isinstance(code, int) for code in codes)
+    return cells.is_integer(table, name) and table[name].nunique() == len(table)
 
 
-def _codes(source: Source, name: str) -> list[Any]:
-    """Returns the sorted values of a column: texts if any is a text or has leading zeros."""
-    if not source.fits(name).all() or _matches(source, name, _CODE):
-        return sorted(source.frame[name].dropna().unique())
-    if source.is_integer(name):
-        return sorted(source.frame[name].dropna().unique().tolist())
-    values = np.unique(source.numbers(name))
-    known = values[~np.isnan(values)].tolist()
-    if any(abs(value) > EXACT for value in known):  # numbers that differ could be one code
-        return sorted(map(str, source.frame[name].dropna().unique()))
-    return [int(value) if value.is_integer() else value for value in known]
+def codes_of(table: pd.DataFrame, name: str) -> list[Any]:
+    """Returns the sorted values of a column as the codes of a category."""
+    cells.check_exact(table, name)
+    column = cells.plain(table, name).dropna()
+    values = sorted(column.astype("int64" if column.dtype.kind == "b" else column.dtype).unique())
+    whole = cells.is_number(table, name) or hasattr(table[name], "cat")
+    return [int(value) if whole and value == int(value) else value for value in values]
 
 
-def _matches(source: Source, name: str, pattern: str) -> bool:
-    cells = source.frame[name]
-    return source.is_text(name) and bool(cells.str.fullmatch(pattern).any())
+def _any_matches(column: pd.Series, pattern: str) -> bool:
+    return bool(column.str.fullmatch(pattern).any())

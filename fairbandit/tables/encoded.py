@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import nan
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import brief, did_you_mean
 from fairbandit.notices import listed, remark
+from fairbandit.tables import cells
 from fairbandit.tables.labels import clean
-from fairbandit.tables.scaling import is_gap, rounded
-from fairbandit.tables.source import Source
+from fairbandit.tables.scaling import GAP, is_gap, rounded
+
+if TYPE_CHECKING:
+    import pandas as pd  # imported where it is used, since that takes a third of a second
 
 FILLED = "missing cells get the table's mean, as missing=mean asks for"
 """The end of a notice of missing cells."""
@@ -72,28 +75,31 @@ class Product(NamedTuple):
     deviations: Sequence[float]
 
 
-def note_far(source: Source, column: Column, block: NDArray[np.float64]) -> bool:
+def note_far(source: pd.DataFrame, column: Column, block: NDArray[np.float64]) -> bool:
     """Notes a number that is farther outside the numbers of the table than these are apart."""
     low, high = column.span
     far = block[np.abs(block * 2 - low - high) > 3 * (high - low)].tolist()
     if far:
-        what = f"{source.name}, column {column.name!r}: {brief(far[0])} is far outside"
+        what = f"{cells.name_of(source)}, column {column.name!r}: {brief(far[0])} is far outside"
         remark(f"{what} {brief(low)} to {brief(high)}, the numbers of the table")
     return bool(far)
 
 
-def note_means(source: Source, column: Column, filled: NDArray[np.bool_]) -> None:
+def note_means(source: pd.DataFrame, column: Column, filled: NDArray[np.bool_]) -> None:
     """Notes that missing cells get the table's mean, and which unknown codes do."""
-    what, gaps = f"{source.name}, column {column.name!r}:", source.gaps(column.name)
+    what, gaps = (
+        f"{cells.name_of(source)}, column {column.name!r}:",
+        cells.gaps(source, column.name),
+    )
     if gaps.any():
         remark(f"{what} {FILLED}")
     codes = [*map(str, [*column.codes, *column.reference])]
-    for cell in map(str, source.frame[column.name][filled & ~gaps].unique()):
+    for cell in map(str, source[column.name][filled & ~gaps].unique()):
         guess = did_you_mean(cell, codes)
         remark(f"{what} unknown {cell!r}{guess} gets the table's mean; known are {listed(codes)}")
 
 
-def encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.float64]:
+def encoded(source: pd.DataFrame, column: Column, fill: bool = False) -> NDArray[np.float64]:
     """Returns the features of a column before standardisation, (n, width); NaN if missing.
 
     With `fill`, unknown codes are missing; otherwise they are an error.
@@ -102,19 +108,44 @@ def encoded(source: Source, column: Column, fill: bool = False) -> NDArray[np.fl
 
     name, codes = column.name, [*column.codes, *column.reference]
     if not column.codes:
-        return source.numbers(name)[:, None]
+        return cells.numbers(source, name)[:, None]
     if column.label:
-        known, cells = codes, source.labels(name)
+        known, values = codes, cells.labels(source, name)
     elif isinstance(codes[0], str):
-        known, cells = [clean(code) for code in codes], source.texts(name)
-    elif source.is_integer(name) and all(isinstance(code, int) for code in codes):
-        known, cells = [*map(str, codes)], source.texts(name)  # exact above 2⁵³
+        known, values = [clean(code) for code in codes], cells.texts(source, name)
+    elif cells.is_integer(source, name) and all(isinstance(code, int) for code in codes):
+        known, values = [*map(str, codes)], cells.texts(source, name)  # exact above 2⁵³
     else:
-        known, cells = [*map(float, codes)], source.numbers(name)
-    places, gaps = pd.Index(known).get_indexer(cells), source.gaps(name)
+        known, values = [*map(float, codes)], cells.numbers(source, name)
+    places, gaps = pd.Index(known).get_indexer(values), cells.gaps(source, name)
     if not fill:
         expected = f"one of the codes {listed([*map(repr, codes)])}"
-        source.require(name, (gaps & (not column.label)) | (places >= 0), expected)
+        cells.require(source, name, (gaps & (not column.label)) | (places >= 0), expected)
     features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
     features[places < 0] = np.nan
     return features
+
+
+def standardised(
+    source: pd.DataFrame, column: Column, fill: bool, far: set[str] | None
+) -> NDArray[np.float64]:
+    """Returns the features of a column, (n, width).
+
+    Args:
+        source: the table.
+        column: the column.
+        fill: whether missing cells and unknown codes of raw rows become the mean, with a notice.
+        far: for raw rows, the columns that need no notice of far numbers; None for a table, which
+            was checked before.
+    """
+    name = column.name
+    if far is not None and not (column.label or fill):
+        expected = "a value (missing=mean fills in the mean)"
+        cells.require(source, name, ~cells.gaps(source, name), expected)
+    block = encoded(source, column, far is not None and fill)
+    if far is not None and column.span and name not in far and note_far(source, column, block):
+        far.add(name)
+    block = (block - column.means) / column.deviations
+    if far is not None and np.isnan(block).any():
+        note_means(source, column, np.isnan(block[:, 0]))
+    return np.where(np.isnan(block), GAP, block)

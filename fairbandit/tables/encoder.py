@@ -6,23 +6,26 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from math import isfinite
-from pathlib import Path
-from typing import Any, Self
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, type_of
 from fairbandit.notices import remark
-from fairbandit.registry import create
+from fairbandit.registry import lookup
+from fairbandit.tables import cells
 from fairbandit.tables.columns import codes_and_reference
-from fairbandit.tables.encoded import FILLED, Column, Product, encoded, note_far, note_means
+from fairbandit.tables.encoded import FILLED, Column, Product, encoded, standardised
 from fairbandit.tables.few import FewRows, LeftOutError, with_columns
 from fairbandit.tables.labels import JOINED, check_labels
 from fairbandit.tables.products import multiplied, pairs_of
-from fairbandit.tables.reading import keep, table_of
-from fairbandit.tables.scaling import GAP, scales
-from fairbandit.tables.source import Source, source_of
+from fairbandit.tables.reading import read_table
+from fairbandit.tables.scaling import scales
+
+if TYPE_CHECKING:
+    import pandas as pd  # imported where it is used, since that takes a third of a second
 
 
 class Encoder:
@@ -103,20 +106,22 @@ class Encoder:
         """Returns the encoder of an environment `table`, which gives agents the same features.
 
         Args:
-            data: the path of a CSV or Parquet file, or a table in memory, as for `Table.from_data`.
+            data: a table, as for `fairbandit.read_table`.
             parameters: the parameters of the environment, such as `group`, `reward`, `columns`,
                 `missing`; its errors are raised.
         """
-        path, _held = (str(data), None) if isinstance(data, (str, Path)) else keep(data)
         # no pool is drawn, so none needs a notice; but group_size applies to some pools only
         pools = {} if "group_size" in parameters else {"pool": "random"}
-        return create("environment", {"name": "table", "path": path, **pools, **parameters}).encoder
+        encoder: Self = (
+            lookup("environment", "table").from_data(data, **(pools | parameters)).encoder
+        )
+        return encoder
 
     @classmethod
     def fitted(
         cls,
         columns: Mapping[str, Any],
-        source: Source,
+        source: pd.DataFrame,
         group: Collection[str] = (),
         products: Any = None,
         **options: Any,
@@ -135,16 +140,16 @@ class Encoder:
             column = Column(name, name in group, *codes_and_reference(spec))
             block = encoded(source, column)
             if np.isnan(block).all(axis=0).any():
-                raise FairbanditError(f"{source.name}, column {name!r}: no cell is left")
+                raise FairbanditError(f"{cells.name_of(source)}, column {name!r}: no cell is left")
             span = [] if column.codes else [float(np.nanmin(block)), float(np.nanmax(block))]
             whole = bool(span) and not (block % 1 > 0).any()
             fitted.append(Column(*column[:4], *scales(block), span, whole))
-        options |= {"decimal": source.decimal, "missing": source.missing}
+        options |= {"decimal": cells.about(source).decimal, "missing": cells.about(source).missing}
         own = cls(fitted, **options)
         pairs = pairs_of(products, {column.name: len(column.means) for column in fitted})
         if not pairs:
             return own
-        features, scaled = own(source), list[Product]()
+        features, scaled = own.encode_table(source), list[Product]()
         for pair in pairs:
             block = multiplied(*(features[:, own._places[column]] for column in pair))
             scaled.append(Product(*pair, *scales(block)))
@@ -248,9 +253,8 @@ class Encoder:
         rows = with_columns(rows, self.groups, where)
         with suppress(LeftOutError):
             return self._few.labels(rows)
-        source = self._source(rows, where)
-        source.need([name := JOINED.join(self.groups)])
-        return list(source.labels(name))
+        cells.need(source := self._source(rows, where), [name := JOINED.join(self.groups)])
+        return [*cells.labels(source, name)]
 
     def _need_labels(self) -> None:
         if not self.labels:
@@ -274,10 +278,20 @@ class Encoder:
         """Raises an error for a label, (n,), that contradicts the features of its row, (n, d)."""
         check_labels(groups, self.labels_in(features), JOINED.join(self.groups), self.unknown)
 
-    def _source(self, rows: Any, where: str) -> Source:
-        """Returns raw rows as a source, with the column of intersectional groups."""
-        table, marks = table_of(rows), (self.missing, self.decimal)
-        return source_of(table, where, *marks).with_unknown(self.groups, self.unknown)
+    def _source(self, rows: Any, where: str) -> pd.DataFrame:
+        """Returns raw rows as a typed table, with the column of intersectional groups."""
+        if isinstance(rows, (str, PathLike)):
+            expected = "a DataFrame, an Arrow table or rows"
+            raise FairbanditError(f"{where}: expected {expected}, got {type_of(rows)}")
+        read = read_table(rows, missing_values=self.missing, decimal=self.decimal, name=where)
+        return cells.with_unknown(read, self.groups, self.unknown)
+
+    def encode_table(self, table: pd.DataFrame) -> NDArray[np.float64]:
+        """Returns the features of a typed table, (n, d), in which unknown codes are an error."""
+        known = cells.with_unknown(table, self.groups, self.unknown)
+        features, _ = self._labelled_table(known, raw=False)
+        self._multiply(features)
+        return features
 
     def __call__(
         self, rows: Any, groups: Sequence[Any] | None = None, where: str = "the pool"
@@ -318,29 +332,19 @@ class Encoder:
             for name in lacking:
                 remark(f"{where}, column {name!r}: {FILLED}")
         except LeftOutError:
-            features, labels = self._labelled_table(rows, where)
+            features, labels = self._labelled_table(self._source(rows, where))
         self._multiply(features)
         return features, labels
 
     def _labelled_table(
-        self, rows: Any, where: str
+        self, source: pd.DataFrame, raw: bool = True
     ) -> tuple[NDArray[np.float64], list[str | None]]:
         """Returns the features of columns, in which those of products are 1, and the labels."""
-        raw = not isinstance(rows, Source)
-        source = self._source(rows, where) if raw else rows.joined(self.groups)
-        source.need(self.columns)
+        cells.need(source, self.columns)
         features = np.ones((len(source), len(self.names)))
         for column in self._columns:
-            name = column.name
-            if raw and not (column.label or self.fill):
-                expected = "a value (missing=mean fills in the mean)"
-                source.require(name, ~source.gaps(name), expected)
-            block = encoded(source, column, raw and self.fill)
-            if raw and column.span and name not in self._far and note_far(source, column, block):
-                self._far.add(name)
-            block = (block - column.means) / column.deviations
-            if raw and np.isnan(block).any():
-                note_means(source, column, np.isnan(block[:, 0]))
-            features[:, self._places[name]] = np.where(np.isnan(block), GAP, block)
-        name = JOINED.join(self.groups)
-        return features, [*source.labels(name)] if self.labels else [None] * len(source)
+            far = self._far if raw else None
+            features[:, self._places[column.name]] = standardised(source, column, self.fill, far)
+        if not self.labels:
+            return features, [None] * len(source)
+        return features, [*cells.labels(source, JOINED.join(self.groups))]

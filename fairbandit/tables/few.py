@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairbandit.notices import listed, remark
+from fairbandit.tables.cells import LARGEST
 from fairbandit.tables.encoded import Column
 from fairbandit.tables.labels import (
     JOINED,
@@ -25,7 +26,7 @@ from fairbandit.tables.labels import (
     words_of,
 )
 from fairbandit.tables.scaling import GAP
-from fairbandit.tables.source import EXACT, LARGEST
+from fairbandit.tables.types import EXACT
 
 FEW_ROWS = 1_000
 """The largest number of rows that are encoded by a loop."""

@@ -21,6 +21,9 @@ from fairbandit.errors import FairbanditError
 NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 """How numbers are spelled, as a regular expression."""
 
+CODE = "[-+]?0[0-9]+"
+"""How a code is spelled that is no number, such as `007`, as a regular expression."""
+
 JOINED = " × "
 """The separator of the labels of an intersectional group."""
 
@@ -59,12 +62,13 @@ class Codes(dict[str, Group]):
 def normal(label: Any) -> str:
     """Returns the normal form of a label, a text.
 
-    All spellings of a number or truth value are one label: `1`, `1.0`, `01` and `"1e0"` are `1`,
-    and `True` and `"TRUE"` are `true`. So are the Unicode forms of a text, with or without blanks
-    around it. The labels of an intersectional group, in a tuple or a list, are joined.
+    All spellings of a number or truth value are one label: `1`, `1.0` and `"1e0"` are `1`, and
+    `True` and `"TRUE"` are `true`; but `01` is a code, and a label of its own. The Unicode forms of
+    a text are one label, too, with or without blanks around it. The labels of an intersectional
+    group, in a tuple or a list, are joined.
 
     >>> normal(1), normal("01"), normal(True), normal(("f", 2.0))
-    ('1', '1', 'true', 'f × 2')
+    ('1', '01', 'true', 'f × 2')
     """
     if type(label) is int:
         return str(label)
@@ -138,8 +142,8 @@ def _normal(text: str) -> str:
     text.encode()  # raises an error for half of a surrogate pair, which no file can hold
     if text.lower() in ("true", "false"):
         return text.lower()
-    if len(text) > 15 or not re.fullmatch(NUMBER, text):  # float64 holds 15 digits
-        return text
+    if len(text) > 15 or not re.fullmatch(NUMBER, text) or re.fullmatch(CODE, text):
+        return text  # float64 holds 15 digits
     value = float(text)
     return str(int(value)) if value.is_integer() else repr(value)
 

@@ -1,178 +1,227 @@
-"""Reads CSV and Parquet tables, and tables in memory, into typed columns."""
+"""Reads tables of every form: this is the only way in, and what it returns has types."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-import weakref
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
+from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
-from fairbandit.errors import FairbanditError, did_you_mean
-from fairbandit.files.files import open_regular
+from fairbandit.errors import FairbanditError
 from fairbandit.notices import listed
-from fairbandit.tables.source import FILES, Source, source_of, typed_frame, with_gaps
+from fairbandit.tables.cells import About, about, with_about
+from fairbandit.tables.files import files_in, named, read_batches, read_header
+from fairbandit.tables.types import Marks, UntypedError, typed
 
-MEMORY = "memory:"
-"""The prefix of the path of a table in memory."""
+if TYPE_CHECKING:
+    import pandas as pd  # imported where it is used, since that takes a third of a second
 
-_INDEX = re.compile(r"__index_level_[0-9]+__")  # the index of a table that pandas wrote
-_in_memory: weakref.WeakValueDictionary[str, Source] = weakref.WeakValueDictionary()
+MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
+"""The texts that are missing cells of a CSV file, as for `pandas.read_csv`; "" is among them."""
+
+OTHER = "neither numbers nor texts that recur"
+"""The reason why cells without a type are left out."""
 
 
 def read_table(
-    path: str | Path,
-    columns: Collection[str],
-    every: bool = False,
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
     separator: str = ",",
     decimal: str = ".",
-    missing_values: Sequence[str] | None = None,
-) -> Source:
-    """Reads columns of a table into memory.
+    thousands: str | None = None,
+    missing_values: Sequence[Any] | None = None,
+    name: str = "the table",
+) -> pd.DataFrame:
+    """Reads a table, whose columns get their types here and nowhere else.
+
+    The types are whole numbers, float64, truth values, texts, and categories of numbers; missing
+    cells are null. The columns of frames and of Parquet files have types already, and their texts
+    stay texts. The texts of a CSV file become numbers or truth values if all cells of a column are;
+    `01` stays a text, since it may be a code. Floats that are all whole are whole numbers. Columns
+    of other types, such as durations, are left out; a message gives the reason where one is needed.
 
     Args:
-        path: a file that ends in .csv (in UTF-8) or .parquet, or a path from `keep`.
-        columns: the names of columns that the table must have.
-        every: reads all columns that have a name.
-        separator, decimal, missing_values: see `Table`.
+        source: a CSV file in UTF-8, a Parquet file, or a folder of files of one of these kinds; a
+            DataFrame of pandas, whose index is left out, an Arrow table, another object with
+            Arrow's PyCapsule interface, such as a DataFrame of Polars, a mapping from names to
+            columns, or a list of rows, each a mapping.
+        columns: the columns to read, among others that are ignored; None for all with a name.
+        separator: the separator of the cells of a CSV file; `tab` for a tab.
+        decimal: the decimal mark of numbers that are texts, `.` or `,`.
+        thousands: the mark of thousands in a CSV file, `,` or `.`; None if there is none.
+        missing_values: the texts that are missing cells, and the numbers. None: in a CSV file the
+            texts of `pandas.read_csv`, such as `NA`, and nothing elsewhere. An empty cell of a CSV
+            file, null and NaN are always missing.
+        name: the name in messages of a table that is no file.
+
+    Returns:
+        The table. The index counts the rows, after the name of their file if there are several.
+
+    Raises:
+        FairbanditError: the source or an argument is invalid; files of a folder differ.
+
+    >>> read_table([{"job": "01", "pay": 2.0}, {"job": "10", "pay": None}])["pay"].tolist()
+    [2, <NA>]
     """
-    source = _in_memory.get(str(path))
-    if source is None and str(path).startswith(MEMORY):
-        raise FairbanditError("this table in memory is gone; keep the environment made of it")
-    if source is None:
-        names = read_header(Path(path), separator)
-        asked = [name for name in names if every or name in columns]
-        batches = read_batches(Path(path), asked, separator)
-        frame, refused = typed_frame(pa.concat_tables(batches))
-        source = Source(str(path), names, frame, refused=refused)
-    source.need(columns, f"with {separator=} " if source.name.lower().endswith(".csv") else "")
-    return with_gaps(replace(source, decimal=decimal), missing_values)
+    for key, mark in (("decimal", decimal), ("thousands", thousands)):
+        if mark not in (".", ",") and (mark is not None or key == "decimal"):
+            raise FairbanditError(f"{key} must be a point or a comma; got {mark!r}")
+    if decimal == thousands:
+        raise FairbanditError(f"decimal and thousands are both {decimal!r}")
+    missing = tuple(texts_of("missing_values", missing_values))
+    marks = Marks(decimal, thousands, missing)
+    if not isinstance(source, (str, PathLike)):
+        table = table_of(source, decimal)
+        wanted = [own for own in table.column_names if columns is None or own in columns]
+        read = _frame(table.select(wanted), marks, name, is_csv=False)
+        here = about(read)
+        before = about(source) if hasattr(source, "attrs") else About()
+        kept = {own: why for own, why in before.doubts.items() if own in here.columns}
+        refused = {**before.refused, **here.refused}
+        here = replace(here, columns=table.column_names, refused=refused, doubts=kept)
+        return with_about(read, here)
+    path = Path(source)
+    paths = files_in(path) if path.is_dir() else [path]
+    if len({file.suffix.lower() for file in paths}) > 1:
+        raise FairbanditError(f"{path} mixes CSV and Parquet files; a folder holds one kind")
+    is_csv = paths[0].suffix.lower() == ".csv"
+    if is_csv:
+        marks = marks._replace(missing=(*(MISSING if missing_values is None else [""]), *missing))
+    tables, names = dict[str, pa.Table](), list[str]()
+    for file in paths:
+        names = read_header(file, separator)
+        wanted = [own for own in names if columns is None or own in columns]
+        tables[str(file)] = pa.concat_tables(read_batches(file, wanted, separator))
+    _check_columns(tables)
+    first = next(iter(tables.values())).column_names
+    if is_csv:  # the texts of all files are typed together
+        whole = pa.concat_tables([own.select(first) for own in tables.values()])
+        read = _frame(whole, marks, str(path), True)
+    else:
+        frames = {file: _frame(own, marks, file, False) for file, own in tables.items()}
+        read = _together(frames, first) if len(frames) > 1 else next(iter(frames.values()))
+    if len(tables) > 1:
+        read.index = _index({file: len(own) for file, own in tables.items()})
+    return with_about(
+        read, replace(about(read), name=str(path), columns=names, separator=separator * is_csv)
+    )
 
 
-def read_header(path: Path, separator: str) -> list[str]:
-    """Returns the names of a file's columns; an index of pandas has none."""
-    if path.suffix.lower() not in FILES or not path.exists():
-        tables = [file.name for file in path.parent.glob("*") if file.suffix.lower() in FILES]
-        problem = f"there is no file {path} that ends in .csv or .parquet, unpacked"
-        raise FairbanditError(problem + did_you_mean(path.name, tables))
-    mark = "\t" if separator == "tab" else separator
-    if len(mark) != 1 or mark in '"\r\n':
-        raise FairbanditError(f"'separator=;' takes one character, or tab; got {separator!r}")
-    with _readable(path, separator) as file:
-        if path.suffix.lower() == ".parquet":
-            names = pq.read_schema(file).names
-        else:
-            lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
-            names = next(filter(None, csv.reader(lines, delimiter=mark)), [])
-    marks = [other for other in ";,\t|" if len(names) == 1 and other in names[0]]
-    if marks and mark not in marks:
-        right = marks[0].replace("\t", "tab")
-        raise FairbanditError(
-            f"{path} has one column {names[0]!r}; expected separator={right!r}, on the command "
-            f"line 'separator={right}', and 'environment.separator={right}' for a run"
-        )
-    return _named(names)
+def texts_of(name: str, given: Any) -> list[str]:
+    """Returns a parameter as a list of texts; None is empty, and numbers become texts."""
+    texts = [*given] if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    if any(isinstance(text, bool) or not isinstance(text, (str, int, float)) for text in texts):
+        raise FairbanditError(f"{name}: expected a list of texts (in quotes, in YAML); got {given}")
+    return [*map(str, texts)]
 
 
-def _named(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name and not _INDEX.fullmatch(name)]
+def _frame(table: pa.Table, marks: Marks, name: str, is_csv: bool) -> pd.DataFrame:
+    """Returns the columns of an Arrow table that have a type; `about` says why others have none."""
+    import pandas as pd
+
+    columns, refused, doubts = dict[str, Any](), dict[str, str](), dict[str, str]()
+    for column, cells in zip(table.column_names, table.columns, strict=True):
+        try:
+            where = f"{name}, column {column!r}"
+            columns[column], doubts[column] = typed(cells, marks, where, is_csv)
+        except UntypedError as error:
+            refused[column] = str(error)
+        except pa.ArrowException:  # nested values, or bytes
+            refused[column] = f"cells of the type {cells.type} are neither numbers nor texts"
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
+    doubts = {column: doubt for column, doubt in doubts.items() if doubt}
+    known = About(
+        name,
+        table.column_names,
+        marks.decimal,
+        missing=marks.missing,
+        refused=refused,
+        doubts=doubts,
+    )
+    return with_about(frame, known)
 
 
-def read_batches(path: Path, names: Sequence[str], separator: str) -> Iterator[pa.Table]:
-    """Yields an empty table of some columns of a file, then its rows in pieces."""
-    if twice := [repr(name) for name, times in Counter(names).items() if times > 1]:
-        raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
-    mark = "\t" if separator == "tab" else separator
-    with _readable(path, separator) as file:
-        if path.suffix.lower() == ".csv":  # as text, since `01` may be a code
-            _check_quotes(file, mark)
-            types = dict.fromkeys(names, pa.string())
-            read = pa_csv.ReadOptions(use_threads=False, block_size=1 << 24)
-            parse = pa_csv.ParseOptions(delimiter=mark, newlines_in_values=True)
-            convert = pa_csv.ConvertOptions(include_columns=types, column_types=types)
-            blocks = pa_csv.open_csv(file, read, parse, convert)
-            schema = blocks.schema
-        else:  # without read-ahead, whose threads could outlive the process
-            whole = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
-            blocks, schema = whole.iter_batches(1 << 20, use_threads=False), whole.schema_arrow
-        yield schema.empty_table().select(names)
-        for block in blocks:
-            batch = pa.table(block).select(names)
-            batch.validate(full=True)
-            yield batch
+def _check_columns(tables: Mapping[str, pa.Table]) -> None:
+    """Raises an error if files differ in their columns, which may have any order."""
+    (first, table), *others = tables.items()
+    for file, other in others:
+        if lacking := sorted({*table.column_names} ^ {*other.column_names}):
+            names = listed([*map(repr, lacking)])
+            raise FairbanditError(f"{first} and {file} differ in the columns {names}")
 
 
-def _check_quotes(file: BinaryIO, mark: str) -> None:
-    """Raises a `csv.Error` for a quotation mark that is not closed where its cell ends.
+def _together(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """Concatenates tables, which may differ in the types of columns of numbers or of gaps."""
+    import pandas as pd
 
-    Arrow would take all that follows for the content of the cell.
-    """
-    quoted = any(b'"' in block for block in iter(lambda: file.read(1 << 20), b""))
-    file.seek(0)
-    if not quoted:
-        return
-    lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
-    rows, first = csv.reader(lines, delimiter=mark, strict=True), 1
-    try:
-        for _ in rows:
-            first = rows.line_num + 1
-    except csv.Error as error:
-        problem = f"the row that begins in line {first} has a quotation mark that is not closed"
-        raise csv.Error(f"{problem} at the end of its cell ({error})") from error
-    lines.detach()
-    file.seek(0)
-
-
-@contextmanager
-def _readable(path: Path, separator: str) -> Iterator[BinaryIO]:
-    """Opens the file of a table; errors of the block say which kind of file is expected."""
-    try:
-        with open_regular(path) as file:
-            yield file
-    except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
-        reason = str(error).partition("\n")[0][:200]
-        raise FairbanditError(
-            f"{path} is not a readable table; it may be truncated, and a CSV file must be in UTF-8 "
-            f"with {separator=}: {reason}"
-        ) from error
+    whole, refused = dict[str, Any](), dict[str, str]()
+    for name in columns:
+        if why := [about(own).refused[name] for own in frames.values() if name not in own]:
+            refused[name] = why[0]
+            continue
+        parts = {file: own[name] for file, own in frames.items()}
+        known = {file: part for file, part in parts.items() if not part.isna().all()} or parts
+        numeric = {file: part.dtype.kind in "fiub" for file, part in known.items()}
+        if len({*numeric.values()}) > 1:
+            one, other = (next(f for f in known if numeric[f] is kind) for kind in (True, False))
+            raise FairbanditError(
+                f"column {name!r} is of the type {parts[one].dtype} in {one} and "
+                f"{parts[other].dtype} in {other}"
+            )
+        kinds = [*{part.dtype: None for part in known.values()}]
+        kind = kinds[0] if len(kinds) == 1 else "float64" if numeric[next(iter(known))] else None
+        cells = [part if kind is None else part.astype(kind) for part in parts.values()]
+        whole[name] = pd.concat(cells, ignore_index=True)
+    first = about(next(iter(frames.values())))
+    return with_about(pd.DataFrame(whole), replace(first, refused=refused))
 
 
-def table_of(data: Any) -> pa.Table:
-    """Returns the data of `Table.from_data`, or a list of rows as mappings, as an Arrow table.
+def _index(lengths: Mapping[str, int]) -> pd.MultiIndex:
+    import pandas as pd
 
-    Columns of numbers and texts become texts, as in a CSV file.
-    """
+    return pd.MultiIndex.from_tuples(
+        [(file, row) for file, length in lengths.items() for row in range(length)],
+        names=["file", "row"],
+    )
+
+
+def table_of(data: Any, decimal: str = ".") -> pa.Table:
+    """Returns a table in memory as an Arrow table; a column of numbers and texts becomes texts."""
     import pandas as pd
 
     try:
         if isinstance(data, (list, tuple)) and all(isinstance(row, Mapping) for row in data):
-            data = pd.DataFrame(data, dtype=object)  # whole numbers beside gaps stay whole
-        series = data.values() if isinstance(data, Mapping) else ()
-        indices = [own.index for own in series if hasattr(own, "iloc")]
-        if any(not index.equals(indices[0]) for index in indices):
-            raise FairbanditError("the columns of the table are Series of different indices")
-        if isinstance(data, Mapping) and any(
-            isinstance(own, list) and _mixed(own) for own in data.values()
-        ):
-            data = pd.DataFrame(data)
-        if isinstance(data, pd.DataFrame):  # Arrow cannot convert some columns to texts
-            cells = {name: getattr(own.dtype, "categories", own) for name, own in data.items()}
-            mixed = [name for name, values in cells.items() if _mixed(values)]
-            data = data.astype(dict.fromkeys(mixed, object))
-            data[mixed] = data[mixed].map(str, na_action="ignore")
-        table = pa.table(data.reset_index(drop=True) if hasattr(data, "reset_index") else data)
-        return table.select(_named(table.column_names))
+            names = dict.fromkeys(name for row in data for name in row)
+            data = {name: [row.get(name) for row in data] for name in names}
+        if isinstance(data, Mapping):
+            indices = [own.index for own in data.values() if hasattr(own, "iloc")]
+            if any(not index.equals(indices[0]) for index in indices):
+                raise FairbanditError("the columns of the table are Series of different indices")
+            data = {
+                str(name): pd.Series(own, dtype=object) if isinstance(own, list) else own
+                for name, own in data.items()
+            }
+        elif isinstance(data, pd.DataFrame):
+            if twice := data.columns[data.columns.duplicated()].tolist():
+                raise FairbanditError(f"the table has more than one column {twice[0]!r}")
+            data = {str(name): own.reset_index(drop=True) for name, own in data.items()}
+        if isinstance(data, Mapping):
+            data = {
+                name: pa.array(_of_one_kind(own, decimal), from_pandas=True)
+                if hasattr(own, "iloc")
+                else own
+                for name, own in data.items()
+            }
+        table = pa.table(data)
+        return table.select(named(table.column_names))
+    except FairbanditError:
+        raise
     except (pa.ArrowException, TypeError, ValueError, ArithmeticError, KeyError) as error:
         raise FairbanditError(
             "expected a DataFrame, an Arrow table or a mapping from names to columns, whose cells "
@@ -180,24 +229,34 @@ def table_of(data: Any) -> pa.Table:
         ) from error
 
 
-def _mixed(values: Any) -> bool:
-    """Whether a column holds intervals of `pd.cut`, or both numbers and texts."""
+def _of_one_kind(cells: pd.Series, decimal: str) -> pd.Series:
+    """Returns cells that Arrow can hold: intervals, and numbers beside texts, become texts.
+
+    Truth values beside numbers are numbers. Whole numbers beyond 64 bits become texts.
+    """
     import pandas as pd
 
-    kind = pd.api.types.infer_dtype(values)
-    if kind == "integer" and str(getattr(values, "dtype", "object")) == "object":
-        return any(abs(cell) >= 2**63 for cell in pd.Series(values).dropna())
-    if kind not in ("mixed", "mixed-integer"):
-        return kind == "interval"
-    cells = pd.Series(values).dropna()
-    return all(isinstance(cell, (str, int, float, np.number)) for cell in cells)
+    values = getattr(cells.dtype, "categories", cells)
+    if str(cells.dtype) != "object" and "nterval" not in str(getattr(values, "dtype", "")):
+        return cells
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    kinds = {type(cell) for cell in cells.dropna()}
+    if {*map(_is_bool, kinds)} == {True, False} and all(map(_is_numeric, kinds)):
+        return cells.map(lambda cell: int(cell) if _is_bool(type(cell)) else cell)
+    large = kind == "integer" and any(abs(cell) >= 2**63 for cell in cells.dropna())
+    mixed = kind in ("mixed", "mixed-integer") and all(
+        issubclass(kind, str) or _is_numeric(kind) for kind in kinds
+    )
+    if kind == "interval" or large or mixed or any(k.__name__ == "Interval" for k in kinds):
+        texts = cells.astype(object).map(str, na_action="ignore")
+        is_float = cells.map(lambda cell: isinstance(cell, float))
+        return texts.mask(is_float, texts.str.replace(".", decimal)) if decimal == "," else texts
+    return cells
 
 
-def keep(data: Any) -> tuple[str, Source]:
-    """Returns a path, a hash, by which `read_table` finds a table while its `Source` lives."""
-    from pandas.util import hash_pandas_object
+def _is_bool(kind: type) -> bool:
+    return issubclass(kind, bool) or kind.__name__ in ("bool", "bool_")
 
-    source = source_of(table := table_of(data))
-    contents = hash_pandas_object(source.frame, index=False).to_numpy().tobytes()
-    path = MEMORY + sha256(repr(table.column_names).encode() + contents).hexdigest()
-    return path, _in_memory.setdefault(path, source)
+
+def _is_numeric(kind: type) -> bool:
+    return issubclass(kind, (bool, int, float, np.number, np.bool_))

@@ -37,7 +37,7 @@ TABLE = {
 def raw(count: int = 400) -> dict[str, list[Any]]:
     """A table as it is written, with numbered groups of several spellings and missing cells."""
     found: dict[str, list[Any]] = people(count)
-    found["group"] = [{"a": "1.0", "b": "01", "c": "2"}[one] for one in found["group"]]
+    found["group"] = [{"a": "1.0", "b": "3e0", "c": "2"}[one] for one in found["group"]]
     found["age"] = [f"{age},5" if row % 9 else "" for row, age in enumerate(found["age"])]
     found["town"] = [town if row % 7 else "NA" for row, town in enumerate(found["town"])]
     found["wage"] = [str(wage).replace(".", ",") for wage in found["wage"]]
@@ -331,7 +331,7 @@ def test_labels_that_are_left_out_are_read_from_the_rows():
         {
             "age": range(8),
             "sex": list("fm") * 4,
-            "size": [1, "01", 2, "1.0"] * 2,
+            "size": [1, "1e0", 2, "1.0"] * 2,
             "pool": [0, 1] * 4,
         }
     )

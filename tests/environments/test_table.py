@@ -15,7 +15,6 @@ from fairbandit.errors import FairbanditError
 from fairbandit.notices import noted as noting
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
-from fairbandit.tables import population
 from tests import support
 from tests.environments.data import arguments, encoded, people, standardised, write
 
@@ -353,17 +352,6 @@ def test_fairness_shows_on_own_data(tmp_path):
         run = Engine(support.policy(name), world, rounds=600, seed=0, replicas=range(4))
         regret[name] = float(sum(played.fair_regret.sum() for played in run.play()))
     assert regret["fair_greedy"] < 0.7 * regret["greedy"]
-
-
-def test_a_sweep_reads_a_table_once(path, monkeypatch):
-    table(path)
-    with monkeypatch.context() as patch:
-        patch.setattr(population, "read_table", lambda *_, **__: pytest.fail("read again"))
-        table(path, noise=0.5)
-    changed = people()
-    changed["age"][0] += 1
-    before = table(path).members.contexts
-    assert not table(write(path, changed)).members.contexts.equal(before)
 
 
 @pytest.mark.parametrize(("scale", "noted"), [(0.01, True), (1.0, False)])

@@ -19,7 +19,7 @@ import torch
 from fairbandit import build
 from fairbandit.environments import Table
 from fairbandit.errors import FairbanditError
-from fairbandit.tables.source import MISSING
+from fairbandit.tables.reading import MISSING
 from tests.fuzz.values import NUMBERS, TEXTS, damaged
 
 COLUMNS = {"age": None, "job": ["x", "y"], "hours": None}

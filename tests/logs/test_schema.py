@@ -258,7 +258,7 @@ def test_groups_that_an_agent_does_not_know_are_refused():
         FairbanditError, match=r"groups that agent does not know: 'c'; it knows 'a', 'b'"
     ):
         judge(agent, log)
-    numbers = replace(log, labels=("0", "1.0", "02"))
+    numbers = replace(log, labels=("0", "1.0", "2e0"))
     judge(Agent.from_config("uniform", features=3, groups=3), numbers)
     judge(Agent.from_config("uniform", features=3), log)  # which has met nobody yet
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
 from fairbandit.registry import create, describe
 from fairbandit.tables import columns
-from fairbandit.tables.columns import CONSTANT, OTHER, chosen_columns
+from fairbandit.tables.columns import CONSTANT, chosen_columns
+from fairbandit.tables.reading import OTHER
 from tests.environments.data import COLUMNS, arguments, people, write
 
 COUNT = 60
@@ -63,12 +65,11 @@ def test_both_formats_are_judged_alike(tmp_path):
         day=lambda row: datetime.date(2020, 1, 1 + row % 9),
         time=lambda row: datetime.datetime(2020, 1, 1, row % 24),
         zip=lambda row: ["01234", "90210"][row % 2],
-        year=lambda row: ["1999", "2000"][row % 2],
         half=lambda row: None if row < 30 else "no",
     )
     every = [made(tmp_path, ending, table, missing="mean") for ending in ("csv", "parquet")]
     zips = ["01234", "90210"]
-    assert every[0].resolved_columns == {"x": None, "b": None, "zip": zips, "year": None}
+    assert every[0].resolved_columns == {"x": None, "b": None, "zip": zips}
     assert every[0].resolved_columns == every[1].resolved_columns
     assert every[0].members.contexts.equal(every[1].members.contexts)
     assert every[0].members.rewards.equal(every[1].members.rewards)
@@ -85,7 +86,6 @@ def test_both_formats_are_judged_alike(tmp_path):
         (lambda row: str(row) if row % 15 else "unknown", OTHER),
         (lambda row: f"person {row}", OTHER),
         (lambda row: 3.5, CONSTANT),
-        (lambda row: ["1", "1.0"][row % 2], CONSTANT),
         (lambda row: "NL", CONSTANT),
         (lambda row: None, CONSTANT),
     ],
@@ -98,19 +98,18 @@ def test_what_is_no_feature_is_named_once(tmp_path, ending, make, reason, caplog
     assert expected in record.message
 
 
-@both
-def test_a_few_texts_among_numbers_are_named(tmp_path, ending, caplog):
+def test_a_few_texts_among_numbers_are_named(tmp_path, caplog):
     """Each message names the first cell that is not a number, and missing values that mend it."""
     odd = {3: "", 7: "absent", 20: 'n "v"'}
     table, given = cells(age=lambda row: odd.get(row, str(row % 9))), dict[str, Any]()
-    for row, cell in list(odd.items())[ending == "csv" :]:  # "" is missing in CSV files
-        assert made(tmp_path, ending, table, missing="mean", **given).features == 2
+    for row, cell in list(odd.items())[1:]:  # "" is missing in CSV files
+        assert made(tmp_path, "csv", table, missing="mean", **given).features == 2
         says = caplog.records[-1].message
         reason = says.partition(f"'age' (numbers, but for {cell!r} in row {row + 1}; ")[2]
         given = {"missing_values": json.loads(reason.partition("=")[2].partition("' makes")[0])}
-    assert made(tmp_path, ending, table, missing="mean", **given).features == 3
+    assert made(tmp_path, "csv", table, missing="mean", **given).features == 3
     table["age"][:4] = ["absent"] * 4
-    assert made(tmp_path, ending, table, missing="mean").features == 2
+    assert made(tmp_path, "csv", table, missing="mean").features == 2
     assert f"'age' ({OTHER})" in caplog.text
 
 
@@ -118,7 +117,8 @@ def test_cells_without_a_text_form_and_an_index_are_no_features(tmp_path, caplog
     table = cells(odd=lambda row: [row], bytes=lambda row: b"\xff", y=lambda row: row)
     table["__index_level_0__"] = list(range(COUNT))
     assert made(tmp_path, "parquet", table).feature_names == ("x", "y", "bias")
-    assert f"'odd' ({OTHER}), 'bytes' ({OTHER}). environment" in caplog.text
+    reasons = "'odd' (cells of the type list<.*> are .*), 'bytes' (cells of the type binary are .*)"
+    assert re.search(reasons.replace("(", "[(]").replace(")", "[)]"), caplog.text)
 
 
 def test_more_texts_than_a_category_takes(tmp_path, monkeypatch):
@@ -136,12 +136,11 @@ def test_decimal_commas_are_noticed(tmp_path):
     table["r"] = [int(reward) for reward in table["r"]]
     message = refused(tmp_path, "csv", table)
     assert "column 'h', row 2: expected a number of at most 1e+100 with dec" in message
-    assert message.endswith("decimal='.'; got '1,5'")
+    assert message.endswith("decimal='.' and not decimal=','; got '1,5'")
     found = made(tmp_path, "csv", table, decimal=",")
     assert found.resolved_columns == {"x": None, "h": None}
 
 
-@both
 @pytest.mark.parametrize(
     ("found", "codes"),
     [
@@ -151,9 +150,9 @@ def test_decimal_commas_are_noticed(tmp_path):
         (["True", "false", "1"], [0, 1]),
     ],
 )
-def test_a_category_by_choice(tmp_path, ending, found, codes):
+def test_a_category_by_choice(tmp_path, found, codes):
     table = cells(c=lambda row: found[row % 3])
-    world = made(tmp_path, ending, table, columns={"c": "category", "x": None})
+    world = made(tmp_path, "csv", table, columns={"c": "category", "x": None})
     assert world.resolved_columns == {"c": codes, "x": None}
     assert world.feature_names == (*(f"c={code}" for code in codes), "x", "bias")
 

@@ -19,7 +19,7 @@ class Sex(StrEnum):
 @pytest.mark.parametrize(
     "spelled",
     [
-        [1, "1", 1.0, "01", "1e0", " 1 ", "+1", np.int8(1), np.float64(1)],
+        [1, "1", 1.0, "1e0", " 1 ", "+1", np.int8(1), np.float64(1)],
         [True, "true", "TRUE", np.bool_(True)],
         ["caf\u00e9", "cafe\u0301", " caf\u00e9\n"],
         [("f", 1), ["f", "1.0"], "f × 1"],
@@ -33,7 +33,22 @@ def test_spellings_of_one_label(spelled):
 
 
 def test_labels_that_differ():
-    labels = [1, True, "a", "A", "", (), None, 0.1, "1" * 16, "1" * 15 + "2", ("a", "b"), "a b"]
+    labels = [
+        1,
+        "01",
+        "001",
+        True,
+        "a",
+        "A",
+        "",
+        (),
+        None,
+        0.1,
+        "1" * 16,
+        "1" * 15 + "2",
+        ("a", "b"),
+        "a b",
+    ]
     assert len({normal(one) for one in labels}) == len(labels)
 
 
