@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import SUMS
+from fairbandit.notices import remark
 from fairbandit.registry import register
 from fairbandit.selectors.base import Selection, Selector, best
 from fairbandit.selectors.ranked import Ranked
@@ -34,13 +35,14 @@ class FairTopK(Selector):
     drawn. A pool with too few protected candidates gives all of them, as early as the rule asks.
 
     Args:
-        protected: the number of the protected group, from 0, in the order of the groups.
+        protected: the number of the protected group, from 0, in the order of the groups. There is
+            a notice while no group has it.
         share: p, above 0 and below 1, the smallest share that is fair. None is the share of the
             protected group in each pool.
         significance: α, above 0 and below 1.
 
     Raises:
-        FairbanditError: a hyperparameter out of range, or, at a decision, no such group.
+        FairbanditError: a hyperparameter out of range.
     """
 
     reference = (
@@ -93,9 +95,9 @@ class FairTopK(Selector):
     def _least(self, ranked: Ranked, picks: int) -> Tensor:
         """The least number of protected candidates in the first 1 … m places, (B, N, m) int64."""
         if self.protected >= ranked.problem.groups:
-            raise FairbanditError(
-                f"{self}: protected={self.protected} is no group; expected a number below "
-                f"{ranked.problem.groups}"
+            remark(
+                f"{self}: no group has the number protected={self.protected} so far; the numbers "
+                f"are 0 to {ranked.problem.groups - 1}"
             )
         size = ranked.present.sum(2)
         shares = (ranked.groups == self.protected).sum(2).double() / size.clamp(min=1)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fairbandit import FairbanditError
+from fairbandit.notices import noted
 from fairbandit.registry import create
 from fairbandit.selectors.fa_ir import failure, least_protected, unadjusted
 from tests import support
@@ -84,6 +85,12 @@ def test_mistakes_are_named() -> None:
     for wrong in ({"protected": -1}, {"share": 1.0}, {"significance": 0.0}):
         with pytest.raises(FairbanditError, match="expected protected"):
             create("selector", {"name": "fa_ir", **wrong})
+
+
+def test_a_group_that_does_not_exist_is_noted_and_protects_nobody() -> None:
     selector: Any = create("selector", {"name": "fa_ir", "protected": 3})
-    with pytest.raises(FairbanditError, match="protected=3 is no group; expected a number below 2"):
-        selector.select(support.ranked(torch.zeros(1, 1, 2).double(), torch.tensor([[[0, 1]]])), 2)
+    index, groups = torch.tensor([[[1.0, 2.0, 3.0]]]).double(), torch.tensor([[[0, 1, 1]]])
+    with noted() as notes:
+        chosen = selector.select(support.ranked(index, groups), 2)
+    assert chosen.actions.tolist() == [[[2, 1]]]
+    assert "no group has the number protected=3 so far; the numbers are 0 to 1" in notes[0]
