@@ -152,12 +152,14 @@ class People(NamedTuple):
         decisions: the number of the decision on each person, (R,).
         selected: 1 or 0, (R,); NaN if it is not audited.
         scores: the scores, (R,), NaN if missing.
+        independent: whether each person is a decision.
     """
 
     labels: Mapping[str, Labels]
     decisions: Ints
     selected: Floats
     scores: Floats
+    independent: bool
 
 
 def columns_of(path: Path, separator: str = ",") -> list[str]:
@@ -202,7 +204,7 @@ def _people(
             f"{cells.name_of(table)}: {without:,} people without {score!r} enter no scoring rate"
         )
     answers = missing if selected is None else _answers(table, selected, chosen)
-    return People(labels, decisions, answers, scores)
+    return People(labels, decisions, answers, scores, decision is None)
 
 
 def _answers(table: pd.DataFrame, column: str, chosen: Any) -> Floats:
@@ -282,7 +284,8 @@ def _rates(
     frame = pd.DataFrame(rows, columns=columns)
     *records, last = frame.to_dict("records")
     if records:
-        known = compared(frame[:-1], ["attribute"], [rate.ends for rate in rates[:-1]], confidence)
+        ends = None if people.independent else [rate.ends for rate in rates[:-1]]
+        known = compared(frame[:-1], ["attribute"], ends, confidence)
         records = [_judged(row, known) for row in known.to_dict("records")]
     return [*records, *[{**last, "small": False}] * bool(last["received"])]
 

@@ -1,12 +1,18 @@
 """Selection rates of groups, and the test of parity of runs.
 
-All intervals are valid for any number of decisions. Pearson's χ² test is not used: for many rounds
-of few replicas its true level is several times the nominal level.
+Intervals are valid for any number of decisions, except those of the ratios of independent people,
+which are approximate. Pearson's χ² test is not used: for many rounds of few replicas its true level
+is several times the nominal level.
+
+References: Wilson, "Probable inference, the law of succession, and statistical inference", JASA
+1927; Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and
+standard deviation", Statistical Methods in Medical Research 2012 (MOVER-R).
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +23,7 @@ from fairbandit.evaluation.estimates import Ends, Moments, Uncertain, checked_co
 from fairbandit.evaluation.groups import SMALL
 from fairbandit.logs import Floats, Ints
 from fairbandit.notices import remark
-from fairbandit.runs.intervals import SHARE, mean_band
+from fairbandit.runs.intervals import SHARE, Span, mean_band
 from fairbandit.runs.notices import unknown_rates
 from fairbandit.tables.labels import is_unknown
 
@@ -42,7 +48,7 @@ def selection_rate(received: Ints | Floats, selected: Ints | Floats) -> Uncertai
 
 
 def compared(
-    table: pd.DataFrame, by: list[str], rates: Sequence[Ends], confidence: float
+    table: pd.DataFrame, by: list[str], rates: Sequence[Ends] | None, confidence: float
 ) -> pd.DataFrame:
     """Adds `share`, `small`, and the ratios of rates to the highest rate of groups not small.
 
@@ -52,15 +58,16 @@ def compared(
     values of the columns `by`. `rates` returns the ends of the rate of each row. The reference may
     be highest by chance, so the intervals of the rates of all groups hold together (Bonferroni),
     and the ends of a ratio are the ratios of opposite ends. The upper end is infinite if the rate
-    of the reference may be 0.
+    of the reference may be 0. `rates` is None if all people are independent; then the intervals
+    `ratio_ends` of all pairs of groups hold together.
     """
     for share, counted in (("share", "received"), ("picked_share", "selected")):
         table[share] = table[counted] / table.groupby(by)[counted].transform("sum")
     table["small"] = table["share"] < SMALL
     apart = table["small"] | table["group"].map(is_unknown).astype(bool)
     for key, rows in table.groupby(by, sort=False):
-        counts = zip(rows["selected"], rows["received"], strict=True)
-        if note := unknown_rates(dict(zip(rows["group"], counts, strict=True))):
+        picks = zip(rows["selected"], rows["received"], strict=True)
+        if note := unknown_rates(dict(zip(rows["group"], picks, strict=True))):
             remark(f"{', '.join(map(str, key))}: {note}")
     for rate, ratio in (("rate", "impact_ratio"), ("scoring_rate", "scoring_ratio")):
         if rate in table:
@@ -68,19 +75,58 @@ def compared(
             table[ratio] = table[rate] / large.transform("max")
     best = table["group"].where((table["impact_ratio"] == 1) & ~apart)
     table["reference"] = best.groupby([table[name] for name in by]).transform("first")
-    sizes = table.groupby(by)["group"].transform("size")
-    together = [1 - (1 - confidence) / size for size in sizes]
-    ends = [rate(one) for rate, one in zip(rates, together, strict=True)]
-    rows = dict(zip(table[[*by, "group"]].itertuples(index=False, name=None), ends, strict=True))
-    others = table[[*by, "reference"]].itertuples(index=False, name=None)
-    unknown = math.nan, math.nan
-    table[["ratio_low", "ratio_high"]] = [
-        unknown
-        if key[-1] == other[-1] or other not in rows
-        else (own[0] / rows[other][1], own[1] / rows[other][0] if rows[other][0] else math.inf)
-        for (key, own), other in zip(rows.items(), others, strict=True)
-    ]
+    keys = [*table[[*by, "group"]].itertuples(index=False, name=None)]
+    references = [*table[[*by, "reference"]].itertuples(index=False, name=None)]
+    places = {key: at for at, key in enumerate(keys)}
+    sizes = Counter(key[:-1] for key in keys)
+    counts = [*table[["selected", "received"]].itertuples(index=False, name=None)]
+    spans = []
+    for at, (key, reference) in enumerate(zip(keys, references, strict=True)):
+        other, g = places.get(reference, at), sizes[key[:-1]]
+        if at == other or not counts[at][1]:
+            spans.append((math.nan, math.nan))
+        elif rates is None:
+            together = 1 - (1 - confidence) / math.comb(g, 2)
+            spans.append(ratio_ends(counts[at], counts[other], together))
+        else:
+            together = 1 - (1 - confidence) / g
+            (low, high), (least, most) = rates[at](together), rates[other](together)
+            spans.append((low / most, high / least if least else math.inf))
+    table[["ratio_low", "ratio_high"]] = spans
     return table
+
+
+def wilson_ends(hits: int, trials: int, confidence: float) -> Span:
+    """Returns Wilson's interval for a probability, from independent events."""
+    from scipy.special import ndtri
+
+    square = float(ndtri((1 + confidence) / 2)) ** 2 / trials
+    share = hits / trials
+    half = math.sqrt(square * (share * (1 - share) + square / 4))
+    low, high = ((share + square / 2 + sign * half) / (1 + square) for sign in (-1, 1))
+    return (low if hits else 0.0), (high if hits < trials else 1.0)
+
+
+def ratio_ends(one: tuple[int, int], other: tuple[int, int], confidence: float) -> Span:
+    """Returns the interval MOVER-R of the ratio of two probabilities, from independent events.
+
+    `one` and `other` are the number of events that happened and the number of all.
+
+    Its ends are the θ at which the interval of p₁ − θ·p₂ begins or ends at 0. This interval adds
+    the squares of the distances between each probability and its end of Wilson's interval. The
+    upper end is infinite without an event of the second probability.
+
+    >>> [round(end, 3) for end in ratio_ends((38, 421), (145, 508), 0.95)]
+    [0.227, 0.44]
+    """
+    low, high = wilson_ends(*one, confidence)
+    least, most = wilson_ends(*other, confidence)
+    p, q = one[0] / one[1], other[0] / other[1]
+    above, below = low * (2 * p - low), most * (2 * q - most)
+    begin = above / (p * q + math.sqrt((p * q) ** 2 - above * below)) if above and q else 0.0
+    above, below = high * (2 * p - high), least * (2 * q - least)
+    end = (p * q + math.sqrt((p * q) ** 2 - above * below)) / below if q else math.inf
+    return begin, end
 
 
 def in_words(

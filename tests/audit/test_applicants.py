@@ -1,5 +1,6 @@
 """The audit of a table with a row for each person equals plain counts, scipy and the law."""
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from scipy.stats import fisher_exact
 
 from fairbandit.audit import audit, audit_table
 from fairbandit.audit.applicants_page import draw_table
+from fairbandit.audit.rates import ratio_ends
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import read_log
 from fairbandit.report import local_law_144
@@ -85,6 +87,11 @@ def test_the_table_is_that_of_plain_counts(decision):
                 counts = (k for k in range(1000) if Fraction(int(hits) + k, int(n)) >= enough)
                 assert row["shortfall"] == next(counts)
                 ends = row["ratio_low"], row["ratio_high"]
+                if decision is None:
+                    together = 1 - 0.05 / math.comb(len(found), 2)
+                    others_of = plain["sum"][best], plain["size"][best]
+                    right = ratio_ends((hits, n), others_of, together)
+                    assert ends == pytest.approx(right)
                 verdict = "below" if ends[1] < 0.8 else "above" if ends[0] >= 0.8 else "cannot say"
                 assert row["four_fifths"] == verdict
 
