@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from fairbandit import Agent, Encoder, FairbanditError, read_log
+from fairbandit import Agent, Encoder, FairbanditError, read_log, read_table
 from fairbandit.notices import noted
 from tests.agent import worlds
 
@@ -315,3 +317,86 @@ def test_a_listed_group_is_compared_with_the_labels(missing):
         else:
             with pytest.raises(FairbanditError, match=r"column 'sex', row 1 .* a value"):
                 agent.act(lacking)
+
+
+ODDITIES: dict[str, tuple[list[Any], list[Any]]] = {
+    "whole numbers and a gap": ([1, None, 3], [1, None, 3]),
+    "whole floats": ([1.0, None, 3.0], [1, None, 3]),
+    "floats": ([0.5, None, -2.25], [0.5, None, -2.25]),
+    "a negative zero": ([-0.0, 1.0], [-0.0, 1.0]),
+    "large floats": ([1e300, 0.25], [1e300, 0.25]),
+    "whole numbers above 2^53": ([2**53 + 1, None, 2**53 + 2], [2**53 + 1, None, 2**53 + 2]),
+    "whole numbers beyond 64 bits": ([10**20, 10**20 + 1], [f"{10**20}", f"{10**20 + 1}"]),
+    "truth values": ([True, None, False], [True, None, False]),
+    "truth values beside 0 and 1": ([True, 0, 1, None], [1, 0, 1, None]),
+    "codes": (["01", "1", None], ["01", "1", None]),
+    "texts with blanks": ([" a", "a ", None], ["a", "a", None]),
+    "two Unicode forms": (["caf\u00e9", "cafe\u0301"], ["caf\u00e9", "caf\u00e9"]),
+    "numbers beside texts": ([1, "a", 2.5], ["1", "a", "2.5"]),
+    "decimals": ([Decimal("3.30"), None, Decimal("-1.1")], [3.3, None, -1.1]),
+    "single precision": ([np.float32(0.1), np.float32(2.5)], [0.1, 2.5]),
+    "nothing": ([None, None], [None, None]),
+    "intervals": ([pd.Interval(0, 1), None], ["(0, 1]", None]),
+}
+"""Cells, and what they are in a typed table."""
+
+
+def forms_of(cells: list[Any], folder: Path) -> dict[str, Any]:
+    """A table with a column of cells in each form that holds them, and beside it the rows."""
+    rows = [*range(len(cells))]
+    objects = pd.DataFrame({"row": rows, "b": pd.Series(cells, dtype=object)})
+    forms = {
+        "rows": [{"row": row, "b": cell} for row, cell in zip(rows, cells, strict=True)],
+        "columns": {"row": rows, "b": cells},
+        "objects": objects,
+        "an index": objects.set_index(pd.Index(rows[::-1])),
+    }
+    objects.to_csv(folder / "t.csv", index=False)
+    forms["CSV"] = folder / "t.csv"
+    kinds = {type(cell) for cell in cells if cell is not None}
+    nullable = {int: "Int64", float: "Float64", bool: "boolean", str: "string"}
+    if len(kinds) == 1 and {*kinds} <= {*nullable}:
+        with suppress(OverflowError):
+            forms["nullable"] = objects.assign(b=pd.array(cells, dtype=nullable[kinds.pop()]))
+    with suppress(pa.ArrowException, OverflowError):
+        forms["Arrow"] = pa.table({"row": rows, "b": pa.array(cells)})
+        forms["Arrow-backed"] = forms["Arrow"].to_pandas(types_mapper=pd.ArrowDtype)
+        pq.write_table(forms["Arrow"], folder / "t.parquet")
+        forms["Parquet"] = folder / "t.parquet"
+    return forms
+
+
+@pytest.mark.parametrize("name", ODDITIES)
+def test_every_form_of_a_table_has_the_same_cells(name, tmp_path):
+    given, expected = ODDITIES[name]
+    forms = forms_of(given, tmp_path)
+    assert len(forms) > 4
+    for form, source in forms.items():
+        column = read_table(source)["b"]
+        found = [None if gap else cell for cell, gap in zip(column, column.isna(), strict=True)]
+        assert [*map(repr, found)] == [*map(repr, expected)], form
+        again = read_table(read_table(source))["b"]  # what has types keeps them
+        assert again.dtype == column.dtype
+        assert again.equals(column)
+
+
+def test_a_category_of_numbers_is_a_category_and_texts_of_numbers_stay_texts():
+    shops = pd.DataFrame({**PLAIN, "shop": pd.Categorical([3, 1] * 20)})
+    assert fitted(shops).names[:2] == ("shop=1", "shop=3")
+    assert fitted(shops.astype({"shop": "int64"})).names[0] == "shop"
+    with noted() as notes:
+        assert fitted(shops.astype({"shop": "str"})).names[:2] == ("shop=1", "shop=3")
+    assert any("'shop': numbers that are texts make a category" in note for note in notes)
+
+
+def test_whole_floats_above_2_53_are_no_labels_codes_or_times():
+    large = [float(2**53 + 2 * row) for row in range(N)]
+    table = {**PLAIN, "x": large}
+    assert fitted(table).ranges["x"] == ([large[0], large[-1]], True)
+    for call in (
+        lambda: fitted(table, columns={"x": "category"}),
+        lambda: fitted(table, group="x"),
+        lambda: read_log(decisions(large), time="at"),
+    ):
+        with pytest.raises(FairbanditError, match=r": expected whole numbers above 2\^53 as"):
+            call()
