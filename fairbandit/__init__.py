@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from fairbandit.policy import Engine, Policy
     from fairbandit.policy.build import build
     from fairbandit.registry import load_plugins, register
-    from fairbandit.runs import load
+    from fairbandit.runs import Run, compare, load, pooled, run, sweep
+    from fairbandit.runs.tuning import tune
     from fairbandit.tables.reading import read_table
 
 _MODULES = {
@@ -38,14 +39,20 @@ _MODULES = {
     "Opening": "agent",
     "Played": "metrics",
     "Policy": "policy",
+    "Run": "runs",
     "Truth": "environments.base",
     "build": "policy.build",
+    "compare": "runs",
     "evaluate": "evaluation",
     "load": "runs",
     "load_plugins": "registry",
+    "pooled": "runs",
     "read_log": "logs",
     "read_table": "tables.reading",
     "register": "registry",
+    "run": "runs",
+    "sweep": "runs",
+    "tune": "runs.tuning",
 }
 """The module of each public name: it is imported when the name is first asked for, so that the
 command can answer before torch, which takes seconds, is imported."""
@@ -63,14 +70,20 @@ __all__ = [
     "Opening",
     "Played",
     "Policy",
+    "Run",
     "Truth",
     "build",
+    "compare",
     "evaluate",
     "load",
     "load_plugins",
+    "pooled",
     "read_log",
     "read_table",
     "register",
+    "run",
+    "sweep",
+    "tune",
 ]
 __version__ = VERSION
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
@@ -31,12 +32,13 @@ from fairbandit.files.files import fresh, within
 from fairbandit.policy.build import search_configs
 from fairbandit.runs import pool, read_runs
 from fairbandit.runs.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
-from fairbandit.runs.overview import overview, tidy
+from fairbandit.runs.overview import finding, overview
 from fairbandit.runs.progress import progress_bar
 from fairbandit.runs.sheets import console, named, write
+from fairbandit.runs.tables import pooled, tidy
 
 RESULTS = "results.csv"
-"""The file of a sweep's table, which has a row for each finished job."""
+"""The file of a sweep's table, which has a row for each finished job and measure."""
 
 
 @dataclass
@@ -152,8 +154,11 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     finished = {run: time for run, time in _finished(folder).items() if run not in refused}
     if finished:
         runs = [run for run in read_runs([folder]) if str(run.folder) not in refused]
-        write(tidy(pool(runs, each=True)), folder / RESULTS)
-        shown.print(overview(pool(runs)))
+        write(pooled(tidy(runs), each=True), folder / RESULTS)
+        settings = pool(runs)
+        shown.print(overview(settings))
+        if sentence := finding(settings):
+            shown.print(fill(sentence, 80), highlight=False)
     skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
     totals = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.items() if number)

@@ -50,7 +50,7 @@ def test_runs(command, simulated):
     for sheet in (table, groups):
         assert shown.table(*sheet.headers) == [[*row] for row in (sheet.headers, *sheet.rows)]
     cells_of, best = {row[0]: row for row in table.rows}, set[str]()
-    finals = np.array([[run.curves[c].final for c in scene.metrics] for run in scene.runs])
+    finals = np.array([[run.finals(c) for c in scene.metrics] for run in scene.runs])
     for at, own in enumerate(finals.swapaxes(0, 1), 1):
         differences = own - own[own.mean(1).argmin()]
         for run, difference in zip(scene.runs, differences, strict=True):
@@ -253,27 +253,6 @@ def test_a_log_and_its_audit(command):
     facts = dict(row for table in shown.tables for row in table if len(row) == 2)
     assert facts["last hash of log.jsonl"] == replay(Path("log.jsonl")).sha256
     assert "ε = 0.2 on average" in " ".join(text for _, text in shown.texts)
-
-
-def test_a_study(command):
-    space = "search={policy.estimator.regularization: {low: 1e-3, high: 10}, policy/split: [full]}"
-    code, out, _ = command("tune", "rounds=30", "replicas=2", "trials=2", "folder=study", space)
-    assert code == 0
-    before = Path("study/study.db").read_bytes()
-    shown = reported(command, "study")
-    assert Path("study/study.db").read_bytes() == before
-    summaries = [json.loads(path.read_text()) for path in Path("study").rglob("summary.json")]
-    least = min(one["metrics"]["fair_regret"]["mean"] for one in summaries)
-    ((_, value, *_),) = shown.table("trial")[1:]
-    assert float(value) == pytest.approx(least, rel=1e-3)
-    printed = next(line for line in out.splitlines() if "with fresh replicas" in line)
-    (again,) = (text for _, text in shown.texts if "with fresh replicas: fairbandit" in text)
-    assert again.split("replicas: ")[1] == printed.partition("replicas")[2].strip()
-    assert not any("were stopped early" in text for _, text in shown.texts)
-    assert len(shown.table("folder")) == 3
-    assert "Reads the group at the decision: yes (all)." in [text for _, text in shown.texts]
-    Path("study/study.db").write_bytes(before[:5000])
-    assert "study.db is not a study of fairbandit tune" in command("report", "study")[2]
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
