@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Self
 
-from fairbandit.selectors import Selection
+from fairbandit.logs.events import Decided
 
 
 class Decision(NamedTuple):
@@ -27,14 +28,10 @@ class Decision(NamedTuple):
     propensities: tuple[float, ...]
 
     @classmethod
-    def each(cls, first: int, selection: Selection) -> list[Self]:
-        """Returns the decisions of a selection of N rounds, whose tickets count from the first."""
-        [actions], [propensities] = selection.actions.tolist(), selection.propensities.tolist()
-        decisions = []
-        for ticket, (places, chances) in enumerate(zip(actions, propensities, strict=True), first):
-            picks, shares = tuple(places), tuple(chances)
-            if picks[-1] < 0:  # empty slots come last
-                n = picks.index(-1)
-                picks, shares = picks[:n], shares[:n]
-            decisions.append(cls(places[0], ticket, chances[0], picks, shares))
-        return decisions
+    def of(cls, event: Decided) -> Self:
+        """Returns the decision of an event."""
+        picks, ticket = event.picks, event.ticket
+        if not picks:
+            return cls(-1, ticket, math.nan, (), ())
+        shares = tuple([event.probabilities[place] for place in picks])
+        return cls(picks[0], ticket, shares[0], picks, shares)

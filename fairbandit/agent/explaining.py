@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from fairbandit.agent.blocks import LabelledPools
-from fairbandit.agent.calls import call
 from fairbandit.agent.inputs import whole
 from fairbandit.agent.offers import Offers
+from fairbandit.agent.pools import Reader
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
+from fairbandit.agent.state import State
 from fairbandit.errors import FairbanditError, brief, shown
 from fairbandit.estimators import NoBounds
 from fairbandit.history import History
-from fairbandit.logs import Floats
+from fairbandit.logs import Floats, Ints
 from fairbandit.logs.schema import unnamed
 from fairbandit.notices import remark
+from fairbandit.policy.policy import Policy
 from fairbandit.ranks.scored import Scored
+from fairbandit.selectors import Rolling
 from fairbandit.selectors.ranked import Ranked
+from fairbandit.tables.labels import spellings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,17 +167,47 @@ class Explanation:
 
 
 def explanation(
-    agent: Any, history: History, pool: LabelledPools, picks: int, offers: Offers | None = None
+    policy: Policy,
+    state: State,
+    lock: AbstractContextManager[Any],
+    reader: Reader,
+    pool: tuple[Floats, Ints],
+    picks: int,
+    offers: Offers | None = None,
 ) -> Explanation:
-    """Explains how an agent decides the next round.
+    """Explains how a policy decides the next round.
 
-    With the `offers` of an opening so far, the pool is the opening's next candidate.
+    Args:
+        policy: the policy.
+        state: the state of the agent, which knows the groups of the pool.
+        lock: the agent's lock, which is held while the pool is decided again.
+        reader: has the encoder and the names of the features.
+        pool: the contexts (K, d) and the numbers of the groups, (K,).
+        picks: m.
+        offers: the opening whose next candidate the pool holds; None for a whole pool.
     """
-    policy, contexts = agent._policy, pool.tensors[0][0, 0].numpy()
+    (contexts, codes), history = pool, state.numbered
     values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
-    names, compares = agent._names or unnamed(contexts.shape[1]), "contexts" in policy.rank.needs
-    play = partial(_play, agent, history, pool, picks, offers)
-    asked = Asked(contexts, names, agent.encoder, compares, picks, play)
+    names, compares = reader.names or unnamed(contexts.shape[1]), "contexts" in policy.rank.needs
+    groups = torch.from_numpy(codes)[None, None]
+
+    def play(contexts: Floats) -> tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]:
+        """Decides the pool with other contexts, (K, d); see `Asked.play`."""
+        with lock, torch.inference_mode():
+            ranked = policy.considered(history, torch.from_numpy(contexts)[None, None], groups)
+            selector = policy.selector
+            if isinstance(selector, Rolling):
+                if offers is None:
+                    return ranked, selector.course(ranked, picks)[1:]
+                _, step = offers.step(selector, ranked)
+                return ranked, (
+                    step.inclusion[..., None],
+                    step.bars[..., None],
+                    step.expected[..., None],
+                )
+            return ranked, (selector.select(ranked, picks).inclusion, None, None)
+
+    asked = Asked(contexts, names, reader.encoder, compares, picks, play)
     ranked, outcome = play(contexts)
     scored = ranked.scored
     values["probabilities"], values["threshold"], values["to_come"] = outcome
@@ -191,51 +223,25 @@ def explanation(
     with torch.inference_mode(False):
         for name, tensor in values.items():
             values[name] = None if tensor is None else tensor[0, 0].detach().clone()
-    values["_asked"] = asked
-    values["groups"], values["note"] = tuple(pool.labels[0]), _note(agent, history, scored)
+    labels = spellings(state.groups)
+    values["_asked"], values["groups"] = asked, tuple(labels[code] for code in codes.tolist())
+    values["note"] = _note(state.learned.picks, history, scored) if policy.learns else ""
     return Explanation(**values)
 
 
-def _note(agent: Any, history: History, scored: Scored) -> str:
+def _note(learned: int, history: History, scored: Scored) -> str:
     """Returns a warning of a reward model with few rewards, or ""."""
-    if not agent._policy.learns:
-        return ""
     if scored.models.informed is not None:
         return "The reward model has learned from no reward yet: all candidates tie."
     outcomes, n_train = history.outcomes, int(scored.plan.n_train[0])
     later = outcomes.n - outcomes.counts([n_train])[0]  # rewards that train later models
-    rewards, features = agent._now.learned.picks - later, history.problem.features
+    rewards, features = learned - later, history.problem.features
     if rewards >= features:
         return ""
     return (
         f"The reward model has {rewards} reward{'s' * (rewards != 1)} to learn from, fewer than "
         f"its {features} features: the scores are rough."
     )
-
-
-@call
-def _play(
-    agent: Any,
-    history: History,
-    pool: LabelledPools,
-    picks: int,
-    offers: Offers | None,
-    contexts: Floats,
-) -> tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]:
-    """Decides the next round of some knowledge, for other contexts (K, d) of a pool.
-
-    Returns:
-        The ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
-    """
-    tensors = torch.from_numpy(contexts[None, None]), pool.tensors[1]
-    ranked = agent._policy.considered(history, *tensors)
-    selector = agent._policy.selector
-    if not selector.sequential:
-        return ranked, (selector.select(ranked, picks).inclusion, None, None)
-    if offers is None:
-        return ranked, selector.course(ranked, picks)[1:]
-    _, step = offers.offered(selector, ranked)
-    return ranked, (step.inclusion[..., None], step.bars[..., None], step.expected[..., None])
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -95,6 +96,17 @@ def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int
     return int(value)
 
 
+def ticket(value: Any) -> int:
+    """Returns the number of a ticket; any other value raises an error that says what it is."""
+    try:
+        return operator.index(value)
+    except Exception as error:
+        raise FairbanditError(
+            f"ticket {shown(value)} does not wait for a reward: a ticket is a whole number, such "
+            "as decision.ticket"
+        ) from error
+
+
 def listed(values: Any, what: str, expected: str = "an array or a list") -> list[Any]:
     """Returns the entries of an array, tensor, series, list or tuple as plain Python objects.
 
@@ -102,7 +114,7 @@ def listed(values: Any, what: str, expected: str = "an array or a list") -> list
         FairbanditError: a value of another type.
     """
     if type(values) is list:
-        return list(values)
+        return values
     values = values.to_pylist() if hasattr(values, "to_pylist") else values  # of Arrow
     entries = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(entries, (list, tuple, range)):
@@ -128,7 +140,7 @@ def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> 
         raise FairbanditError(f"groups: expected {expected}, since only raw rows hold their labels")
     if hasattr(values, "itertuples"):
         values = [list(row) for row in values.itertuples(index=False, name=None)]
-    entries = listed(values, "groups", expected)
+    entries = values if type(values) is list else listed(values, "groups", expected)
     if list not in map(type, entries):
         return entries
     rows = [label if type(label) is list else [label] for label in entries]

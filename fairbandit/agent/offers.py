@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import msgspec
 import torch
 from torch import Tensor
 
-from fairbandit.agent.blocks import LabelledPools
-from fairbandit.agent.tickets import Waiting
+from fairbandit.agent.inputs import numbers, whole
+from fairbandit.errors import FairbanditError
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
 from fairbandit.history.problem import Problem
-from fairbandit.selectors import Candidates, Course, Places, Rolling
+from fairbandit.logs import Floats, Ints
+from fairbandit.selectors import Candidates, Course, Places, Rolling, Selector
 from fairbandit.selectors.ranked import Ranked
 from fairbandit.selectors.stopping import hazards, thresholds
-from fairbandit.tables.labels import Codes
 
 _STATE = mapping(
     name=str,
@@ -26,6 +27,23 @@ _STATE = mapping(
     candidates=int | None,
     held=list[tuple[Natural, Number]],
 )
+
+_log = logging.getLogger("fairbandit")
+
+
+def law_of(selector: Selector, candidates: Any, count: Any) -> tuple[str | list[float], int | None]:
+    """Returns the law of the number of candidates of a new opening; see `Agent.round`."""
+    if not isinstance(selector, Rolling):
+        raise FairbanditError(
+            f"{selector} picks from whole pools; candidates who come one at a time need the "
+            "selector rolling or secretary, as in the policy fair_rolling"
+        )
+    law: Any = selector.count if count is None else count
+    if not isinstance(law, str):
+        law = numbers(law, "count").tolist()
+    elif candidates is None:
+        candidates = selector.candidates
+    return law, None if candidates is None else whole(candidates, "candidates")
 
 
 class Offer(NamedTuple):
@@ -54,6 +72,11 @@ class Offer(NamedTuple):
 
 class Offers(NamedTuple):
     """An opening and its n candidates so far.
+
+    An opening is one round, which takes place when it is closed. Until then its candidates do not
+    feed the ranks, not even of each other: all candidates of an opening are compared with earlier
+    rounds, as in a simulation, where an opening is a pool in order of arrival. Each candidate is
+    ranked by what is known at the arrival.
 
     Attributes:
         name: the name of the opening.
@@ -95,28 +118,22 @@ class Offers(NamedTuple):
         """The numbers of the candidates who are taken."""
         return tuple(self.taken.nonzero()[:, 0].tolist())
 
-    def pool(self, groups: Codes) -> LabelledPools:
-        """Returns the candidates as a pool in their order of arrival."""
-        return LabelledPools(self.contexts[:, None], self.groups[:, None], groups)
+    @property
+    def rows(self) -> tuple[Floats, Ints]:
+        """The candidates as a pool in their order of arrival, (n, d) and (n,)."""
+        return self.contexts[0].numpy(), self.groups[0].numpy()
 
-    def waiting(self, groups: Codes, t: int) -> Waiting:
-        """Returns the picks as picks of round t, which all wait for a reward."""
-        at = torch.tensor(self.picks, dtype=torch.int64)
-        picked = self.contexts.index_select(1, at), self.groups.index_select(1, at)
-        return Waiting(self.picks, self.picks, *picked, self.pool(groups).keys[0], t)
-
-    def offered(self, selector: Rolling, ranked: Ranked) -> tuple[Self, Course]:
-        """Decides about a further candidate, the only one of a pool that is ranked.
-
-        Returns:
-            The opening with the candidate, and the decision, (1, 1) each.
-        """
+    def step(self, selector: Selector, ranked: Ranked) -> tuple[Places, Course]:
+        """Decides about a further candidate, the only one of a pool that is ranked, (1, 1) each."""
         zero, law = torch.zeros_like(ranked.groups), hazards(self.law, self.candidates)
         (candidate,) = Candidates.of(ranked, self.places, law, zero + self.n, zero).in_turn()
         left = zero[..., 0] + self.places - self.taken.sum()
         places = Places(left, self.chance[None, None], self.best[None, None])
-        places, course = selector.step(places, candidate)
-        scored = ranked.scored
+        return cast(Rolling, selector).step(places, candidate)
+
+    def offered(self, selector: Selector, ranked: Ranked, ticket: int) -> tuple[Self, Offer]:
+        """Returns the opening with a further candidate, and the decision about the candidate."""
+        (places, course), scored = self.step(selector, ranked), ranked.scored
         new = self._replace(
             contexts=torch.cat([self.contexts, scored.contexts[:, 0]], 1),
             groups=torch.cat([self.groups, scored.groups[:, 0]], 1),
@@ -124,7 +141,28 @@ class Offers(NamedTuple):
             chance=places.chance[0, 0],
             best=places.best[0, 0],
         )
-        return new, course
+        taken, probability, threshold, to_come = (part.item() for part in course)
+        rank, at = float(ranked.index.value), ticket if taken else None
+        return new, Offer(bool(taken), self.n, at, probability, rank, threshold, to_come)
+
+    def note_candidate(self) -> None:
+        """Notes a candidate who comes after the law of the number of candidates has run out."""
+        law = hazards(self.law, self.candidates)
+        if self.n == len(law) and law[-1] == 0:
+            _log.warning(
+                "opening %r: more candidates come than the %d of its law; they are taken while "
+                "places are left",
+                self.name,
+                self.n,
+            )
+
+    def note_end(self) -> None:
+        """Notes places that stay open when the opening is closed."""
+        if left := self.places - len(self.picks):
+            _log.warning(
+                "opening %r: %d of %d places stay open after %d candidates",
+                *(self.name, left, self.places, self.n),
+            )
 
     def state(self) -> dict[str, Any]:
         """Returns the opening as plain tensors and numbers."""

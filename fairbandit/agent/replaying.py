@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
+from fairbandit.agent import fold
 from fairbandit.agent.agent import Agent
 from fairbandit.agent.explaining import Explanation
-from fairbandit.agent.journal import replay_line
+from fairbandit.agent.openings import Opening
 from fairbandit.agent.saving import options
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
-from fairbandit.logs.chain import Line, of_line, own_lines
-from fairbandit.logs.own import label, picks_of
+from fairbandit.logs.chain import LoggedLine, of_line, own_lines
+from fairbandit.logs.events import Closed, Decided, Header, Offered, Rewarded
 from fairbandit.policy.build import build_policy
 from fairbandit.version import VERSION
 
@@ -47,11 +48,11 @@ def replay(
         FairbanditError: a line that is damaged or differs in the replay, or a log that cannot be
             replayed; the message names the first such line.
     """
-    kinds = Counter[str]()
+    kinds = Counter[type]()
     for _, last in _lines(path, agent, truth):
-        kinds[last.record["kind"]] += 1
-    decisions = kinds["decision"] + kinds["closed"]
-    return Receipt(last.at.line, decisions, kinds["reward"], last.at.sha256)
+        kinds[type(last.event)] += 1
+    decisions = kinds[Decided] + kinds[Closed]
+    return Receipt(last.at.line, decisions, kinds[Rewarded], last.at.sha256)
 
 
 def explain(
@@ -74,18 +75,23 @@ def explain(
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
     for decider, line in _lines(path, agent, truth):
-        record = line.record
-        if record.get("ticket") != ticket or "contexts" not in record:
+        event = line.event
+        if not isinstance(event, Decided | Offered) or event.ticket != ticket:
             continue
-        groups = list(map(label, record["groups"]))
-        if record["kind"] == "decision":
-            explanation = decider.explain(record["contexts"], groups, picks_of(record))
-        elif decider._now.openings[ticket].n == candidate:
-            explanation = decider._explain(ticket, record["contexts"][0], groups[0])
+        if event.contexts is None:
+            continue
+        if isinstance(event, Decided):
+            picks, places = event.places or len(event.picks), event.picks
+            explanation = decider.explain(event.contexts, event.groups, picks)
         else:
-            continue
-        picked = torch.zeros(len(groups), dtype=torch.bool)
-        picked[record["picks"]] = True
+            ledger = decider._ledger
+            offers = ledger.state.openings[ticket]
+            if offers.n != candidate:
+                continue
+            opening, places = Opening(ledger, offers.name, ticket), (0,) * event.taken
+            explanation = opening.explain(event.contexts[0], event.groups[0])
+        picked = torch.zeros(len(event.groups), dtype=torch.bool)
+        picked[list(places)] = True
         return replace(explanation, picked=picked)
     raise FairbanditError(
         f"{path} lacks a decision of ticket {ticket}, or candidate {candidate} of an opening"
@@ -94,11 +100,13 @@ def explain(
 
 def _lines(
     path: Path | str, saved: Path | str | None, truth: Truth | None
-) -> Iterator[tuple[Agent, Line]]:
+) -> Iterator[tuple[Agent, LoggedLine]]:
     """Yields the lines of a log, the header first, each with the agent before it; replays each."""
     lines = own_lines(Path(path))
     first = next(lines)
-    if first.record.get("erased"):
+    header = first.event
+    assert isinstance(header, Header)
+    if header.erased:
         *_, last = first, *lines
         raise FairbanditError(
             f"{path}: every hash is right, but decisions were erased from the log, so it cannot be "
@@ -106,30 +114,30 @@ def _lines(
         )
     try:
         with of_line(first.where):
-            agent = _initial_agent(first.record, saved, truth)
+            agent = _initial_agent(header, saved, truth)
         yield agent, first
+        ledger = agent._ledger
         for line in lines:
             yield agent, line
-            replay_line(agent, line)
+            with of_line(line.where), torch.inference_mode():
+                event: Any = line.event
+                ledger.state = fold.apply(ledger.policy, ledger.state, event, check=True)
     except FairbanditError as error:
-        version = first.record.get("version")
-        if version == VERSION:
+        if header.version == VERSION:
             raise
         raise FairbanditError(
-            f"{error} (the log is of version {version}; this is {VERSION})"
+            f"{error} (the log is of version {header.version}; this is {VERSION})"
         ) from error
 
 
-def _initial_agent(
-    record: Mapping[str, Any], saved: Path | str | None, truth: Truth | None
-) -> Agent:
+def _initial_agent(header: Header, saved: Path | str | None, truth: Truth | None) -> Agent:
     """Returns the agent with which a log began."""
-    if record["agent"] is None:
-        return Agent(build_policy(record["config"]), truth=truth, **options(record["options"]))
-    expected = f"the log goes on from a saved agent whose file has the SHA-256 {record['agent']}"
+    if header.agent is None:
+        return Agent(build_policy(header.config), truth=truth, **options(header.options))
+    expected = f"the log goes on from a saved agent whose file has the SHA-256 {header.agent}"
     if saved is None:
         raise FairbanditError(f"{expected}; give this file")
     agent = Agent.load(saved, truth=truth)
-    if agent.digest != record["agent"]:
+    if agent.digest != header.agent:
         raise FairbanditError(f"{expected}; got {saved} of SHA-256 {agent.digest}")
     return agent

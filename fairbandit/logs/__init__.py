@@ -1,10 +1,10 @@
 """Logged decisions of agents and of other programs."""
 
 from fairbandit.logs.chain import LogFile, Position, own_lines
+from fairbandit.logs.events import SCHEMA
 from fairbandit.logs.log import Floats, Ints, Log
 from fairbandit.logs.own import erase
 from fairbandit.logs.reading import is_table, read_log
-from fairbandit.logs.records import SCHEMA
 
 __all__ = [
     "SCHEMA",

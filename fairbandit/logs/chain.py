@@ -1,37 +1,33 @@
 """The file of an agent's log: a chain of JSON lines.
 
-A line is `{..., "previous": H, "sha256": h}`, where H is the hash of the line before (64 zeros for
-the first line) and h is the hash of the line's own bytes up to `, "sha256"`. Changing, removing,
-adding or moving a line changes the last hash.
+A line is `{…,"previous":"H","sha256":"h"}`, where H is the hash of the line before (64 zeros for
+the first line) and h is the hash of the line's own bytes up to `,"sha256"`. Changing, removing,
+adding or moving a line changes the last hash. Lines of version 1 have a blank after each `:` and
+`,`; they are verified by their own bytes, too.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import logging
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from filelock import lock_descriptor, unlock_descriptor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import of_file, open_regular
-from fairbandit.files.formats import Plain
-from fairbandit.logs.records import HEADER, RECORD
+from fairbandit.logs.events import Header, Line, body_of, event_of
 
-_BEGIN = b'{"kind": "'
-_MARK = b', "sha256": "'
-_END = b'"}\n'
-_TAIL = len(_MARK) + 64 + len(_END)
+_BEGIN = b'{"kind":"'
+_ENDS = b',"sha256":"%b"}\n', b', "sha256": "%b"}\n'
 
 _log = logging.getLogger("fairbandit")
 
@@ -44,39 +40,37 @@ class Position(NamedTuple):
     end: int = 0
 
 
-class Line(NamedTuple):
-    """A complete line: its end, its name for messages, and its record."""
+class LoggedLine(NamedTuple):
+    """A complete line: its end, its name for messages, and its event."""
 
     at: Position
     where: str
-    record: dict[str, Any]
+    event: Line
 
 
-def text(value: Any) -> str:
-    """Returns plain data as JSON, whose floats are read back exactly."""
-    try:
-        return _JSON.encode(value)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise FairbanditError(
-            f"cannot write to the log: {error}; a group label must be a text, a number, a boolean, "
-            "None or a tuple of such labels"
-        ) from error
-
-
-_JSON = json.JSONEncoder(allow_nan=False, default=lambda scalar: scalar.item())
-
-
-def encoded(record: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:
+def encoded(event: Line, at: Position, time: str | None = None) -> tuple[bytes, Position]:
     """Returns the bytes of the line that follows a position, and the position after it.
 
-    >>> line, _ = encoded({"kind": "reward", "reward": 0.1}, Position())
-    >>> line[:32]
-    b'{"kind": "reward", "reward": 0.1'
+    >>> from fairbandit.logs.events import Rewarded
+    >>> line, _ = encoded(Rewarded(ticket=1, rewards=0.1), Position())
+    >>> line[:42]
+    b'{"kind":"rewarded","ticket":1,"rewards":0.'
     """
-    body = text({**record, "previous": at.sha256}).encode()[:-1]
+    when = b"" if time is None else b',"time":"%b"' % time.encode()
+    return chained(body_of(event)[:-1] + when, at)
+
+
+def chained(body: bytes, at: Position) -> tuple[bytes, Position]:
+    """Returns the line of a JSON object without its `}` that follows a position; see `encoded`."""
+    body += b',"previous":"%b"' % at.sha256.encode()
     digest = hashlib.sha256(body).hexdigest()
-    line = body + _MARK + digest.encode() + _END
+    line = body + _ENDS[0] % digest.encode()
     return line, Position(at.line + 1, digest, at.end + len(line))
+
+
+def now() -> str:
+    """Returns the time in UTC, as the lines hold it."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 @contextmanager
@@ -89,33 +83,47 @@ def of_line(where: str) -> Iterator[None]:
         raise FairbanditError(f"{where}: {kind}{str(error)[:500]}") from error
 
 
-def own_lines(path: Path, new: bool = False) -> Iterator[Line]:
+def own_lines(path: Path, new: bool = False, at: Position | None = None) -> Iterator[LoggedLine]:
     """Yields the lines of a log, the header first; a damaged line raises a `FairbanditError`.
 
-    A last line that was cut off, for example by a crash, is left out with a notice. A `new` log may
-    be empty.
+    A last line that was cut off, for example by a crash, is left out with a notice.
+
+    Args:
+        path: the file.
+        new: whether the log may be empty.
+        at: the position after which lines are yielded; None begins with the header.
     """
-    at = Position()
+    at = at or Position()
     with open_regular(path) as file:
+        file.seek(at.end)
         for line in file:
             where = f"{path}, line {at.line + 1}"
             cut = not line.endswith(b"\n") and not line[:-1].endswith(b'"}')
-            if cut and _BEGIN.startswith(line[: len(_BEGIN)]):
+            begin = line[: len(_BEGIN) + 1].replace(b" ", b"")
+            if cut and (begin.startswith(_BEGIN) or _BEGIN.startswith(begin)):
                 _log.warning("%s is cut off and left out", where)
                 break
-            body = line[:-_TAIL]
-            digest = hashlib.sha256(body).hexdigest()
             with of_line(where):
-                if line[-_TAIL:] != _MARK + digest.encode() + _END:
-                    raise FairbanditError("it is damaged: its SHA-256 does not fit its contents")
-                record = msgspec.convert(json.loads(body + b"}"), Plain)
-                if record.pop("previous", None) != at.sha256:
-                    raise FairbanditError("a line is missing before it, or was added or moved")
-                msgspec.convert(record, RECORD if at.line else HEADER)
+                event, digest = _verified(line, at)
+                if isinstance(event, Header) != (at.line == 0):
+                    raise FairbanditError("the first line, and no other line, must be a header")
             at = Position(at.line + 1, digest, at.end + len(line))
-            yield Line(at, where, record)
+            yield LoggedLine(at, where, event)
     if not at.line and not new:
         raise FairbanditError(f"{path} is not a log of an agent: it has no header")
+
+
+def _verified(line: bytes, at: Position) -> tuple[Line, str]:
+    """Returns the event and the hash of a line that follows a position."""
+    for end in _ENDS:
+        body = line[: 2 - len(end) - 64]  # the two bytes of %b
+        digest = hashlib.sha256(body).hexdigest()
+        if line[len(body) :] == end % digest.encode():
+            event = event_of(body + b"}")
+            if event.previous != at.sha256:
+                raise FairbanditError("a line is missing before it, or was added or moved")
+            return event, digest
+    raise FairbanditError("it is damaged: its SHA-256 does not fit its contents")
 
 
 class LogFile:
@@ -131,10 +139,8 @@ class LogFile:
     _file = -1  # the descriptor of an open file
     _last = b""  # the bytes that may follow the end of the log
 
-    def __init__(
-        self, path: str | PathLike[str], contexts: bool = True, fsync: bool = False
-    ) -> None:
-        self.path, self._contexts, self._fsync = Path(os.path.realpath(path)), contexts, fsync
+    def __init__(self, path: str | PathLike[str], fsync: bool = False) -> None:
+        self.path, self._fsync = Path(os.path.realpath(path)), fsync
         with of_file(self.path, "cannot open the log"):
             if str(path).endswith(("/", os.sep)) or self.path.is_dir():
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -145,7 +151,7 @@ class LogFile:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             if not lock_descriptor(self._file, blocking=False):
                 raise FairbanditError(
-                    f"another agent appends to {path}; give each a log, or `del` the other first"
+                    f"another agent appends to {path}; give each a log, or close the other first"
                 )
 
     @property
@@ -153,28 +159,27 @@ class LogFile:
         """The length of the file in bytes."""
         return os.fstat(self._file).st_size
 
-    def line(self, entry: Mapping[str, Any], at: Position) -> tuple[bytes, Position]:
-        """Returns the line of an entry after a position, and the position after the line."""
-        record = {**entry, "time": datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"}
-        if not self._contexts:
-            record.pop("contexts", None)
-        return encoded(record, at)
+    def holds(self, at: Position) -> bool:
+        """Whether a line with the hash of a position ends there."""
+        end = b'"%b"}\n' % at.sha256.encode()
+        return os.pread(self._file, len(end), max(at.end - len(end), 0)) == end
 
     def begin(self, end: int) -> None:
         """Treats the rest of the file after a position as a line that was cut off."""
-        self._last = self._rest(end, self.size)
+        self._last = os.pread(self._file, self.size, end)
 
     def append(self, data: bytes, end: int) -> None:
         """Writes complete lines from a position on; on an error, the file keeps its old end."""
         if self._file < 0:
             raise FairbanditError(
-                f"{self.path} belongs to the process that opened it; this process is a fork of it, "
-                "and its agent needs a log of its own: load a saved agent with log=..."
+                f"{self.path} was closed, or belongs to the process that opened it, of which this "
+                "process is a fork; load a saved agent with log=... to go on"
             )
         with of_file(self.path, "nothing was decided: cannot append to"):
-            rest = self._rest(end, len(self._last) + 1)
-            same = os.path.samestat(os.fstat(self._file), self.path.stat())
-        if not same or self.size < end or not self._last.startswith(rest):
+            status = os.fstat(self._file)
+            same = os.path.samestat(status, self.path.stat())
+            rest = os.pread(self._file, len(self._last) + 1, end) if status.st_size > end else b""
+        if not same or status.st_size < end or not self._last.startswith(rest):
             raise FairbanditError(
                 f"nothing was decided: another program replaced {self.path}, shortened it or wrote "
                 "to it; save the agent and load it with a log of its own"
@@ -194,18 +199,14 @@ class LogFile:
                 f"cannot append to {self.path}: {error.strerror or error}; nothing was decided"
             ) from error
 
-    def close(self, unlock: bool = False) -> None:
-        """Closes the file; a fork leaves the lock to its parent."""
+    def close(self, unlock: bool = True) -> None:
+        """Closes the file and releases its lock; a fork leaves the lock to its parent."""
         if self._file >= 0:
             if unlock:
                 unlock_descriptor(self._file)
             os.close(self._file)
             self._file = -1
 
-    def _rest(self, start: int, most: int) -> bytes:
-        os.lseek(self._file, start, os.SEEK_SET)
-        return os.read(self._file, most)
-
     def __del__(self) -> None:
         """Releases the lock, even if a fork has the file open."""
-        self.close(unlock=True)
+        self.close()

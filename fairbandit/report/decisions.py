@@ -17,6 +17,7 @@ from fairbandit.audit.report import Page, log_page
 from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
+from fairbandit.logs.events import Header
 from fairbandit.logs.own import is_own
 from fairbandit.report.page import Report
 from fairbandit.runs.intervals import UNBOUNDED
@@ -86,9 +87,10 @@ def facts_of(
         if file.is_file() and is_own(file):
             lines = own_lines(file)
             first = next(lines)
+            assert isinstance(first.event, Header)
             (last,) = deque(chain([first], lines), maxlen=1)
-            configs[f"logged by {file.name}"] = first.record["config"]
-            config = dotted(first.record["config"])
+            configs[f"logged by {file.name}"] = first.event.config
+            config = dotted(first.event.config)
             facts[f"policy of {file.name}"] = ", ".join(f"{k}={shown(v)}" for k, v in config)
             facts[f"last hash of {file.name}"] = last.at.sha256
     found = {} if configs else {"not known, since the log does not name its policy": ["logged"]}

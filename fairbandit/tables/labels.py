@@ -36,6 +36,7 @@ UNSAID = frozenset(["", UNKNOWN])
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff"
 """The signs without a shape that are removed from texts. Joiners, which Persian needs, stay."""
 
+_TEXTS = {str, np.str_}
 _REMOVED = dict.fromkeys(map(ord, INVISIBLE))
 
 
@@ -155,7 +156,7 @@ def coded(
 
     Missing labels are the group `unknown`.
     """
-    groups = [known.get(label) if type(label) is str else None for label in labels]
+    groups = [known.get(label) if type(label) in _TEXTS else None for label in labels]
     if None not in groups:  # most labels of agents are known texts
         return np.array([group.code for group in groups if group], np.int64), known
     try:

@@ -156,13 +156,13 @@ def broken_off(call: Callable[[], object], when: AbstractContextManager[Any]) ->
 )
 def test_broken_off_anywhere(name: str, how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Either nothing has changed, or the call was whole; then it is made again from the start."""
-    monkeypatch.setattr("fairbandit.agent.blocks.PIECE", 2)  # logs come in several pieces
+    monkeypatch.setattr("fairbandit.agent.learning.PIECE", 2)  # logs come in several pieces
     draw, broken = random.Random(f"{name} {how.__name__}"), 0
     past, now, future = worlds.spans(worlds.stories(5, 300), 250, 260)
     with ways(searched=name == "rounds"):  # past contexts are sorted wherever that can be done
         agent, twin = (grown(name, past) for _ in range(2))
         for call, same in zip(calls(agent, now), calls(twin, now), strict=True):
-            start, before = agent._now, worlds.held(twin)
+            start, before = agent._ledger.state, worlds.held(twin)
             with how() as counted:
                 same()
             after = worlds.held(twin)
@@ -170,7 +170,7 @@ def test_broken_off_anywhere(name: str, how: Any, monkeypatch: pytest.MonkeyPatc
                 at, late = draw.randint(1, counted.count), draw.random() < 0.5
                 broken += broken_off(call, how(at, late))
                 assert worlds.held(agent) in (before, after), at
-                agent._now = start
+                agent._ledger.state = start
                 assert worlds.held(agent) == before, at
             call()
             assert worlds.held(agent) == after

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from fairbandit import Agent, FairbanditError
 from fairbandit.agent.replaying import replay
 from fairbandit.cli.main import main
-from fairbandit.logs import erase, own_lines, read_log
+from fairbandit.logs import chain, erase, own_lines, read_log
+from fairbandit.logs.events import Decided, Rewarded
 from fairbandit.notices import noted
 from tests.agent import worlds
 from tests.agent.test_interrupts import Lines, broken_off
@@ -97,25 +99,25 @@ def test_one_flipped_bit_anywhere_is_named(log: Path, tmp_path: Path) -> None:
 
 def test_a_line_that_was_written_otherwise_is_named(log: Path, tmp_path: Path) -> None:
     """Whoever makes new hashes cannot make another decision."""
-    from fairbandit.logs import chain
-
     serve(begun(log), 12)
-    for kind, key, value in (
-        ("decision", "picks", [0]),
-        ("decision", "picks", 3),
-        ("decision", "probabilities", [1.0]),
-        ("decision", "ticket", 99),
-        ("reward", "ticket", 99),
+    for kind, changes in (
+        (Decided, {"picks": (0,)}),
+        (Decided, {"picks": (0, 1, 2)}),
+        (Decided, {"probabilities": [1.0]}),
+        (Decided, {"ticket": 99}),
+        (Rewarded, {"ticket": 99}),
     ):
         at, forged = chain.Position(), []
         number = [
             line.at.line
             for line in own_lines(log)
-            if line.record["kind"] == kind and line.record[key] != value
+            if isinstance(line.event, kind)
+            and any(getattr(line.event, key) != value for key, value in changes.items())
         ][3]
         for line in own_lines(log):
-            record = {**line.record, key: value} if line.at.line == number else line.record
-            data, at = chain.encoded(record, at)
+            event = structs.replace(line.event, time=None, previous=None)
+            event = structs.replace(event, **changes) if line.at.line == number else event
+            data, at = chain.encoded(event, at, line.event.time)
             forged.append(data)
         path = tmp_path / "forged.jsonl"
         path.write_bytes(b"".join(forged))

@@ -73,7 +73,7 @@ def test_as_single_calls(name: str, picks: int, tmp_path: Path) -> None:
             assert (a.candidate, a.ticket, a.picks) == (b.candidate, b.ticket, b.picks)
             np.testing.assert_allclose(a.propensities, b.propensities, rtol=0, atol=1e-9)
         for ticket in draws.permutation(one.pending)[: n // 2].tolist():
-            places = one._now.waiting.picks[ticket].open
+            places = one._ledger.state.find(ticket).open
             rewards = dict(zip(places, draws.normal(size=len(places)).tolist(), strict=True))
             for agent in (one, many):
                 agent.update(rewards, ticket)
@@ -192,7 +192,7 @@ def test_the_log_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_one_large_pool_does_not_make_all_pools_wide(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    widths, policy = list[int](), agent._policy
+    widths, policy = list[int](), agent.policy
     propose = policy.propose
 
     def seen(history: Any, picks: int) -> Any:

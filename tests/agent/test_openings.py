@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from fairbandit import Agent, FairbanditError, build, evaluate, read_log
+from fairbandit import Agent, Encoder, FairbanditError, build, evaluate, read_log
 from fairbandit.agent.replaying import explain, replay
 from fairbandit.conformance import Scattered
 from tests import support
@@ -56,7 +57,7 @@ def test_an_agent_decides_as_a_simulation(selector: Any, delay: int, tmp_path: P
         for place in here.tolist():
             if (t + place) % 37 == 0:
                 agent.save(tmp_path / "agent")
-                agent._journal = None  # another process has the log
+                agent.close()  # another process has the log
                 agent = Agent.load(tmp_path / "agent", log=tmp_path / "log.jsonl")
                 opening = agent.round("r")
             offer = opening.offer(draws.contexts[t, place], int(draws.groups[t, place]))
@@ -171,6 +172,30 @@ def test_explain_says_what_offer_does(tmp_path: Path) -> None:
     found = agent.explain(np.eye(2), ["a", "b"])
     assert found.to_come is not None
     assert found.to_come.tolist() == [2, 1]
+
+
+def test_an_offer_reads_the_group_of_a_raw_row_as_act_does() -> None:
+    table = pd.DataFrame({"age": range(20, 40), "sex": list("fm") * 10, "pay": range(20)})
+    encoder = Encoder.from_table(table, group="sex", reward="pay")
+    agents = [Agent.from_config("fair_rolling", features=encoder) for _ in range(2)]
+    rows = table.drop(columns="pay").to_dict("records")[:4]
+    offers = []
+    for agent, names in zip(agents, (False, True), strict=True):
+        opening = agent.round(places=1, candidates=4)
+        offers.append([opening.offer(row, *[row["sex"]] * names) for row in rows])
+    assert offers[0] == offers[1]
+    assert held(agents[0]) == held(agents[1])
+
+
+def test_an_explanation_does_not_keep_a_log_locked(tmp_path: Path) -> None:
+    agent = Agent.from_config("fair_greedy", features=2, log=tmp_path / "log")
+    found = agent.explain(np.eye(2), ["a", "b"])
+    del agent
+    with Agent.from_config("fair_greedy", features=2, log=tmp_path / "log") as agent:
+        agent.act(np.eye(2), ["a", "b"])
+    with pytest.raises(FairbanditError, match="was closed"):
+        agent.act(np.eye(2), ["a", "b"])
+    assert len(found.needed(0).features) == 2
 
 
 def test_a_wrong_count_is_noted(caplog: pytest.LogCaptureFixture) -> None:

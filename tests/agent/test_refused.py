@@ -84,8 +84,11 @@ CALLS: list[tuple[str, tuple[Any, ...], str]] = [
     ("update", (NAN, 3), r"reward: .* got nan; a ticket .* waits until agent.drop\(3\)"),
     ("update", ([1.0, 2.0], 3), "reward: expected one number"),
     ("update", ("30000", 3), "reward: expected real numbers, .* got str '30000': it has texts"),
-    ("update", (1.0, 1), "ticket 1 .* its reward was reported.* waiting tickets: 3, 6"),
+    ("update", (1.0, 1), "ticket 1 .* its reward was reported, and was 0; got 1.0"),
     ("update", (1.0,), "ticket 8 does not wait for a reward"),
+    ("update", (1.0, 9), "ticket 9 .* does not exist; waiting tickets: 3, 6"),
+    ("update", (1.0, 3.0), r"ticket 3.0 does not wait .* a whole number, such as decision.ticket"),
+    ("update", (1.0, "application 7"), "no decision has the id 'application 7'"),
     ("update", (1.0, Shy()), "ticket <cannot be shown"),
     ("drop", (None,), "ticket None does not wait"),
 ]
@@ -103,11 +106,15 @@ def test_rewards_twice_or_of_nothing() -> None:
     agent = Agent.from_config("greedy", features=2)
     with pytest.raises(FairbanditError, match="no decision waits for a reward"):
         agent.update(1.0)
-    for call in (partial(agent.update, 1.0), agent.drop):
+    for call, again in (
+        (partial(agent.update, 1.0), partial(agent.update, 2.0)),
+        (agent.drop, agent.drop),
+        (agent.drop, partial(agent.update, 1.0)),
+    ):
         ticket = agent.act(X, ["a"] * 3).ticket
         call(ticket)
-        with pytest.raises(FairbanditError, match=r"ticket \d does .* waiting tickets: none"):
-            call(ticket)
+        with pytest.raises(FairbanditError, match=r"ticket \d does not wait for a reward"):
+            again(ticket)
 
 
 def test_an_empty_log_changes_nothing(agent: Agent) -> None:

@@ -34,7 +34,9 @@ def serve(agent: Agent, rounds: int) -> tuple[list[Any], Given]:
         k = int(draws.integers(1, 7))
         pool, labels = draws.normal(size=(k, 3)), draws.choice(["a", "b", "c"], k).tolist()
         decisions.append(agent.act(pool, labels, picks=int(draws.integers(1, 5))))
-        waiting = [(t, place) for t, one in agent._now.tickets.picks.items() for place in one.open]
+        waiting = [
+            (t, place) for t, one in agent._ledger.state.waiting.items() for place in one.open
+        ]
         for t, place in waiting:
             if draws.random() < 0.4:
                 given[t, place] = float(draws.normal())
@@ -50,7 +52,7 @@ def test_saved_logged_and_replayed(selector: str, tmp_path: Path) -> None:
     agent = Agent.from_config(settings, features=3, groups=["a"], log=log)
     decisions, given = serve(agent, 40)
     assert {len(one.picks) for one in decisions} == {1, 2, 3, 4}
-    half = [one for one in agent._now.tickets.picks.values() if len(one.open) < len(one.places)]
+    half = [one for one in agent._ledger.state.waiting.values() if len(one.open) < len(one.places)]
     assert half  # some shortlists wait for a part of their rewards
     agent.save(tmp_path / "agent")
     twin = copy(agent)

@@ -94,7 +94,7 @@ def play(agent: Agent, pools: Pools, picks: int = 1) -> list[list[int]]:
 
 def held(agent: Agent) -> Any:
     """All that an agent holds, comparable."""
-    return comparable(agent._state())
+    return comparable(agent._saved())
 
 
 def comparable(value: Any) -> Any:
@@ -110,7 +110,7 @@ def comparable(value: Any) -> Any:
 
 def scores(agent: Agent) -> NDArray[np.float64]:
     """What the model of the next round makes of some contexts."""
-    d = agent._now.history.problem.features
+    d = agent._ledger.state.history.problem.features
     pool = np.concatenate([np.eye(d), np.ones((1, d))])
     return agent.explain(pool, [agent.groups[0]] * (d + 1)).scores.numpy()
 

@@ -93,7 +93,7 @@ def _crafted_agent(draw: random.Random, folder: Path) -> None:
     path = folder / "agent"
     support.write_state(_changed(draw, support.read_state(_some_agent(draw))), path)
     agent = Agent.load(path)
-    d = agent._now.history.problem.features
+    d = agent._ledger.state.history.problem.features
     for t in range(3):
         rows = [[draw.gauss(0, 1) for _ in range(d)] for _ in range(3)]
         agent.explain(rows, ["a", "new", None])
@@ -209,7 +209,7 @@ def _crafted_log(draw: random.Random, folder: Path) -> None:
         if not isinstance(record, dict):
             raise FairbanditError("no line")
         kept = {key: record[key] for key in record if key not in ("previous", "sha256")}
-        line, end = chain.encoded(kept, end)
+        line, end = chain.chained(json.dumps(kept).encode()[:-1], end)
         data += line
     path.write_bytes(data)
     refusals = list[FairbanditError]()

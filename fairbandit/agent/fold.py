@@ -1,0 +1,287 @@
+"""Decisions and events: the next state of an agent.
+
+`decide` proposes the decision about pools that come next, and `apply` returns the state after an
+event. A call of an agent decides, applies the event, appends it to the log and only then assigns
+the new state; a replay applies the logged events in order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairbandit.agent.inputs import check_known
+from fairbandit.agent.learning import observed, tell_checked
+from fairbandit.agent.offers import Offer, Offers
+from fairbandit.agent.pools import of_pool
+from fairbandit.agent.remembered import key
+from fairbandit.agent.state import State, Waiting, grown, with_groups
+from fairbandit.errors import FairbanditError
+from fairbandit.estimators.ties import SUMS
+from fairbandit.history import Outcomes
+from fairbandit.logs import Floats, Ints
+from fairbandit.logs.events import (
+    Closed,
+    Decided,
+    Dropped,
+    Event,
+    Observed,
+    Offered,
+    Opened,
+    Rewarded,
+)
+from fairbandit.logs.log import padded, pieces
+from fairbandit.logs.schema import pick_hashes, pool_key
+from fairbandit.policy.policy import Policy
+from fairbandit.selectors import Selection
+from fairbandit.streams import CHUNK_ROUNDS
+from fairbandit.tables.labels import Codes, coded
+
+BLOCK = CHUNK_ROUNDS // 2
+"""The most pools that are decided together. Larger blocks share more work, but the rank windows of
+their rounds differ more, which costs masks."""
+
+
+def opened(policy: Policy, state: State, pools: Sequence[Floats], codes: Sequence[Ints]) -> State:
+    """Returns a state whose history has N pools (Kᵢ, d) with known groups as its open block."""
+    if len(pools) == 1:
+        x, g = pools[0][None], codes[0][None]
+    else:
+        sizes = np.array([len(pool) for pool in pools])
+        x, g = padded(sizes, np.concatenate(pools), 0.0), padded(sizes, np.concatenate(codes), -1)
+    history = policy.open(state.history, torch.from_numpy(x)[None], torch.from_numpy(g)[None])
+    return state._replace(history=history._replace(rewards_pending=len(pools) > 1))
+
+
+def decide(
+    policy: Policy, state: State, pools: Sequence[Floats], codes: Sequence[Ints], picks: int
+) -> tuple[State, list[Decided]]:
+    """Decides N pools as the next rounds, between which no reward comes.
+
+    Returns:
+        The state with the pools as its open block, and the decisions.
+    """
+    first, at = state.next_ticket, opened(policy, state, pools, codes)
+    selection = policy.propose(at.numbered, picks)
+    [actions], [chances] = selection.actions.tolist(), selection.inclusion.tolist()
+    names, m = [group.spelling for group in state.groups.values()], len(actions[0])
+    events = []
+    rows = zip(pools, codes, actions, chances, strict=True)
+    for ticket, (x, numbers, places, shares) in enumerate(rows, first):
+        if places[-1] < 0:  # empty slots come last
+            places = places[: places.index(-1)]
+        event = Decided(
+            ticket=ticket,
+            contexts=x,
+            groups=[names[code] for code in numbers.tolist()],
+            probabilities=shares[: len(x)],
+            picks=tuple(places),
+            places=m if round(math.fsum(shares) - m, 6) else None,  # some may stay open
+        )
+        events.append(event)
+    return at, events
+
+
+def moved(policy: Policy, state: State, events: Sequence[Decided]) -> State:
+    """Returns the state after the decisions about the pools of its open block."""
+    n, m = len(events), max(1, *(len(event.picks) for event in events))
+    actions, waiting = np.full((1, n, m), -1), dict(state.waiting)
+    block = state.history.block
+    codes = block.groups[0].numpy()
+    for at, event in enumerate(events):
+        if picks := event.picks:
+            actions[0, at, : len(picks)] = picks
+            assert event.contexts is not None
+            own = codes[at, : len(event.contexts)]
+            own = own if n == 1 else own.copy()  # a view keeps the block in memory
+            pool = event.contexts, own, picks, picks
+            waiting[event.ticket] = Waiting(block.first + at, *pool)
+    if ids := {key("id", event.id): event.ticket for event in events if event.id is not None}:
+        state = state._replace(remembered=state.remembered.plus(ids))
+    history = policy.close(state.history, Selection.of(torch.from_numpy(actions)))
+    return state.on(history, waiting, events[-1].ticket)
+
+
+def decide_many(
+    policy: Policy,
+    state: State,
+    pools: Sequence[Floats],
+    labels: Sequence[Sequence[Any]],
+    picks: int,
+) -> tuple[State, list[Decided]]:
+    """Decides N pools like N calls between which no reward comes; returns the later state."""
+    codes, groups_at = list[Ints](), list[Codes]()
+    groups, truth = state.groups, state.history.problem.truth
+    for at, pool in enumerate(labels):
+        with of_pool(at):
+            numbers, more = coded(pool, groups)
+            if more is not groups and "truth" in policy.rank.needs:
+                check_known(truth, more, len(groups))
+        groups = more
+        codes.append(numbers)
+        groups_at.append(groups)
+    sizes, events = np.array([len(pool) for pool in pools], np.int64), list[Decided]()
+    for cut in _blocks(policy, state.history.rounds, sizes, groups_at, picks):
+        if (groups := groups_at[cut.start]) is not state.groups:
+            state = grown(policy, state, groups)
+        m = min(picks, int(sizes[cut.start]))
+        state, decided = decide(policy, state, pools[cut], codes[cut], m)
+        state = moved(policy, state, decided)
+        events += decided
+    return state, events
+
+
+def _blocks(
+    policy: Policy, played: int, sizes: Ints, groups_at: Sequence[Codes], picks: int
+) -> Iterator[slice]:
+    """Cuts N pools into consecutive ones that can be decided together, as if one by one.
+
+    Pools of a block have the same number of picks and of known groups, and a similar size. No
+    decision reads the pick of another. A block ends with a chunk of rounds, after which contexts
+    may be forgotten.
+
+    Args:
+        policy: the policy that decides.
+        played: the number of rounds before.
+        sizes: the numbers of candidates, (N,).
+        groups_at: the groups that are known at each pool.
+        picks: m.
+    """
+    alike = np.stack([sizes.clip(max=picks), [*map(len, groups_at)]])
+    stops = {*(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
+    stops |= {*range(-played % CHUNK_ROUNDS, len(sizes), CHUNK_ROUNDS)}
+    for low, high in pairwise(sorted({0} | stops)):
+        step = 1 if policy.reads_picks else high - low
+        for first in range(low, high, step):
+            yield from pieces(sizes[first : first + step], BLOCK, first)
+
+
+def apply(policy: Policy, state: State, event: Event, *, check: bool = False) -> State:
+    """Returns the state after an event; with `check`, every decision is made again and compared.
+
+    Raises:
+        FairbanditError: an event that does not fit the state or, with `check`, differs from the
+            decision that the policy makes.
+    """
+    if isinstance(event, Rewarded):
+        return _rewarded(policy, state, event)
+    if isinstance(event, Dropped):
+        state.find(event.ticket)
+        if event.ticket in state.openings:
+            raise FairbanditError(f"ticket {event.ticket} is of an open opening: close it first")
+        return state._replace(waiting=_without(state.waiting, event.ticket))
+    if isinstance(event, Closed):
+        return _closed(policy, state, event.ticket)
+    if isinstance(event, Opened):
+        _check("ticket", state.next_ticket, event.ticket)
+        problem, law = state.history.problem, (event.places, event.count, event.candidates)
+        openings = {**state.openings, event.ticket: Offers.new(problem, event.name, *law)}
+        return state._replace(openings=openings, latest=event.ticket)
+    if event.contexts is None:
+        raise FairbanditError("contexts are left out, so the line cannot be replayed")
+    if isinstance(event, Observed):
+        return observed(policy, state, event)
+    state, codes = with_groups(policy, state, event.groups)
+    x = event.contexts
+    if isinstance(event, Offered):
+        state, would = offered(policy, state, event.ticket, x, codes)
+        _check("taken", would.taken, event.taken)
+        _check("probability", would.probability, event.probability)
+        return state
+    _check("ticket", state.next_ticket, event.ticket)
+    if not check:
+        return moved(policy, opened(policy, state, [x], [codes]), [event])
+    picks = event.places or len(event.picks)
+    at, (decided,) = decide(policy, state, [x], [codes], picks)
+    _check("picks", decided.picks, event.picks)
+    _check("probabilities", decided.probabilities, event.probabilities)
+    return moved(policy, at, [event])
+
+
+def _check(name: str, value: Any, logged: Any) -> None:
+    """Raises an error for a value that differs in the replay, where floats may be rounded.
+
+    Pools that were decided together are decided one by one in the replay.
+    """
+    same = value == logged
+    if not same and name.startswith("probabilit"):
+        parts = np.atleast_1d(value), np.atleast_1d(logged)
+        same = len(parts[0]) == len(parts[1]) and np.abs(parts[0] - parts[1]).max() <= SUMS
+    if not same:
+        raise FairbanditError(f"{name} is {value} in the replay, and {logged} in the log")
+
+
+def _without(values: Mapping[int, Any], ticket: int) -> dict[int, Any]:
+    rest = dict(values)
+    rest.pop(ticket, None)
+    return rest
+
+
+def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
+    """Returns the state after rewards; those of an open opening are held until it is closed."""
+    ticket, waiting, rewards = event.ticket, state.find(event.ticket), event.rewards
+    rewards = rewards if isinstance(rewards, dict) else {waiting.places[0]: rewards}
+    left = waiting.without(rewards)
+    if (offers := state.openings.get(ticket)) is not None:
+        offers = offers._replace(held={**offers.held, **rewards})
+        state = state._replace(openings={**state.openings, ticket: offers})
+        _closed(policy, state, ticket)  # a trial: later, the opening can be closed
+        return state
+    places, received = [*rewards], np.array([[*rewards.values()]], np.float64)
+    x, codes = waiting.contexts[places], waiting.codes[places]
+    parts = np.full(len(places), waiting.round), x[None], codes[None], received
+    history = tell_checked(policy, state.history, Outcomes(*map(torch.from_numpy, parts)))
+    forms = _key(state, waiting.codes)
+    rows = zip(places, received[0].tolist(), x, strict=True)
+    learned = state.learned.add([pick_hashes(ticket, forms, *row) for row in rows])
+    items = dict[int, int]()
+    for place, bits in zip(places, received.view(np.int64)[0].tolist(), strict=True):
+        items[key(ticket, "place", place)] = bits
+        items[key(ticket, "slot", waiting.places.index(place))] = bits
+    state = state._replace(remembered=state.remembered.plus(items))
+    rest = dict(state.waiting)
+    if left:
+        rest[ticket] = waiting._replace(open=left)
+    else:
+        del rest[ticket]
+    return state._replace(history=history, waiting=rest, learned=learned)
+
+
+def _key(state: State, codes: Ints) -> str:
+    forms = [*state.groups]
+    return pool_key([forms[code] for code in codes.tolist()])
+
+
+def offered(
+    policy: Policy, state: State, ticket: int, contexts: Floats, codes: Ints
+) -> tuple[State, Offer]:
+    """Decides about the next candidate of an opening, (1, d) and (1,); see `Offers.offered`."""
+    if ticket not in state.openings:
+        raise FairbanditError(f"the opening of ticket {ticket} is not open")
+    pool = torch.from_numpy(contexts)[None, None], torch.from_numpy(codes)[None, None]
+    ranked = policy.considered(state.numbered, *pool)
+    offers, offer = state.openings[ticket].offered(policy.selector, ranked, ticket)
+    return state._replace(openings={**state.openings, ticket: offers}), offer
+
+
+def _closed(policy: Policy, state: State, ticket: int) -> State:
+    """Returns the state with an opening as its next round, and with its early rewards."""
+    if (offers := state.openings.get(ticket)) is None:
+        raise FairbanditError(f"the opening of ticket {ticket} is not open")
+    state = state._replace(openings=_without(state.openings, ticket))
+    if not offers.n:
+        return state
+    (x, codes), picks = offers.rows, offers.picks
+    at = opened(policy, state, [x], [codes])
+    actions = torch.tensor(picks, dtype=torch.int64)[None, None]
+    history, waiting = policy.close(at.history, Selection.of(actions)), dict(state.waiting)
+    if picks:
+        waiting[ticket] = Waiting(history.rounds, x, codes, picks, picks)
+    state = state.on(history, waiting, ticket)
+    held = dict(offers.held)
+    return _rewarded(policy, state, Rewarded(ticket=ticket, rewards=held)) if held else state

@@ -1,0 +1,242 @@
+"""The events of an agent: each is a line of its log, and the agent's state is their fold.
+
+    header    package version, the policy's config, the agent's options, and the hash of the file
+              from which the agent was loaded, if any
+    decided   ticket, contexts (K, d), groups, probabilities of all K, and picks
+    rewarded  the reward of a single pick, or rewards by place
+    dropped   the agent no longer waits for the rewards of a ticket
+    observed  contexts, groups, actions and rewards of n rounds that another system decided
+    opened    name, places and law of candidates who come one at a time
+    offered   context, group and probability of one candidate, and whether the candidate is taken
+    closed    the candidates of an opening are a decision, in their order
+
+The types are the schema: a line that does not fit them is refused where it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Annotated, Any, NotRequired
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from fairbandit.errors import FairbanditError
+from fairbandit.files.formats import Count, Natural, Number, Plain, Sha256, Share, mapping
+from fairbandit.tables.labels import group_label
+
+SCHEMA = 2
+"""The version of the lines that are written. Lines of version 1 are read, too."""
+
+_Texts = NotRequired[list[str]]
+_Columns = list[list[str | bool | list[str | float]]]  # see `tables.encoded.Column`
+_Encoder: Any = mapping(
+    columns=_Columns,
+    bias=bool,
+    fill=bool,
+    decimal=str,
+    groups=_Texts,
+    missing=_Texts,
+    labels=_Texts,
+    unknown=_Texts,
+    products=NotRequired[list[tuple[str, str, list[float], list[float]]]],
+)
+
+Options: Any = mapping(
+    features=Natural | list[str] | _Encoder,
+    reward=NotRequired[str],
+    unknown=_Texts,
+    groups=list[bool | int | float | str | list[Any] | None],  # tuples are lists in JSON
+    seed=Annotated[int, Meta(ge=0)],
+    exploration=float,
+    patience=Natural | None,
+)
+"""The options of an agent, as logs and files hold them."""
+
+_Part: Any = mapping(name=str)
+_CONFIG: Any = mapping(name=str, split=_Part, estimator=_Part, rank=_Part, selector=_Part)
+
+About = str | int | float | bool | None
+Places = tuple[Natural, ...]
+Array = np.ndarray
+
+
+class Line(msgspec.Struct, tag_field="kind", omit_defaults=True, kw_only=True):
+    """The fields of all lines: the time in ISO 8601, and the hash of the line before."""
+
+    time: str | None = None
+    previous: Sha256 | None = None
+
+
+class Header(Line, tag="header"):
+    """The first line of a log."""
+
+    schema: Annotated[int, Meta(ge=1, le=SCHEMA)]
+    version: Annotated[str, Meta(pattern=r"\A[0-9A-Za-z.+-]{1,40}\Z")]
+    config: Plain
+    options: Plain
+    agent: Sha256 | None
+    contexts: bool = True
+    rounds: Natural = 0
+    erased: Natural = 0
+    before: Sha256 | None = None
+
+
+class Decided(Line, tag="decided", kw_only=True):
+    """A decision about a pool of K candidates.
+
+    Attributes:
+        ticket: the number of the decision.
+        contexts: the candidates' features, (K, d); None if the log leaves them out.
+        groups: the labels of the K groups.
+        probabilities: the probability of each candidate to be picked.
+        picks: the places of the picks, in order of preference.
+        places: m, the number of picks that was asked for, if some of the places may stay open.
+        id: the caller's own id.
+        about: what the caller says about the decision.
+    """
+
+    ticket: Count
+    contexts: Array | None = None
+    groups: list[Any]
+    probabilities: list[Share]
+    picks: Places
+    places: Count | None = None
+    id: str | None = None
+    about: dict[str, About] | None = None
+
+
+class Rewarded(Line, tag="rewarded"):
+    """Rewards of a decision by place, or the reward of its single pick."""
+
+    ticket: Count
+    rewards: Number | dict[Natural, Number]
+
+
+class Dropped(Line, tag="dropped"):
+    """The agent no longer waits for the rewards of a decision."""
+
+    ticket: Count
+
+
+class Observed(Line, tag="observed", kw_only=True):
+    """n rounds that another system decided: pools (Kᵢ, d), their labels, picks and rewards."""
+
+    contexts: list[Array] | None = None
+    groups: list[list[Any]]
+    actions: list[Natural]
+    rewards: list[Number]
+
+
+class Opened(Line, tag="opened"):
+    """An opening begins: places for candidates whose number has a law."""
+
+    ticket: Count
+    name: str
+    places: Count
+    count: str | list[float]
+    candidates: Natural | None
+
+
+class Offered(Line, tag="offered", kw_only=True):
+    """A candidate of an opening, (1, d), with the label of the group and the decision."""
+
+    ticket: Count
+    contexts: Array | None = None
+    groups: list[Any]
+    probability: Share
+    taken: bool
+
+
+class Closed(Line, tag="closed"):
+    """An opening ends."""
+
+    ticket: Count
+
+
+Event = Decided | Rewarded | Dropped | Observed | Opened | Offered | Closed
+
+
+def label(plain: Any) -> Hashable:
+    """Returns a group label of a line; JSON holds a tuple as a list."""
+    return tuple(map(label, plain)) if isinstance(plain, list) else plain
+
+
+def check_label(given: Any) -> None:
+    """Raises an error for a label of a group that JSON does not hold."""
+    if isinstance(given, tuple):
+        for part in given:
+            check_label(part)
+    elif type(given) not in (str, int, float, bool, type(None)) or given in (np.inf, -np.inf):
+        raise FairbanditError(
+            f"cannot write to the log: got the label {given!r}; a group label must be a text, a "
+            "finite number, a boolean, None or a tuple of such labels"
+        )
+
+
+def body_of(event: Line) -> bytes:
+    """Returns an event as JSON, whose floats are read back exactly."""
+    try:
+        return _ENCODER.encode(event)
+    except (OverflowError, TypeError, UnicodeError, ValueError) as error:
+        raise FairbanditError(f"cannot write to the log: {error}") from error
+
+
+def event_of(line: bytes) -> Line:
+    """Returns the event of a line; a line that does not fit the types raises an error."""
+    if line.startswith(b'{"kind": '):
+        record = msgspec.json.decode(line, type=Plain)
+        event = msgspec.convert(_OLD[record["kind"]](record), _LINES, dec_hook=_array)
+    else:
+        event = _DECODER.decode(line)
+    if isinstance(event, Header):
+        msgspec.convert(event.config, _CONFIG)
+        msgspec.convert(event.options, Options)
+    elif isinstance(event, Decided | Offered):
+        event.groups[:] = map(label, event.groups)
+        if event.contexts is not None and len(event.contexts) != len(event.groups):
+            raise ValueError("its contexts and groups are of different numbers of candidates")
+    elif isinstance(event, Observed):
+        for pool in event.groups:
+            pool[:] = map(label, pool)
+    return event
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else group_label(value)
+
+
+def _array(kind: Any, rows: Any) -> Any:
+    return np.array(msgspec.convert(rows, list[list[Number]]), np.float64, ndmin=2)
+
+
+_LINES: Any = Header | Event
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_DECODER = msgspec.json.Decoder(_LINES, dec_hook=_array)
+
+
+def _renamed(kind: str, **names: str) -> Callable[[Plain], Mapping[str, Any]]:
+    """Returns a function that gives a line of version 1 another kind, and fields other names."""
+    return lambda record: {names.get(key, key): record[key] for key in record} | {"kind": kind}
+
+
+def _old_reward(record: Plain) -> Mapping[str, Any]:
+    rewards = record["reward"]
+    if "candidate" in record:
+        rewards = dict(zip(record["candidate"], rewards, strict=True))
+    return {**record, "kind": "rewarded", "rewards": rewards}
+
+
+def _old_offer(record: Plain) -> Mapping[str, Any]:
+    [probability], taken = record["probabilities"], bool(record["picks"])
+    return {**record, "kind": "offered", "probability": probability, "taken": taken}
+
+
+_OLD: Mapping[str, Callable[[Plain], Mapping[str, Any]]] = {
+    "decision": _renamed("decided"),
+    "reward": _old_reward,
+    "drop": _renamed("dropped"),
+    "offer": _old_offer,
+    **{kind: _renamed(kind) for kind in ("header", "observed", "opened", "closed")},
+}
