@@ -213,9 +213,7 @@ def table_of(data: Any, decimal: str = ".") -> pa.Table:
             data = {str(name): own.reset_index(drop=True) for name, own in data.items()}
         if isinstance(data, Mapping):
             data = {
-                name: pa.array(_of_one_kind(own, decimal), from_pandas=True)
-                if hasattr(own, "iloc")
-                else own
+                name: _array(name, own, decimal) if hasattr(own, "iloc") else own
                 for name, own in data.items()
             }
         table = pa.table(data)
@@ -226,6 +224,16 @@ def table_of(data: Any, decimal: str = ".") -> pa.Table:
         raise FairbanditError(
             "expected a DataFrame, an Arrow table or a mapping from names to columns, whose cells "
             f"are numbers or texts; got a {type(data).__name__}: {' '.join(map(str, error.args))}"
+        ) from error
+
+
+def _array(name: str, cells: pd.Series, decimal: str) -> Any:
+    try:
+        return pa.array(_of_one_kind(cells, decimal), from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        kinds = listed(sorted({type(cell).__name__ for cell in cells.dropna()}))
+        raise FairbanditError(
+            f"the table, column {name!r}: cells of {kinds} have no type in common: {error}"
         ) from error
 
 

@@ -400,3 +400,11 @@ def test_whole_floats_above_2_53_are_no_labels_codes_or_times():
     ):
         with pytest.raises(FairbanditError, match=r": expected whole numbers above 2\^53 as"):
             call()
+
+
+@pytest.mark.parametrize("cells", [[2**53 + 1, 0.5], [[1], "a"], [b"a", 1]])
+def test_cells_without_a_type_in_common_are_refused_by_the_name_of_their_column(cells):
+    rows = [{"a": 1, "b": cell} for cell in cells]
+    for source in (rows, {"a": [1, 1], "b": cells}, pd.DataFrame(rows, dtype=object)):
+        with pytest.raises(FairbanditError, match=r"column 'b': cells of .* have no type"):
+            read_table(source)
