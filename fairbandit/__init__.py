@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairbandit.policy import Engine, Policy
     from fairbandit.policy.build import build
     from fairbandit.registry import load_plugins, register
-    from fairbandit.runs import load
+    from fairbandit.runs import Run, compare, load, pooled, run, sweep
     from fairbandit.tables.reading import read_table
 
 _MODULES = {
@@ -38,14 +38,19 @@ _MODULES = {
     "Opening": "agent",
     "Played": "metrics",
     "Policy": "policy",
+    "Run": "runs",
     "Truth": "environments.base",
     "build": "policy.build",
+    "compare": "runs",
     "evaluate": "evaluation",
     "load": "runs",
     "load_plugins": "registry",
+    "pooled": "runs",
     "read_log": "logs",
     "read_table": "tables.reading",
     "register": "registry",
+    "run": "runs",
+    "sweep": "runs",
 }
 """The module of each public name: it is imported when the name is first asked for, so that the
 command can answer before torch, which takes seconds, is imported."""
@@ -63,14 +68,19 @@ __all__ = [
     "Opening",
     "Played",
     "Policy",
+    "Run",
     "Truth",
     "build",
+    "compare",
     "evaluate",
     "load",
     "load_plugins",
+    "pooled",
     "read_log",
     "read_table",
     "register",
+    "run",
+    "sweep",
 ]
 __version__ = VERSION
 

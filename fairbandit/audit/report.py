@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from fairbandit.audit.logged import Audit, audit
 from fairbandit.audit.processes import FIRST
@@ -24,7 +23,7 @@ from fairbandit.logs import Log
 from fairbandit.policy.build import build_policy, policy_label
 from fairbandit.runs import PooledRuns, read_scenes
 from fairbandit.runs.moments import CONFIDENCE
-from fairbandit.runs.pooling import rate_ends
+from fairbandit.runs.pooling import column_of, rate_ends
 from fairbandit.runs.sheets import Sheet, write
 from fairbandit.version import VERSION
 
@@ -189,9 +188,11 @@ def report(
     for scene, run in ((each, run) for each in read_scenes(folders) for run in each.runs):
         test = examine_run(run, confidence)
         table = test.groupby("group", sort=False)[["received", "selected"]].sum().reset_index()
-        means = [run.spreads[f"selection_rate_{group}"]["mean"] for group in run.groups]
-        table["rate"] = pd.Series(means, dtype=float)
-        rates += (ends := [partial(rate_ends, run.spreads, group) for group in run.groups])
+        table["rate"], stds = run.by_group("selection_rate")
+        counts = [run.spreads[column_of("selection_rate", group)]["n"] for group in run.groups]
+        received = run.by_group("received")[0]
+        parts = zip(table["rate"], stds, counts, received, strict=True)
+        rates += (ends := [partial(rate_ends, *part) for part in parts])
         table[["low", "high"]] = [end(CONFIDENCE) for end in ends]
         for frame, frames in ((table, tables), (test, tests)):
             frame.insert(0, "run", run.label)
@@ -219,7 +220,7 @@ def report(
         sheet_of(far, *names),
         RUNS.format(level=1 - confidence),
     ]
-    write(pa.Table.from_pandas(pd.concat(tests), preserve_index=False), place / "parity.csv")
+    write(pd.concat(tests), place / "parity.csv")
     return page, [*write_page(page, table, place), place / "parity.csv"]
 
 
@@ -261,7 +262,7 @@ def sheet_of(table: pd.DataFrame, *names: str) -> Sheet:
 
 def write_page(page: Page, table: pd.DataFrame, folder: Path) -> list[Path]:
     """Writes a page as audit.md, its pictures, and its table as audit.csv; returns the paths."""
-    write(pa.Table.from_pandas(table, preserve_index=False), folder / "audit.csv")
+    write(table, folder / "audit.csv")
     texts, pictures = list[str](), list[Path]()
     for part in page:
         if isinstance(part, str):

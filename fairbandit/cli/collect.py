@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairbandit.cli.parsers import add_conditions, split_names, tool_parser
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, unknown
 from fairbandit.files.files import written_aside
-from fairbandit.runs import PooledRuns, pool, read_runs
-from fairbandit.runs.differences import differences
+from fairbandit.runs import PooledRuns, Run, compare, pool, pooled, read_runs
 from fairbandit.runs.folder import SUMMARY
 from fairbandit.runs.naming import chosen
-from fairbandit.runs.overview import labelled, overview, tidy
+from fairbandit.runs.overview import overview
+from fairbandit.runs.pooling import column_of, differences
 from fairbandit.runs.saved import KEYS
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.sheets import console, write
+from fairbandit.runs.tables import selected, tidy
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FORMATS = {".parquet": None, ".csv": None, ".tex": "latex", ".md": "markdown"}
 """The format of the table that is printed, by the ending of a file; None for the whole table."""
 
 _HELP = f"""\
 Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that
-differ only in their seeds are one setting: they share a row, which pools their replicas. With
---each, every run has its own row.
+differ only in their seeds are one setting, which pools their replicas. With --each, every run is on
+its own.
 
-Columns: the label of a setting; {", ".join(KEYS)}; the keys
-that differ, by their dotted names, null where a row lacks the key; and for every metric and every
-group's rates the mean and std over all replicas at the last round, their number n, and a 95 %
-interval of the mean, from low to high.
+A file has the label of a setting; {", ".join(KEYS[:3])}, and the other
+keys that differ, by their dotted names; and a row for each measure and group, with the number n of
+replicas, the mean and std over them, and a 95 % interval of the mean, from low to high. It is the
+table of `fairbandit.pooled` or `fairbandit.compare`.
 
 With --against, rows are the other settings, and results are their differences from this baseline,
 replica by replica. Against optimal, the cost_per_pick of gmf is the cost of fairness in the unit of
@@ -45,7 +49,7 @@ examples:
   fairbandit collect outputs --by group
   fairbandit collect outputs --against optimal
   fairbandit collect one_folder another_folder --each --out runs.parquet
-  fairbandit collect outputs --columns fair_regret,selection_rate_f --sort selection_rate_f
+  fairbandit collect outputs --columns fair_regret,selection_rate:f --sort selection_rate:f
   fairbandit collect outputs --policies greedy,fair_greedy --out table.tex"""
 
 
@@ -71,7 +75,8 @@ def collect(words: Sequence[str]) -> None:
     runs, groups = read_runs(given.folders), given.by == "group"
     rows: Sequence[PooledRuns]
     if given.against is not None:
-        rows = chosen(differences(scenes_of(runs), given.against), where)
+        settings = [row for scene in scenes_of(runs) for row in scene.runs]
+        rows = chosen(differences(settings, given.against), where)
     elif given.each:
         rows = pool(chosen(runs, where), each=True)
     else:
@@ -87,9 +92,9 @@ def collect(words: Sequence[str]) -> None:
     if given.format not in (None, form):
         raise FairbanditError(f"collect: --format {given.format} contradicts the name {given.out}")
     if form is None and given.out:
-        table = (tidy if given.each else labelled)(rows, **choice)
+        table = _chosen(_table(runs, given, where), given.columns)
         write(table, given.out)
-        print(f"{counted} in {table.num_columns} columns: {given.out}")
+        print(f"{counted} in {len(table):,} rows: {given.out}")
     elif form is None:
         console().print(overview(rows, **choice))
         print(counted)
@@ -102,6 +107,26 @@ def collect(words: Sequence[str]) -> None:
             with written_aside(given.out) as file:
                 file.write(text.encode())
             print(f"{counted}: {given.out}")
+
+
+def _table(
+    runs: Sequence[Run], given: Namespace, where: Mapping[str, Sequence[Any]]
+) -> pd.DataFrame:
+    """Returns the table that `pooled` or `compare` makes of the runs."""
+    if given.against is not None:
+        return selected(compare(tidy(runs), given.against), where)
+    return pooled(tidy(chosen(runs, where)), each=given.each)
+
+
+def _chosen(table: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
+    """Returns the rows of some measures, `MEASURE` or `MEASURE:GROUP`; None returns all."""
+    if columns is None:
+        return table
+    names = table["measure"].combine(table["group"], column_of)
+    known = [*dict.fromkeys([*names, *table["measure"]])]
+    for wrong in (column for column in columns if column not in known):
+        raise unknown("column", wrong, known)
+    return table[names.isin(columns) | table["measure"].isin(columns)]
 
 
 def _file(text: str) -> Path:

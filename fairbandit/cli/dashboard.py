@@ -22,7 +22,7 @@ from fairbandit.cli.parsers import tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import fresh
 from fairbandit.policy.build import policy_label
-from fairbandit.runs import PooledRuns, SavedRun, read_runs
+from fairbandit.runs import PooledRuns, Run, read_runs
 from fairbandit.runs.folder import EVENTS, LOCK, finished_below, walk
 from fairbandit.runs.naming import union
 from fairbandit.runs.scenes import scenes_of
@@ -125,7 +125,7 @@ def link_runs(folders: Sequence[Path], logdir: Path) -> list[str]:
     return unfinished
 
 
-def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]:
+def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, list[str]]:
     """Writes the curves, the config and the row of HParams of each setting below `pooled`.
 
     Returns:
@@ -149,7 +149,7 @@ def write_pooled(runs: Sequence[SavedRun], logdir: Path) -> dict[str, list[str]]
                 events.write(columns)
                 row = folder.relative_to(logdir / POOLED).as_posix()
                 events.write(hparams.hparams_pb(next(row_of), trial_id=row))
-                events.add(scalars(pooled.curves, 1, pooled.rounds))
+                events.add(scalars(pooled.curves))
     return names
 
 

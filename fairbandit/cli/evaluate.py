@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import folder_to_write, read_parameters, tool_parser
 from fairbandit.errors import FairbanditError, did_you_mean
@@ -74,7 +72,7 @@ def evaluate(words: Sequence[str]) -> None:
         out.print(named("chosen", table.attrs["chosen"] or "no policy is within the limits"))
     if given.out is not None:
         file = given.out / "evaluation.csv"
-        write(pa.table(table.to_dict("list")), file)
+        write(table, file)
         confidence = options.get("confidence", 0.95)
         page = of_evaluation(table, log, Path(given.log), given.settings, confidence)
         saved = page.save(given.out / EVALUATION)

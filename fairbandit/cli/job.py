@@ -27,7 +27,9 @@ from fairbandit.policy.build import conf_folder
 from fairbandit.registry.plugins import load_plugins
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError, writing
-from fairbandit.runs.sheets import console, named, run_table, spread
+from fairbandit.runs.overview import run_table
+from fairbandit.runs.saved import Run
+from fairbandit.runs.sheets import console, named, spread
 
 _errors = dict[str, str]()  # the first job of a sweep with each message, in this process
 
@@ -100,7 +102,7 @@ def run_job(config: DictConfig) -> None:
         folder = fresh(folder)
     summary, again = _execute_job(config, folder, "")
     shown = console()
-    shown.print(run_table(summary))
+    shown.print(run_table(Run(folder, summary)))
     shown.print(named("results", f"{again}{short(folder)}"), soft_wrap=True)
 
 

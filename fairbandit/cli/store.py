@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +12,8 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from fairbandit import registry
 from fairbandit.policy.build import named_policies
 from fairbandit.registry.signatures import typed_node
+from fairbandit.runs.folder import folder_name
 from fairbandit.runs.settings import Settings
-
-LONGEST = 80
-"""The largest number of characters in the name of a folder."""
-
-_NO_MATTER = ("resume", "threads", "figures")
 
 
 @dataclass
@@ -74,44 +67,6 @@ def _sweep(_root_: DictConfig) -> str:
 
 def _notions() -> str:
     return ",".join(name for name, policy in named_policies().items() if policy.notion is not None)
-
-
-def folder_name(
-    overrides: Iterable[str], but: Collection[str] = (), swept: Iterable[str] = ()
-) -> str:
-    """Makes a folder name from the overrides of a run or of a sweep, which are KEY=VALUE words.
-
-    Different overrides make different names: a name that was shortened, or whose special
-    characters were replaced, ends with 64 bits of a hash. `resume`, `threads`, `figures` and the
-    keys in `but` are left out.
-
-    A `swept` key is written without its values, so that the same command with further values
-    continues in the same folder. The folders of the jobs are named by the values.
-
-    >>> folder_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
-    'policy-oful_estimator.exploration-0.1_rank-identity'
-    >>> folder_name(["environment.theta=[1,2]"])
-    'environment.theta-1+2-4b912523e1fafd60'
-    >>> folder_name(["rounds=100", "resume=true"], swept=["policy", "seed"])
-    'policy_seed_rounds-100'
-    """
-    words = [_short(key) for key in swept]
-    for override in overrides:
-        key, _, value = override.lstrip("+~").partition("=")
-        if key not in _NO_MATTER and key not in but:
-            words.append(f"{_short(key)}-{value}")
-    text = "_".join(words) or "default"
-    bare = re.sub(r"[][(){}]", "", text)  # as a hyphen, a bracket would look like a minus sign
-    safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", bare).strip("-.").replace(",", "+")
-    if safe.replace("+", ",") == text and len(safe) <= LONGEST:
-        return safe
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{safe[: LONGEST - 17]}-{digest}"
-
-
-def _short(key: str) -> str:
-    """Returns a key without `policy/`, or `policy.` where a part's parameter follows."""
-    return re.sub(r"^(policy/|policy\.(?=\w+\.))", "", key)
 
 
 def task_words(config: DictConfig) -> list[str]:

@@ -31,12 +31,13 @@ from fairbandit.files.files import fresh, within
 from fairbandit.policy.build import search_configs
 from fairbandit.runs import pool, read_runs
 from fairbandit.runs.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
-from fairbandit.runs.overview import overview, tidy
+from fairbandit.runs.overview import overview
 from fairbandit.runs.progress import progress_bar
 from fairbandit.runs.sheets import console, named, write
+from fairbandit.runs.tables import pooled, tidy
 
 RESULTS = "results.csv"
-"""The file of a sweep's table, which has a row for each finished job."""
+"""The file of a sweep's table, which has a row for each finished job and measure."""
 
 
 @dataclass
@@ -152,7 +153,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     finished = {run: time for run, time in _finished(folder).items() if run not in refused}
     if finished:
         runs = [run for run in read_runs([folder]) if str(run.folder) not in refused]
-        write(tidy(pool(runs, each=True)), folder / RESULTS)
+        write(pooled(tidy(runs), each=True), folder / RESULTS)
         shown.print(overview(pool(runs)))
     skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}

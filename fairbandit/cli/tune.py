@@ -26,14 +26,14 @@ from omegaconf.errors import OmegaConfBaseException
 from fairbandit import registry
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
-from fairbandit.cli.store import folder_name, plain_config, publish
+from fairbandit.cli.store import plain_config, publish
 from fairbandit.errors import FairbanditError, brief, did_you_mean, unknown
 from fairbandit.files.files import fresh, within
 from fairbandit.files.formats import Plain
 from fairbandit.policy.build import config_folders
 from fairbandit.report.study import DATABASE, SavedTrial
 from fairbandit.runs.execute import execute
-from fairbandit.runs.folder import StorageError, claim
+from fairbandit.runs.folder import StorageError, claim, folder_name
 from fairbandit.runs.identity import differences, identity
 from fairbandit.runs.settings import checked
 from fairbandit.runs.sheets import console, make_table, named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,7 @@ from fairbandit.figures.style import applied
 from fairbandit.files.files import written_aside
 from fairbandit.metrics import REGRETS
 from fairbandit.runs import Scene, read_runs
-from fairbandit.runs.naming import chosen, union
+from fairbandit.runs.naming import chosen, full_key, union
 from fairbandit.runs.scenes import scenes_of
 
 if TYPE_CHECKING:
@@ -147,6 +148,9 @@ def draw(
     check_known("figure", choice or {}, FIGURES)
     scenes, options = scenes_of(chosen(read_runs(folders), where or {})), options or Options()
     check_known("metric", options.metrics, union(scene.metrics for scene in scenes))
+    if options.by:  # a word means the same in the figures of all environments
+        settings = [run.settings for scene in scenes for run in scene.runs]
+        options = replace(options, by=full_key(settings, options.by))
     drawn = []
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         figures = dict.fromkeys(general(scene)) if choice is None else choice

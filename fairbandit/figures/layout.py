@@ -105,18 +105,18 @@ class Facet:
         return "" if alone else f"\n({INTERVALS[self.options.interval]})"
 
     def ends(
-        self, count: Floats, mean: Floats, std: Floats, values: Callable[[], Floats]
+        self, count: Floats, mean: Floats, std: Floats, values: Floats
     ) -> tuple[Floats, Floats]:
         """Returns the lower and the upper ends of bands or bars, (n,) each; NaN where unknown.
 
-        `count`, `mean` and `std` describe the `values`, (B, n), which are read only for quantiles.
+        `count`, `mean` and `std` describe the `values`, (B, n).
         """
         if self.options.interval == "mean":
             return interval(count, mean, std)
         if self.options.interval == "std":
             return mean - std, mean + std
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of NaN alone
-            low, high = np.nanquantile(values(), [0.1, 0.9], axis=0)
+            low, high = np.nanquantile(values, [0.1, 0.9], axis=0)
         return low, high
 
     def bars(self, run: PooledRuns, columns: Sequence[str]) -> tuple[Floats, Floats]:
@@ -128,9 +128,8 @@ class Facet:
         moments = [[run.spreads[c][part] for part in parts] for c in columns]
         count, mean, std, low, high = np.array(moments, np.float64).T
         if self.options.interval != "mean":
-            low, high = self.ends(
-                count, mean, std, lambda: np.transpose([run.finals(column) for column in columns])
-            )
+            values = np.transpose([run.finals(column) for column in columns])
+            low, high = self.ends(count, mean, std, values)
         low = np.clip(low, 0, mean)
         return mean, np.stack([mean - low, np.fmax(high, mean) - mean])
 

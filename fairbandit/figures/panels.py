@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from fairbandit.figures.style import (
 from fairbandit.metrics import REGRETS
 from fairbandit.runs import PooledRuns
 from fairbandit.runs.moments import Floats
+from fairbandit.runs.pooling import column_of
 from fairbandit.runs.settings import COST
 from fairbandit.runs.tensorboard import titled
 
@@ -60,27 +60,27 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
     The axis begins at 0 if all means are at least 0.
     """
     for place, run in enumerate(facet.runs, 1):
-        look, curve = facet.looks[run.label], run.curves.get(column)
-        if curve is None or np.isnan(curve.mean).all():
+        look, curve = facet.looks[run.label], run.curves.get((column, None))
+        if curve is None or np.isnan(curve.values).all():
             axes.plot([], [], marker=look.marker, **look.style)
             continue
         marks = (_MARK * place / (len(facet.runs) + 1), _MARK)
         # above the axis, and solid lines below others, so that none hides one that coincides
         style = {"marker": look.marker, "markevery": marks, "clip_on": False, **look.style}
-        axes.plot(curve.rounds, curve.mean, zorder=2.7 + 0.1 * (look.line != "solid"), **style)
+        count, mean, std = curve.moments
+        axes.plot(curve.rounds, mean, zorder=2.7 + 0.1 * (look.line != "solid"), **style)
         fill = (look.colour, 0.1), (look.colour, 0.5)
         style = {"facecolor": fill[0], "edgecolor": fill[1], "linewidth": 0.5}
         at = np.unique(np.linspace(0, len(curve.rounds) - 1, _BAND, dtype=np.int64))
-        values = partial(run.trajectories, column)
-        low, high = facet.ends(curve.count, curve.mean, curve.std, values)
+        low, high = facet.ends(count, mean, std, curve.values)
         axes.fill_between(curve.rounds[at], low[at], high[at], **style)
     axes.set_xlabel("round")
     axes.set_ylabel(wrapped(titled(column), 1.5 * scale()) + facet.spread)
     axes.margins(x=0)
     axes.autoscale()
     axes.set_xlim(left=0)
-    drawn = [run.curves[column].mean for run in facet.scene.runs if column in run.curves]
-    if not any((means < 0).any() for means in drawn):  # NaN is not below 0
+    drawn = [run.curves[column, None] for run in facet.scene.runs if (column, None) in run.curves]
+    if not any((curve.moments[1] < 0).any() for curve in drawn):  # NaN is not below 0
         axes.set_ylim(bottom=0)
 
 
@@ -126,7 +126,7 @@ def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple
     """Yields the places of a run's marks at the groups, its look, and its means and bars."""
     groups: Floats = np.arange(len(facet.scene.groups), dtype=np.float64)
     for order, run in enumerate(facet.runs, 1):
-        ends = facet.bars(run, [f"{quantity}_{group}" for group in run.groups])
+        ends = facet.bars(run, [column_of(quantity, group) for group in run.groups])
         at = groups + _CLUSTER * ((order - 0.5) / len(facet.runs) - 0.5)
         yield at, facet.looks[run.label], ends
 

@@ -15,7 +15,6 @@ from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
 from fairbandit.report.page import Report
 from fairbandit.runs import PooledRuns, Scene, read_scenes
-from fairbandit.runs import summary as summaries
 from fairbandit.runs.naming import differing, shown
 from fairbandit.runs.overview import overview
 from fairbandit.runs.sheets import Sheet, estimate, metric_header
@@ -107,7 +106,7 @@ def _made(runs: Sequence[PooledRuns]) -> Iterator[str | Sheet]:
     shared = [(key, shown(value)) for key, value in settings[0].items() if key not in apart]
     files = []
     for one in (one for run in runs for one in run.runs):
-        identity, seed = summaries.read(one.folder)["identity"], f"{one.summary['seed']}"
+        identity, seed = one.summary["identity"], f"{one.summary['seed']}"
         data, plugins = identity["data"] or "–", identity["plugins"] or "–"
         files.append((one.place, seed, data, plugins, one.summary["checksum"]))
     yield "## How it was made"

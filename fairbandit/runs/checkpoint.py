@@ -19,22 +19,22 @@ from fairbandit.files import state
 from fairbandit.files.formats import Amount, Natural, Plain, Sha256, mapping
 from fairbandit.runs.folder import CHECKPOINT, PART
 from fairbandit.runs.identity import differences
-from fairbandit.runs.statistics import RunStatistics
+from fairbandit.runs.record import Record
 
 _PARTS = dict[Annotated[str, Meta(pattern=rf"\A{PART}\Z")], Sha256]
 _SAVED: Any = mapping(identity=Plain, batches=Natural, seconds=Amount, parts=_PARTS)
 
 
 def load(
-    folder: Path, identity: Mapping[str, Any], batches: Sequence[range], statistics: RunStatistics
+    folder: Path, identity: Mapping[str, Any], batches: Sequence[range], record: Record
 ) -> dict[str, Any]:
-    """Restores the statistics of the finished batches from the checkpoint, if there is one.
+    """Restores what the finished batches found from the checkpoint, if there is one.
 
     Args:
         folder: the folder of the run.
         identity: the data that must be equal for the run to continue; see `identity.continued`.
         batches: the replicas of each batch.
-        statistics: empty statistics, which are changed.
+        record: an empty record, which is changed.
 
     Returns:
         The number of finished `batches`, their `seconds`, and the hashes of their `parts`, the
@@ -51,7 +51,7 @@ def load(
         msgspec.convert(saved, _SAVED)
         different = differences(saved["identity"], identity)
         if not different:
-            statistics.load_state(saved["statistics"], batches[saved["batches"]].start)
+            record.load_state(saved["record"], batches[saved["batches"]].start)
             return saved
         why = f"belongs to a different run: {'; '.join(different)}"
     except Exception as error:  # an untrusted file may cause any error
@@ -64,11 +64,11 @@ def load(
 
 
 def save(
-    folder: Path, identity: Mapping[str, Any], statistics: RunStatistics, saved: Mapping[str, Any]
+    folder: Path, identity: Mapping[str, Any], record: Record, saved: Mapping[str, Any]
 ) -> None:
-    """Replaces the checkpoint with `saved`, as `load` returns it, and the statistics.
+    """Replaces the checkpoint with `saved`, as `load` returns it, and the record.
 
     If writing fails, the previous checkpoint stays.
     """
-    contents = {**saved, "identity": identity, "statistics": statistics.state()}
+    contents = {**saved, "identity": identity, "record": record.state()}
     state.write(state.packed(contents), folder / CHECKPOINT)

@@ -18,11 +18,12 @@ from fairbandit.environments import Environment, Table
 from fairbandit.files.files import within
 from fairbandit.metrics import Played
 from fairbandit.policy.engine import Engine
-from fairbandit.runs import checkpoint, curves
+from fairbandit.runs import checkpoint
 from fairbandit.runs import summary as summaries
 from fairbandit.runs.folder import (
     CHECKPOINT,
     CURVES,
+    FINALS,
     ROUNDS,
     StorageError,
     claim,
@@ -33,10 +34,10 @@ from fairbandit.runs.folder import (
 from fairbandit.runs.identity import continued, finished, identity
 from fairbandit.runs.notices import note_rare_groups, note_settings, note_unknown
 from fairbandit.runs.progress import progress_bar
+from fairbandit.runs.record import MAX_GROUPS, Record
 from fairbandit.runs.round_log import RoundLog, write_rewards, write_table
 from fairbandit.runs.separation import holds_group
 from fairbandit.runs.settings import Job, checked
-from fairbandit.runs.statistics import RunStatistics
 from fairbandit.runs.tensorboard import EventWriter, config_text, layout, scalars
 from fairbandit.streams import CHUNK_ROUNDS, Streams
 
@@ -131,7 +132,8 @@ class _Run:
         self.rounds = environment.rounds if job.settings.rounds is None else job.settings.rounds
         self.settings, self.identity = replace(job.settings, rounds=self.rounds), now
         note_settings(job.policy, environment, self.rounds, job.settings.picks)
-        self.statistics = RunStatistics(self.rounds, environment.group_names, self.metrics)
+        unit = environment.unit if isinstance(environment, Table) else None
+        self.found = Record(self.rounds, environment.group_names, self.metrics, unit)
         sizes = {"places": environment.places, "features": environment.features}
         self.batches = replica_batches(self.settings.replicas, rounds=self.rounds, **sizes)
         self.config = {
@@ -141,7 +143,7 @@ class _Run:
         }
         del self.config["resume"]
         self.continued = continued(now)
-        saved = checkpoint.load(folder, self.continued, self.batches, self.statistics)
+        saved = checkpoint.load(folder, self.continued, self.batches, self.found)
         self.finished: int = saved["batches"]
         self.parts: dict[str, str] = saved["parts"]  # the hashes of Parquet files, by name
         self.seconds: float = saved["seconds"]
@@ -163,29 +165,28 @@ class _Run:
         with closing(self._events()) as events, bar as advance:
             if self.finished:
                 advance(self.rounds * self.batches[self.finished].start)
-                events.add(scalars(self.statistics.curves(), 1, self.rounds))
+                events.add(scalars(self.found.curves()))
             for index in range(self.finished, len(self.batches)):
                 if index > self.finished:
                     seconds = time.perf_counter() - began
                     saved = {"batches": index, "seconds": seconds, "parts": self.parts}
-                    checkpoint.save(self.folder, self.continued, self.statistics, saved)
+                    checkpoint.save(self.folder, self.continued, self.found, saved)
                 self._play(index, events, advance)
         picks = self.settings.picks
-        note_rare_groups(self.policy, self.environment, self.statistics, self.rounds, picks)
-        note_unknown(self.policy, self.statistics)
-        results = self.statistics.curves()
+        note_rare_groups(self.policy, self.environment, self.found, self.rounds, picks)
+        note_unknown(self.policy, self.found)
         if len(self.batches) > 1:  # TensorBoard has shown only the curves of the first batch
             clear(self.folder, keep=self.parts)
             with closing(self._events()) as events:
-                events.add(scalars(results, 1, self.rounds))
-        files[CURVES] = write_table(self.folder / CURVES, curves.to_table(results))
+                events.add(scalars(self.found.curves()))
+        for name, table in zip((FINALS, CURVES), self.found.tables(), strict=True):
+            files[name] = write_table(self.folder / name, table)
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
         summary = summaries.summarise(
-            *(self.config, self.statistics),
+            *(self.config, self.found),
             seconds=time.perf_counter() - began,
             files=files,
             identity=self.identity,
-            unit=self.environment.unit if isinstance(self.environment, Table) else None,
             group_feature=self._group_feature(),
         )
         summaries.write(summary, self.folder)
@@ -218,7 +219,9 @@ class _Run:
         events = EventWriter(self.folder)
         events.write(config_text(summaries.finite(self.config)))
         environment = str(self.config["environment"]["name"])
-        events.write(layout(tuple(self.metrics), environment, self.statistics.groups_drawn))
+        groups = self.found.group_names
+        drawn = groups if len(groups) <= MAX_GROUPS else ()
+        events.write(layout(tuple(self.metrics), environment, drawn))
         return events
 
     def _play(self, index: int, events: EventWriter, advance: Callable[[int], None]) -> None:
@@ -226,17 +229,18 @@ class _Run:
         engine = self.ready.pop() if self.ready else self._engine(replicas)
         rounds = within(self.folder, ROUNDS)
         log = RoundLog(rounds, replicas, tuple(self.metrics), self.settings.picks)
-        self.statistics.start(len(replicas))
+        self.found.start(len(replicas))
         for piece in engine.play():
             played = _on_cpu(piece)
             log.add(played)
-            means = self.statistics.add(played)
+            part = self.found.add(played)
             advance(played.actions.shape[:2].numel())
             if index == 0:
-                events.add(scalars(self.statistics.curves(), played.first, played.last))
+                events.add(scalars(part))
                 if self.watch is not None:
-                    self.watch(played.last, means)
+                    self.watch(played.last, self.found.means())
         log.finish()
+        self.found.finish()
         self.parts |= log.written
 
 

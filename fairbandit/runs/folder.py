@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,8 +24,11 @@ EVENTS = "events.out.tfevents.*.fairbandit"
 ROUNDS = "rounds"
 """The subfolder of the Parquet files."""
 
+FINALS = "finals.parquet"
+"""The measures of each replica at the end of the run."""
+
 CURVES = "curves.parquet"
-"""The curves of all metrics."""
+"""The curves of all metrics in each replica."""
 
 REWARDS = "rewards.parquet"
 """The true reward distributions of the groups."""
@@ -33,7 +36,7 @@ REWARDS = "rewards.parquet"
 PART = r"part-[0-9]{6,}-[0-9]{9,}\.parquet"
 """The names of the Parquet files of the round log, as a regular expression."""
 
-FILES = rf"\A({ROUNDS}/{PART}|{CURVES}|{REWARDS})\Z"
+FILES = rf"\A({ROUNDS}/{PART}|{FINALS}|{CURVES}|{REWARDS})\Z"
 """The paths of all Parquet files in the folder, as a regular expression."""
 
 CHECKPOINT = "checkpoint.pt"
@@ -48,6 +51,10 @@ ERROR = "error.txt"
 REFUSED = "refused.txt"
 """The same for a job whose folder holds a finished run of another config, which stays as it is."""
 
+LONGEST = 80
+"""The largest number of characters in the name of a folder."""
+
+_NO_MATTER = ("resume", "threads", "figures")  # keys that name no folder
 _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # the end of the name of a folder set aside
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
@@ -91,7 +98,7 @@ def set_aside(folder: Path) -> Path:
     digest = hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()[:12]
     aside = fresh(folder.absolute().with_name(f"{folder.absolute().name}.old-{digest}"))
     aside.mkdir(exist_ok=True)
-    for pattern in (SUMMARY, CURVES, REWARDS, ROUNDS, ".hydra", EVENTS):
+    for pattern in (SUMMARY, FINALS, CURVES, REWARDS, ROUNDS, ".hydra", EVENTS):
         for path in folder.glob(pattern):
             path.rename(aside / path.name)
     return aside
@@ -143,3 +150,41 @@ def writing(folder: Path) -> Iterator[None]:
             f"cannot write to {folder}: {os.strerror(error.errno or 0)}. Finished work is kept; "
             "once the folder can be written to again, the same command continues from there"
         ) from error
+
+
+def folder_name(
+    overrides: Iterable[str], but: Collection[str] = (), swept: Iterable[str] = ()
+) -> str:
+    """Makes a folder name from the overrides of a run or of a sweep, which are KEY=VALUE words.
+
+    Different overrides make different names: a name that was shortened, or whose special
+    characters were replaced, ends with 64 bits of a hash. `resume`, `threads`, `figures` and the
+    keys in `but` are left out.
+
+    A `swept` key is written without its values, so that the same command with further values
+    continues in the same folder. The folders of the jobs are named by the values.
+
+    >>> folder_name(["policy=oful", "policy.estimator.exploration=0.1", "policy/rank=identity"])
+    'policy-oful_estimator.exploration-0.1_rank-identity'
+    >>> folder_name(["environment.theta=[1,2]"])
+    'environment.theta-1+2-4b912523e1fafd60'
+    >>> folder_name(["rounds=100", "resume=true"], swept=["policy", "seed"])
+    'policy_seed_rounds-100'
+    """
+    words = [_short(key) for key in swept]
+    for override in overrides:
+        key, _, value = override.lstrip("+~").partition("=")
+        if key not in _NO_MATTER and key not in but:
+            words.append(f"{_short(key)}-{value}")
+    text = "_".join(words) or "default"
+    bare = re.sub(r"[][(){}]", "", text)  # as a hyphen, a bracket would look like a minus sign
+    safe = re.sub(r"[^A-Za-z0-9._,-]+", "-", bare).strip("-.").replace(",", "+")
+    if safe.replace("+", ",") == text and len(safe) <= LONGEST:
+        return safe
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{safe[: LONGEST - 17]}-{digest}"
+
+
+def _short(key: str) -> str:
+    """Returns a key without `policy/`, or `policy.` where a part's parameter follows."""
+    return re.sub(r"^(policy/|policy\.(?=\w+\.))", "", key)

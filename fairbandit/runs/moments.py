@@ -1,4 +1,4 @@
-"""Counts, means and standard deviations of samples and merged samples (Chan et al., 1979)."""
+"""Counts, means and standard deviations over replicas, and Student's interval of the mean."""
 
 from __future__ import annotations
 
@@ -22,38 +22,10 @@ def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
     (3, 3.0, 2.6458)
     """
     array = np.asarray(values, np.float64)
-    return merged_moments(~np.isnan(array), array, 0.0)
-
-
-def merged_moments(
-    count: ArrayLike, mean: ArrayLike, std: ArrayLike
-) -> tuple[Floats, Floats, Floats]:
-    """Merges samples, given their counts, means and standard deviations.
-
-    n = Σ nᵢ, mean = Σ nᵢmᵢ/n, (n − 1)·std² = Σ (nᵢ − 1)·sᵢ² + Σ nᵢ(mᵢ − mean)² (Chan, Golub,
-    LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979).
-
-    Args:
-        count: nᵢ, one row for each sample.
-        mean: mᵢ, in the same shape; ignored where nᵢ = 0.
-        std: sᵢ, in the same shape; ignored where nᵢ < 2.
-
-    Returns:
-        The count, mean and standard deviation of all samples together, as `moments` returns them.
-
-    >>> of_1_2_and_6 = [2, 1], [1.5, 6.0], [0.5**0.5, float("nan")]
-    >>> count, mean, std = merged_moments(*of_1_2_and_6)
-    >>> int(count), float(mean), round(float(std), 4)
-    (3, 3.0, 2.6458)
-    """
-    counts = np.asarray(count, np.float64)
-    means = np.where(counts > 0, np.asarray(mean, np.float64), 0.0)
-    stds = np.where(counts > 1, np.asarray(std, np.float64), 0.0)
-    total = counts.sum(0)
-    centre = (counts * means).sum(0) / np.maximum(total, 1)
-    squares = (counts - 1).clip(0) * stds**2 + counts * (means - centre) ** 2
-    merged = np.sqrt(squares.sum(0) / np.maximum(total - 1, 1))
-    return total, np.where(total > 0, centre, np.nan), np.where(total > 1, merged, np.nan)
+    count = (~np.isnan(array)).sum(0).astype(np.float64)
+    centre = np.nansum(array, 0) / np.maximum(count, 1)
+    std = np.sqrt(np.nansum((array - centre) ** 2, 0) / np.maximum(count - 1, 1))
+    return count, np.where(count > 0, centre, np.nan), np.where(count > 1, std, np.nan)
 
 
 def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:

@@ -22,10 +22,17 @@ NO_DIFFERENCE = (
 )
 """Prefixes of the keys that do not affect results, or only how precisely they are known."""
 
-OWN = "environment."
-"""The prefix of the keys of an environment."""
+WORLD = ("environment.", "data", "unit")
+"""The beginnings of the keys of an environment: its parameters, its data, and their unit."""
+
+_LAST = ("data", "plugins", "unit")  # they tell runs apart only where no other setting does
 
 _HALF = 16  # characters at either end of a long value
+
+
+def of_world(key: str) -> bool:
+    """Whether a key belongs to an environment."""
+    return f"{key}.".startswith(WORLD)
 
 
 class Setting(NamedTuple):
@@ -53,7 +60,7 @@ def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
 
     texts = pd.DataFrame([{key: shown(value) for key, value in row.items()} for row in settings])
     texts = texts[[key for key in texts if not key.startswith(NO_DIFFERENCE)]]
-    worlds = texts[[key for key in texts if f"{key}.".startswith(OWN)]]
+    worlds = texts[[key for key in texts if of_world(key)]]
     others, policies = texts.drop(columns=[*worlds]), texts["policy"]
     labels = policies.map({name: policy_label(name) for name in policies.unique()})
     scene = worlds.fillna("").groupby([*worlds], sort=False).ngroup()
@@ -113,17 +120,36 @@ def _told_apart(texts: pd.DataFrame, names: pd.Series[str]) -> pd.DataFrame:
     """Returns the columns that tell rows of one name apart; missing where a row needs no value."""
     import pandas as pd
 
-    several = texts.columns[texts.nunique() > 1]
+    several = [key for key in texts.columns[texts.nunique() > 1] if key not in _LAST]
     general = [key for key in several if "." not in key and key not in ("policy", "environment")]
     tables = []
     for _, rows in texts.groupby(names, sort=False):
-        keys = [key for key in rows if key in general or rows[key].nunique() > 1]
-        filled = rows.fillna("")
-        for key in rows.columns[rows.isna().any()].difference(keys, sort=False):
-            tried = [len({*map(tuple, filled[some].to_numpy())}) for some in (keys, [*keys, key])]
-            keys += [key] * (tried[1] > tried[0])
-        tables.append(rows[keys])
+        keys = [
+            key for key in rows if key in general or (rows[key].nunique() > 1 and key not in _LAST)
+        ]
+        others = [
+            key for key in rows if key not in keys and (key in _LAST or rows[key].isna().any())
+        ]
+        tables.append(rows[telling(rows.fillna("").to_dict("records"), others, keys)])
     return pd.concat(tables)
+
+
+def telling(
+    rows: Sequence[Mapping[str, Any]], keys: Sequence[str], first: Sequence[str] = ()
+) -> list[str]:
+    """Returns the keys `first`, and each further key that tells rows apart beyond those before it.
+
+    >>> telling([{"a": 1, "b": 1}, {"a": 2, "b": 2}], ["a", "b"])
+    ['a']
+    """
+    found = [*first]
+    for key in keys:
+        tried = [
+            len({json.dumps([row.get(k) for k in some]) for row in rows})
+            for some in (found, [*found, key])
+        ]
+        found += [key] * (tried[1] > tried[0])
+    return found
 
 
 def _shortened(texts: Iterable[str]) -> dict[str, str]:
@@ -175,13 +201,26 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [key for key in union(settings) if len({run.get(key) for run in settings}) > 1]
 
 
+def further_metrics(settings: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Returns the keys of metrics that make no other setting: no two runs differ in their values.
+
+    A run that records a further metric is otherwise the same.
+    """
+    keys = {key for row in settings for key in row if key.startswith("metrics.")}
+    return {key for key in keys if len({shown(row[key]) for row in settings if key in row}) == 1}
+
+
 def union(rows: Iterable[Iterable[str]]) -> list[str]:
     """Returns the distinct names in the rows, in order of their first occurrence."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
-    """Returns the key with the given end; of several such keys, the one whose values differ.
+    """Returns the key with the given end.
+
+    Several keys may have the end. Then it stands for the key that tells runs apart beyond the keys
+    before it: `noise` is the environment's in a sweep over that noise, although the parameters of
+    policies have the name, too.
 
     Raises:
         FairbanditError: no key has this end, or the key is ambiguous.
@@ -189,7 +228,9 @@ def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
     keys = union(settings)
     matches = [end] if end in keys else [key for key in keys if ends_with(key, end)]
     if len(matches) > 1:
-        matches = [key for key in differing(settings) if key in matches] or matches
+        ordered = [key for key in keys if key != "seed" and not key.startswith(NO_DIFFERENCE)]
+        varied = telling(settings, ordered)
+        matches = [key for key in matches if key in varied] or matches
     if not matches:
         raise unknown("setting", end, keys)
     if len(matches) > 1:
@@ -206,22 +247,29 @@ _Run = TypeVar("_Run", bound=_Described)
 
 
 def chosen(runs: Sequence[_Run], where: Mapping[str, Sequence[Any]]) -> list[_Run]:
-    """Returns the runs whose settings match a condition.
+    """Returns the runs whose settings match a condition; see `matching`."""
+    return [runs[at] for at in matching([run.settings for run in runs], where)]
+
+
+def matching(
+    settings: Sequence[Mapping[str, Any]], where: Mapping[str, Sequence[Any]]
+) -> list[int]:
+    """Returns the places of the settings that match a condition.
 
     Args:
-        runs: saved runs or pooled runs.
+        settings: the settings of runs.
         where: allowed values by key, where a key is resolved by `full_key`. All spellings of a
             number match, and so does the JSON text of a value.
 
     Raises:
         FairbanditError: a key is unknown or ambiguous, or no run has an allowed value.
     """
-    kept = list(runs)
+    kept = list(range(len(settings)))
     for end, values in where.items():
-        key = full_key([run.settings for run in runs], end)
+        key = full_key(settings, end)
         wanted = {normal(shown(value)): value for value in values}
-        present = [shown(run.settings.get(key)) for run in kept]
-        kept = [run for run, text in zip(kept, present, strict=True) if normal(text) in wanted]
+        present = [shown(settings[at].get(key)) for at in kept]
+        kept = [at for at, text in zip(kept, present, strict=True) if normal(text) in wanted]
         if not kept:
             raise FairbanditError(
                 f"no run has {end}={' or '.join(map(str, values))}"

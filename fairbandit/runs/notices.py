@@ -13,7 +13,7 @@ from fairbandit.policy.build import preset, presets
 from fairbandit.policy.policy import Policy
 from fairbandit.ranks import EmpiricalCdf
 from fairbandit.registry import PART_KINDS, lookup
-from fairbandit.runs.statistics import RunStatistics
+from fairbandit.runs.record import Record
 from fairbandit.tables.labels import is_unknown
 
 STEPS = 10
@@ -60,11 +60,11 @@ def unknown_rates(picks: Mapping[str, tuple[float, float]]) -> str:
     return f"{note}, and {known:.1f} % of the others" if received.all() else ""
 
 
-def note_unknown(policy: Policy, statistics: RunStatistics) -> None:
+def note_unknown(policy: Policy, record: Record) -> None:
     """Notes how often people are picked whose group is unknown."""
-    counts = [counted.sum(0).tolist() for counted in (statistics.selected, statistics.received)]
+    counts = [counted.sum(0).tolist() for counted in map(record.of, ("selected", "received"))]
     pairs = zip(*counts, strict=True)
-    if note := unknown_rates(dict(zip(statistics.group_names, pairs, strict=True))):
+    if note := unknown_rates(dict(zip(record.group_names, pairs, strict=True))):
         remark(f"{policy.name}: {note}")
 
 
@@ -73,7 +73,7 @@ def _named(policy: str) -> Mapping[str, Any]:
 
 
 def note_rare_groups(
-    policy: Policy, environment: Environment, statistics: RunStatistics, rounds: int, picks: int
+    policy: Policy, environment: Environment, record: Record, rounds: int, picks: int
 ) -> None:
     """Notes groups that `empirical_cdf` ranks in too coarse steps at the last round.
 
@@ -87,12 +87,12 @@ def note_rare_groups(
         return
     plan = policy.schedule.plan(rounds, 1)
     start, stop = int(plan.rank_start[0]), int(plan.rank_stop[0])
-    counts = statistics.received.double().mean(0) * (stop - start) / rounds
+    counts = record.of("received").mean(0) * (stop - start) / rounds
     n = counts.clamp(min=1, max=policy.rank.max_contexts)
     if isinstance(environment, Table):  # a person who comes again does not add a context
         n = n.minimum(environment.members.sizes.to(n))
     needed = STEPS * environment.places / picks
-    names = [name for name, few in zip(statistics.group_names, n < needed, strict=True) if few]
+    names = [name for name, few in zip(record.group_names, n < needed, strict=True) if few]
     if 0 < len(names) < len(n):
         least = float(n.min())
         remark(

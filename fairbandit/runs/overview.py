@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from fairbandit.errors import unknown
 from fairbandit.files.files import natural_order
 from fairbandit.policy.build import policy_label
-from fairbandit.runs.by_group import MEASURES, RAW_REWARD
-from fairbandit.runs.differences import Difference
 from fairbandit.runs.moments import Floats
-from fairbandit.runs.naming import (
-    OWN,
-    Setting,
-    differing,
-    ends_with,
-    full_key,
-    joined,
-    shown,
-    union,
-)
-from fairbandit.runs.pooling import PooledRuns, paired_difference
-from fairbandit.runs.saved import FOLDER, KEYS
-from fairbandit.runs.settings import COST
+from fairbandit.runs.naming import ends_with, full_key, shown, union
+from fairbandit.runs.pooling import PooledRuns, column_of, paired_difference
+from fairbandit.runs.saved import FOLDER, Run
+from fairbandit.runs.settings import BY_GROUP, COST
 from fairbandit.runs.sheets import Sheet, estimate, meanings, metric_header, spread
 
 MOST_GROUPS = 4
 """The largest number of groups whose selection rates the overview shows unless asked."""
 
-_IN_UNIT = {"reward": RAW_REWARD, "standard_regret": COST}  # the same in the unit of the reward
-_OF_PICKS = {
-    **{RAW_REWARD: "reward", "fair_regret": "fair_regret_per_pick", COST: "cost_of_a_pick"}
+_IN_UNIT = {
+    **{"reward": "raw_reward", "standard_regret": COST},
 }
-"""The titles of measures by group that differ from their names."""
+"""Measures, and the same in the unit of the reward."""
+
+OF_PICKS = ("share", "reward", "raw_reward", "rank", "fair_regret_of_pick", "cost_of_pick")
+"""The measures of a group that its table shows unless others are asked for."""
 
 _DIFFERENCE = (
     "setting minus baseline, replica by replica, after the last round: mean [95 % interval over"
@@ -47,47 +36,6 @@ _DIFFERENCE = (
 )
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
-
-
-def tidy(
-    rows: Sequence[PooledRuns],
-    *,
-    groups: bool = False,
-    columns: Sequence[str] | None = None,
-    sort: str | None = None,
-) -> pa.Table:
-    """Makes one table of pooled runs, with one row for each.
-
-    The columns are `KEYS`, without the seed if all rows pool seeds; the other settings in which
-    the rows differ; and the results, with `groups` also by group. Missing values are null. With
-    `columns`, the metrics and statistics are only these; `sort` is as for `overview`.
-    """
-    known = union(row.spreads for row in rows) + ([*MEASURES] if groups else [])
-    for wrong in (column for column in columns or () if column not in known):
-        raise unknown("column", wrong, known)
-    rows = rows if sort is None else _sorted(rows, sort)
-    settings = [row.settings for row in rows]
-    results = [row.results(groups=groups, columns=columns) for row in rows]
-    keys = [key for key in KEYS if any(key in row for row in settings)]
-    keys += [key for key in differing(settings) if key not in KEYS]
-    table = {key: _column([row.get(key) for row in settings]) for key in keys}
-    table |= {name: _column([row.get(name) for row in results]) for name in union(results)}
-    return pa.table(table)
-
-
-def labelled(rows: Sequence[PooledRuns], *, sort: str | None = None, **choice: Any) -> pa.Table:
-    """Returns the table of `tidy` with a first column `label`, which no two rows share.
-
-    A label names the environment, too, if there are several.
-    """
-    rows = rows if sort is None else _sorted(rows, sort)
-    names = [str(row.runs[0].summary["environment"]) for row in rows]
-    labels = list[str]()
-    for row, name in zip(rows, names, strict=True):
-        apart = [Setting("environment", "environment", name)] * (len({*names}) > 1)
-        apart += [one for one in row.varied if one.key.startswith(OWN)]
-        labels.append(joined(row.label, apart))
-    return tidy(rows, **choice).add_column(0, "label", [labels])
 
 
 def overview(
@@ -107,7 +55,7 @@ def overview(
     Args:
         rows: the settings.
         groups: gives each setting a row for each group, with the means over the group's picks.
-        columns: the results to show: columns of `PooledRuns.spreads`, or `MEASURES` with `groups`;
+        columns: the results to show: columns of `PooledRuns.spreads`, or `BY_GROUP` with `groups`;
             None shows the metrics, the cost of a pick, the selection rates of up to `MOST_GROUPS`
             groups, and the seconds, or all measures. Differences and measures that all rows have
             in the unit of the reward are not shown in standard deviations, too.
@@ -124,11 +72,11 @@ def overview(
         pairs = [(row, group) for row in rows for group in row.groups]
         rows, of_groups = [row for row, _ in pairs], [group for _, group in pairs]
         spreads = [
-            {m: row.of_groups[f"{m}:{group}"] for m in MEASURES if f"{m}:{group}" in row.of_groups}
+            {m: row.spreads[at] for m in BY_GROUP if (at := column_of(m, group)) in row.spreads}
             for row, group in pairs
         ]
-        default = [name for name in MEASURES if any(name in own for own in spreads)]
-    bases = [row.base.label for row in rows if isinstance(row, Difference)]
+        default = [name for name in OF_PICKS if any(name in own for own in spreads)]
+    bases = [row.base.label for row in rows if row.base]
     if groups or bases:
         default = [c for c in default if not all(_IN_UNIT.get(c) in own for own in spreads)]
     varied = [{one.name: one.text for one in row.varied} for row in rows]
@@ -153,8 +101,7 @@ def overview(
         known = [own.get(column) for own in spreads]
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
-        direction = {"lower_is_better": MEASURES.get(column)}
-        header = _header(column, rows, direction | next(filter(None, known)), groups)
+        header = _header(column, rows, next(filter(None, known)))
         results[header] = [cell(own) if own else "–" for own in known]
     if not (groups or printed or columns or bases):
         results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
@@ -195,20 +142,19 @@ def _loss(run: PooledRuns, column: str) -> float:
 
 def _default(rows: Sequence[PooledRuns]) -> list[str]:
     groups, spreads = union(row.groups for row in rows), union(row.spreads for row in rows)
-    rates = [f"selection_rate_{group}" for group in groups if len(groups) <= MOST_GROUPS]
+    rates = [column_of("selection_rate", g) for g in groups if len(groups) <= MOST_GROUPS]
     return [*union(row.metrics for row in rows), *({COST} & {*spreads}), *rates]
 
 
-def _header(
-    column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any], groups: bool
-) -> str:
+def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) -> str:
     """Returns the header of a result, with the unit of a cost or of a reward of tables."""
-    title = _OF_PICKS.get(column, column) if groups else column
+    title = {"raw_reward": "reward"}.get(column, column)
     if spread.get("lower_is_better") is None:
-        return title.replace("_", " ")
-    names = union([run.summary["unit"]["name"]] for row in rows for run in row.runs if run.cost)
-    measured = {COST: "", RAW_REWARD: "", "reward": "standardised "}.get(column)
-    unit = "" if measured is None or not names else f" ({measured}{' or '.join(names)})"
+        return title.replace("_", " ").replace(":", " ")
+    units = (run.summary.get("unit") for row in rows for run in row.runs)
+    names = union([unit["name"]] for unit in units if unit)
+    measured = {COST: "", "cost_of_pick": "", "raw_reward": "", "reward": "standardised "}
+    unit = f" ({measured[column]}{' or '.join(names)})" if column in measured and names else ""
     return metric_header(title + unit, spread)
 
 
@@ -247,9 +193,19 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
     return ranks, ties
 
 
-def _column(values: Sequence[Any]) -> pa.Array:
-    types = {type(value) for value in values if value is not None}
-    with suppress(pa.ArrowException, OverflowError):  # integers beyond 64 bits become texts
-        if len(types) == 1 or types <= {int, float}:
-            return pa.array(values, None if types else pa.float64())
-    return pa.array([value if value is None else shown(value) for value in values])
+def run_table(run: Run) -> Sheet:
+    """Returns a table of one run, with a row for each of its main results."""
+    setting, summary = PooledRuns((run,)), run.summary
+    groups = {column_of("selection_rate", group): group for group in run.groups}
+    lines = {
+        "policy": setting.policy + " *" * setting.knows_truth,
+        "environment": summary["environment"],
+        "rounds": f"{setting.rounds:,} × {setting.replicas:,} replicas",
+    }
+    for column in [*setting.metrics, *({COST} & {*setting.spreads})]:
+        header = _header(column, [setting], setting.spreads[column])
+        lines[header] = spread(setting.spreads[column])
+    for column, group in groups.items():
+        lines[f"selection rate, group {group}"] = spread(setting.spreads[column])
+    rows = [*lines.items(), ("time", f"{setting.seconds:.2f} s")]
+    return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))

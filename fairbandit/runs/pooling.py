@@ -1,28 +1,87 @@
-"""Runs that differ only in their seeds, pooled into one with all their replicas, by environment."""
+"""Runs that differ only in their seeds, pooled into one with all their replicas, by environment.
+
+All numbers are groupings of one tidy table of finals. A difference from a baseline is such a table,
+too: its values are subtracted replica by replica.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.policy.build import policy_label
-from fairbandit.runs import by_group, naming
-from fairbandit.runs.curves import RATE, Curve
+from fairbandit.runs import naming
 from fairbandit.runs.intervals import SHARE, Span, share_ends
-from fairbandit.runs.moments import CONFIDENCE, Floats, interval, merged_moments, moments
-from fairbandit.runs.naming import OWN, Setting, differing, joined
-from fairbandit.runs.reading import read_picks, read_trajectories
-from fairbandit.runs.saved import FOLDER, SavedRun
-from fairbandit.runs.settings import COST
+from fairbandit.runs.moments import CONFIDENCE, Floats, interval
+from fairbandit.runs.naming import Setting, chosen, differing, joined, of_world
+from fairbandit.runs.record import RATE, Curve, Key
+from fairbandit.runs.saved import Run
+from fairbandit.runs.settings import BY_GROUP, COST
 from fairbandit.runs.summary import finite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAIR = ["seed", "replica", "measure", "group"]
+"""The columns that name a value of one setting."""
+
+
+def column_of(measure: str, group: Any = None) -> str:
+    """Returns the name of a measure in tables: `fair_regret`, or `rank:GROUP` of a group."""
+    return measure if group is None or group != group else f"{measure}:{group}"
+
+
+def spreads(
+    table: pd.DataFrame, by: Sequence[str] = (), *, differences: bool = False
+) -> pd.DataFrame:
+    """Pools the values of each measure and group, separately for the values of the columns `by`.
+
+    Returns:
+        `by`, `measure`, `group`, the number `n` of known values, `mean`, `std` (ddof 1), and the
+        95 % interval of the mean, `low` to `high`. It is Student's, and NaN where all values are
+        equal. Unless the values are differences, it is within 0 and 1 for shares and ranks, and
+        for selection rates at the end of a run it is `rate_ends`.
+    """
+    keys = [*by, *(key for key in ("measure", "group", "round") if key in table)]
+    values = table.groupby(keys, dropna=False, observed=True, sort=False)["value"]
+    pooled = values.agg(n="count", mean="mean", std="std").reset_index()
+    pooled["low"], pooled["high"] = interval(pooled["n"], pooled["mean"], pooled["std"])
+    if differences:
+        return pooled
+    shares = pooled["measure"].isin(("share", "rank", RATE)) & pooled["group"].notna()
+    ends = pooled.loc[shares, ["low", "high"]]
+    pooled.loc[shares, ["low", "high"]] = ends.clip(0.0, 1.0)
+    if "round" not in table:
+        of_rates, on = pooled["measure"] == RATE, [*by, "group"]
+        received = pooled.loc[pooled["measure"] == "received", [*on, "mean"]]
+        rates = pooled[of_rates].merge(received, on=on, how="left", suffixes=("", "_received"))
+        parts = (rates[part] for part in ("mean", "std", "n", "mean_received"))
+        spans = [rate_ends(*row) for row in zip(*parts, strict=True)]
+        pooled.loc[of_rates, ["low", "high"]] = np.array(spans).reshape(-1, 2)
+    return pooled
+
+
+def rate_ends(
+    mean: float, std: float, n: float, received: float, confidence: float = CONFIDENCE
+) -> Span:
+    """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
+
+    See `share_ends`. An event is unseen by the candidates of all replicas. If all replicas have the
+    same rate, it is unseen by replicas: a learner may always pick a group in some, and never in
+    others.
+    """
+    if math.isnan(std):
+        return math.nan, math.nan
+    units = n * received if std else n
+    return share_ends(mean, std**2 / n, n - 1, units, SHARE, confidence)
 
 
 @dataclass(frozen=True)
@@ -32,24 +91,20 @@ class PooledRuns:
     Attributes:
         runs: the runs, at least one.
         each: whether this is a single run that keeps its seed.
-        copy: whether earlier runs have the same settings and seeds, but other results.
         varied: the settings that tell this one from others; see `naming.varied`.
+        base: the baseline that is subtracted from all results, if any.
     """
 
-    runs: tuple[SavedRun, ...]
+    runs: tuple[Run, ...]
     each: bool = False
-    copy: bool = False
     varied: tuple[Setting, ...] = ()
+    base: PooledRuns | None = None
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings in which the runs agree, without the seed unless `each`.
-
-        A copy has the folder of its first run, too.
-        """
+        """The settings in which the runs agree, without the seed unless `each`."""
         apart = set() if self.each else {"seed", *differing([run.settings for run in self.runs])}
-        agreed = {key: value for key, value in self.runs[0].settings.items() if key not in apart}
-        return agreed | ({FOLDER: self.runs[0].place} if self.copy and not self.each else {})
+        return {key: value for key, value in self.runs[0].settings.items() if key not in apart}
 
     @cached_property
     def label(self) -> str:
@@ -59,12 +114,12 @@ class PooledRuns:
     @property
     def others(self) -> list[Setting]:
         """The settings in `varied` that do not belong to the environment."""
-        return [one for one in self.varied if not one.key.startswith(OWN)]
+        return [one for one in self.varied if not of_world(one.key)]
 
     @property
     def environment(self) -> str:
         """The name of the environment, unique among the environments that were read."""
-        own = [one for one in self.varied if one.key.startswith(OWN)]
+        own = [one for one in self.varied if of_world(one.key)]
         return joined(str(self.runs[0].summary["environment"]), own)
 
     @property
@@ -90,8 +145,30 @@ class PooledRuns:
 
     @property
     def replicas(self) -> int:
-        """The number of replicas of all runs together."""
-        return sum(run.summary["replicas"] for run in self.runs)
+        """The number of replicas of all runs together, of a difference in both settings."""
+        return sum(
+            min(last, self.base.last.get(seed, 0)) if self.base else last
+            for seed, last in self.last.items()
+        )
+
+    @property
+    def last(self) -> dict[int, int]:
+        """The largest number of replicas under each seed."""
+        counts = dict[int, int]()
+        for run in self.runs:
+            seed = run.summary["seed"]
+            counts[seed] = max(counts.get(seed, 0), run.summary["replicas"])
+        return counts
+
+    @property
+    def _firsts(self) -> Iterator[tuple[Run, int]]:
+        """Yields each run with its first replica that no earlier run under its seed has."""
+        seen = dict[int, int]()
+        for run in self.runs:
+            seed, count = run.summary["seed"], run.summary["replicas"]
+            if (first := seen.get(seed, 0)) < count:
+                yield run, first
+                seen[seed] = count
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -104,189 +181,149 @@ class PooledRuns:
         return float(sum(run.summary["seconds"] for run in self.runs))
 
     @cached_property
-    def spreads(self) -> dict[str, dict[str, Any]]:
-        """Every metric and every group's statistics, such as selection_rate_GROUP, by column.
+    def table(self) -> pd.DataFrame:
+        """The finals of all runs with their `seed`; a replica of several runs stands once."""
+        import pandas as pd
 
-        Each has `mean`, `std` and `n` over the replicas of all runs, and the interval of the mean
-        from `low` to `high`, None where unknown; a metric also has the first run's `reduce` and
-        `lower_is_better`.
-        """
-        spreads = _pooled([run.spreads for run in self.runs])
-        for group in self.groups:
-            rate = spreads[f"selection_rate_{group}"]
-            rate |= finite(dict(zip(("low", "high"), rate_ends(spreads, group), strict=True)))
-        return spreads
+        parts = [
+            run.finals[run.finals["replica"] >= first].assign(seed=run.summary["seed"])
+            for run, first in self._firsts
+        ]
+        table = pd.concat(parts, ignore_index=True)
+        return subtracted(table, self.base.table, PAIR) if self.base else table
 
     @cached_property
-    def of_groups(self) -> dict[str, dict[str, Any]]:
-        """The same of each group's picks, such as `reward:GROUP`, from the round logs."""
-        parts, spreads = ("n", "mean", "std"), list[dict[str, Any]]()
-        for run in self.runs:
-            known = {column: moments(own) for column, own in run.of_groups.items()}
-            spreads.append({k: dict(zip(parts, own, strict=True)) for k, own in known.items()})
-        pooled = _pooled(spreads)
-        for column, spread in pooled.items():
-            if column.startswith(("share:", "rank:")) and spread["low"] is not None:
-                spread["low"], spread["high"] = max(spread["low"], 0.0), min(spread["high"], 1.0)
-        return pooled
+    def spreads(self) -> dict[str, dict[str, Any]]:
+        """`n`, `mean`, `std`, `low` and `high` of every measure, by column; None where unknown.
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns of `finals`: all of `spreads`, but for candidates, and of `of_groups`."""
-        names = by_group.measures(*(run.summary for run in self.runs))
-        measures = [f"{name}:{group}" for name in names for group in self.groups]
-        return [*(name for name in self.spreads if not name.startswith("received_")), *measures]
+        A metric has `reduce` and `lower_is_better`, too, and so has a measure of a group that is
+        better high or low.
+        """
+        pooled = spreads(self.table, differences=self.base is not None)
+        metrics: dict[str, Any] = {}
+        for run in self.runs[::-1]:
+            metrics |= run.summary["metrics"]
+        described = {
+            name: {"lower_is_better": low} for name, low in BY_GROUP.items() if low is not None
+        }
+        described |= {
+            name: {part: metric[part] for part in ("reduce", "lower_is_better")}
+            for name, metric in metrics.items()
+        }
+        described[COST] = {"lower_is_better": True}
+        return {
+            column_of(row["measure"], row["group"]): finite(
+                {part: row[part] for part in ("n", "mean", "std", "low", "high")}
+            )
+            | described.get(row["measure"], {})
+            for row in pooled.to_dict("records")
+        }
+
+    @cached_property
+    def curves(self) -> dict[Key, Curve]:
+        """The curves of all replicas, by measure and group."""
+        known = [(run.curve_of, first) for run, first in self._firsts]
+        shared = [key for key in known[0][0] if all(key in curves for curves, _ in known)]
+        parts = {key: [curves[key].values[first:] for curves, first in known] for key in shared}
+        steps = known[0][0]
+        return {key: Curve(steps[key].rounds, np.concatenate(parts[key])) for key in shared}
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
         """The metrics among the `spreads`."""
-        columns = self.runs[0].summary["metrics"]
-        return {column: spread for column, spread in self.spreads.items() if column in columns}
+        return {column: spread for column, spread in self.spreads.items() if "reduce" in spread}
 
-    def results(
-        self, *, groups: bool = False, columns: Sequence[str] | None = None
-    ) -> dict[str, Any]:
-        """Returns every number by its column in tables, such as fair_regret_mean.
-
-        With `each`, the `folder` of the run replaces the intervals; `groups` adds `of_groups`, and
-        `columns` chooses among both.
-        """
-        parts = ("mean", "std") if self.each else ("mean", "std", "n", "low", "high")
-        spreads = self.spreads | (self.of_groups if groups else {})
-        if columns is not None:
-            chosen = {name for name in spreads if {name, name.partition(":")[0]} & {*columns}}
-            spreads = {name: spread for name, spread in spreads.items() if name in chosen}
-        numbers = {f"{k}_{part}": spread[part] for k, spread in spreads.items() for part in parts}
-        if self.each:
-            return numbers | {"seconds": self.seconds, FOLDER: self.runs[0].place}
-        return {"runs": len(self.runs), **numbers, "seconds": self.seconds}
-
-    @cached_property
-    def curves(self) -> dict[str, Curve]:
-        """The curve of every metric by its column, and `selection_rate/GROUP` for few groups."""
-        pooled = {}
-        for name, curves in _in_all([run.curves for run in self.runs]).items():
-            parts = ([getattr(c, part) for c in curves] for part in ("count", "mean", "std"))
-            finals = np.concatenate([curve.final for curve in curves])
-            count, mean, std = _pool_moments(*parts)
-            pooled[name] = Curve(curves[0].rounds, count, mean, std, finals)
-        return pooled
-
-    def by_group(self, quantity: str) -> tuple[Floats, Floats]:
-        """Returns mean and std of `selection_rate`, `selected` or `received`, (G,) each.
-
-        Unknown values are NaN, such as the rate of a group that was never received.
-        """
-        spreads = [self.spreads[f"{quantity}_{group}"] for group in self.groups]
-        mean, std = np.array([[s["mean"], s["std"]] for s in spreads], dtype=np.float64).T
+    def by_group(self, measure: str) -> tuple[Floats, Floats]:
+        """Returns mean and std of a measure of each group, (G,) each; NaN where not known."""
+        known = [self.spreads[column_of(measure, group)] for group in self.groups]
+        mean, std = np.array([[s["mean"], s["std"]] for s in known], dtype=np.float64).T
         return mean, std
 
-    def trajectories(self, metric: str) -> Floats:
-        """Returns a metric in each replica, at the rounds of its curve, (B, R)."""
-        rounds = self.curves[metric].rounds
-        read = [read_trajectories(r.folder, r.summary, metric, rounds) for r in self.runs]
-        return np.concatenate(read)
-
     def finals(self, column: str) -> Floats:
-        """Returns one of `columns` in each replica, (B,).
-
-        In the rates of more than `MAX_GROUPS` groups, received candidates are their mean.
-        """
-        if column == COST:
-            ends = [run.curves["standard_regret"].final * (run.cost or 0) for run in self.runs]
-            return np.concatenate(ends)
-        rates = {f"selection_rate_{group}": f"{RATE}/{group}" for group in self.groups}
-        curve = rates.get(column, column)
-        if curve in self.curves:
-            return self.curves[curve].final
-        for code, group in enumerate(self.groups):
-            if column in (f"selected_{group}", f"selection_rate_{group}"):
-                counts = [run.picks[:, code] for run in self.runs]
-                share = 1 if column not in rates else self.spreads[f"received_{group}"]["mean"]
-                return np.concatenate(counts) / share
-        return np.concatenate([run.of_groups[column] for run in self.runs])
+        """Returns a column of `spreads` in each replica, (B,)."""
+        table = self.table
+        names = [*map(column_of, table["measure"], table["group"])]
+        return table["value"].to_numpy()[np.array(names) == column]
 
     def picks(self) -> NDArray[np.int64]:
         """Returns the number of replicas that picked each group in each round, (T, G)."""
-        return np.sum([read_picks(run.folder, run.summary) for run in self.runs], axis=0)
+        counts = [run.picks(first) for run, first in self._firsts]
+        return np.sum(counts, axis=0)
 
 
-def pool(runs: Sequence[SavedRun], *, each: bool = False) -> list[PooledRuns]:
+def pool(runs: Sequence[Run], *, each: bool = False) -> list[PooledRuns]:
     """Pools runs that differ only in their seeds; settings are in the order of their first run.
 
-    Settings that do not affect results, such as the device, may differ too. Runs with the same
-    seed, such as one with more replicas, are never pooled, since they share replicas. With `each`,
-    every run is on its own.
+    Settings that do not affect results, such as the device, may differ too, and so may further
+    metrics, unless two runs have one metric with different parameters. With `each`, every run is
+    on its own.
     """
-    pools: dict[tuple[Any, ...], list[SavedRun]] = {}
-    copies = Counter[tuple[str, int]]()
+    pools: dict[Any, list[Run]] = {}
+    metrics = naming.further_metrics([run.settings for run in runs])
     apart = ("seed", *naming.NO_DIFFERENCE)
     for at, run in enumerate(runs):
-        kept = {key: v for key, v in run.settings.items() if not key.startswith(apart)}
-        shared, seed = json.dumps(kept), run.summary["seed"]
-        copies[shared, seed] += 1
-        own = at if each else (shared, run.groups)
-        pools.setdefault((copies[shared, seed], own), []).append(run)
-    pooled = [PooledRuns(tuple(alike), each, key[0] > 1) for key, alike in pools.items()]
+        known = ((k, v) for k, v in run.settings.items() if k not in metrics)
+        kept = {key: value for key, value in known if not key.startswith(apart)}
+        pools.setdefault(at if each else (json.dumps(kept), run.groups), []).append(run)
+    pooled = [PooledRuns(tuple(alike), each) for alike in pools.values()]
     found = naming.varied([setting.settings for setting in pooled]) if pooled else []
     return [replace(setting, varied=own) for setting, own in zip(pooled, found, strict=True)]
 
 
+def subtracted(table: pd.DataFrame, base: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
+    """Subtracts the value with the same `on` in a baseline; rows without one are left out."""
+    values = base[[*on, "value"]].rename(columns={"value": "base"})
+    both = table.merge(values, on=[*on])
+    return both.assign(value=both["value"] - both["base"]).drop(columns="base")
+
+
 def paired_difference(run: PooledRuns, base: PooledRuns, column: str) -> dict[str, Any]:
-    """Compares one of `columns` after the last round with a baseline, replica by replica.
+    """Returns one of the `spreads` of the differences from a baseline; NaN for too few replicas."""
+    difference = replace(run, base=base).spreads[column]
+    return {key: math.nan if difference[key] is None else difference[key] for key in difference}
 
-    Returns:
-        `mean`, `std` and `n` of the differences over the replicas that both settings have, and the
-        interval of the mean, `low` to `high`; NaN for too few.
+
+def differences(
+    settings: Sequence[PooledRuns], baseline: str | Mapping[str, Any]
+) -> list[PooledRuns]:
+    """Returns the differences of settings from the baseline of their environment and rounds.
+
+    Args:
+        settings: the settings.
+        baseline: the label or the policy of the baseline, or values of its settings.
+
+    Raises:
+        FairbanditError: the baseline does not match exactly one setting, or shares no seed and
+            replica with another setting.
     """
-    ours, theirs = (
-        {
-            (saved.summary["seed"], replica): value
-            for saved in setting.runs
-            for replica, value in enumerate(PooledRuns((saved,)).finals(column).tolist())
-        }
-        for setting in (run, base)
-    )
-    pairs = sorted(ours.keys() & theirs.keys())
-    return _numbers(*moments([ours[at] - theirs[at] for at in pairs]))
+    found = list[PooledRuns]()
+    for environment, rounds in dict.fromkeys((run.environment, run.rounds) for run in settings):
+        alike = [run for run in settings if (run.environment, run.rounds) == (environment, rounds)]
+        base = _baseline(baseline, environment, alike)
+        for run in (run for run in alike if run is not base):
+            found.append(replace(run, base=base))
+            if not found[-1].replicas:
+                raise FairbanditError(f"{run.label!r} and {base.label!r} share no seed")
+    if not found:
+        raise FairbanditError(f"there is no run to compare with the baseline {baseline!r}")
+    return found
 
 
-def rate_ends(spreads: Mapping[str, Any], group: str, confidence: float = CONFIDENCE) -> Span:
-    """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
-
-    See `share_ends`. An event is unseen by the candidates of all replicas. If all replicas have the
-    same rate, it is unseen by replicas: a learner may always pick a group in some, and never in
-    others.
-    """
-    rate, received = spreads[f"selection_rate_{group}"], spreads[f"received_{group}"]
-    mean, std, n = rate["mean"], rate["std"], rate["n"]
-    if std is None:
-        return math.nan, math.nan
-    units = n * received["mean"] if std else n
-    return share_ends(mean, std**2 / n, n - 1, units, SHARE, confidence)
-
-
-def _pooled(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Pools the spreads that all runs have, by column."""
-    pooled = {}
-    for column, spreads in _in_all(runs).items():
-        parts = ([spread[part] for spread in spreads] for part in ("n", "mean", "std"))
-        numbers = _numbers(*_pool_moments(*(np.array(part, np.float64) for part in parts)))
-        pooled[column] = {**spreads[0], **finite(numbers)}
-    return pooled
-
-
-def _in_all(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Returns the names that all runs have, each with the list of its values by run."""
-    names = [name for name in runs[0] if all(name in run for run in runs)]
-    return {name: [run[name] for run in runs] for name in names}
-
-
-def _pool_moments(*moments: Any) -> Sequence[Any]:
-    """Pools the count, mean and std of several samples; a single sample is returned unchanged."""
-    return merged_moments(*moments) if len(moments[0]) > 1 else [part[0] for part in moments]
-
-
-def _numbers(count: Any, mean: Any, std: Any) -> dict[str, Any]:
-    low, high = map(float, interval(count, mean, std))
-    return {"n": int(count), "mean": float(mean), "std": float(std), "low": low, "high": high}
+def _baseline(
+    asked: str | Mapping[str, Any], environment: str, runs: Sequence[PooledRuns]
+) -> PooledRuns:
+    guess = ""
+    if isinstance(asked, str):
+        matches = [run for run in runs if run.label == asked]
+        matches = matches or [run for run in runs if run.policy == asked]
+        names = [name for run in runs for name in (run.label, run.policy)]
+        guess = "" if matches else did_you_mean(asked, names)
+    else:
+        matches = chosen(runs, {key: [value] for key, value in asked.items()})
+    if len(matches) != 1:
+        raise FairbanditError(
+            f"the baseline {asked!r} names {'several settings' if matches else 'no setting'} of "
+            f"{environment} with {runs[0].rounds:,} rounds{guess}; choose one of "
+            f"{', '.join(repr(run.label) for run in matches or runs)}"
+        )
+    return matches[0]

@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import open_regular
-from fairbandit.metrics.reduction import RunningReduction
-from fairbandit.runs import curves
-from fairbandit.runs.curves import Curve
-from fairbandit.runs.folder import CURVES, REWARDS, ROUNDS
-from fairbandit.runs.moments import Floats
+from fairbandit.runs.folder import CURVES, FINALS, REWARDS, ROUNDS
+from fairbandit.runs.record import CURVES_SCHEMA, SCHEMA, Key, index_of, measured, sampled
 from fairbandit.runs.round_log import REWARDS_SCHEMA, schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SCHEMAS = {CURVES: curves.SCHEMA, REWARDS: REWARDS_SCHEMA}
+_SCHEMAS = {FINALS: SCHEMA, CURVES: CURVES_SCHEMA, REWARDS: REWARDS_SCHEMA}
+
+
+_TIDY = (FINALS, CURVES)  # whose columns are compared as a whole with those of their run
 
 
 def read(
@@ -59,7 +58,7 @@ def read(
             "replica": (0, summary["replicas"] - 1),
             "group": (-1, len(summary["groups"]) - 1),  # −1: a round without a pick
         }
-        for key in filter(ranges.get, table.column_names):
+        for key in (key for key in table.column_names if key in ranges and name not in _TIDY):
             numbers, (low, high) = table[key].to_numpy(), ranges[key]
             if not (numbers.min() >= low and numbers.max() <= high):  # or NaN
                 raise ValueError(f"a number of a {key} is out of range for its run")
@@ -91,22 +90,29 @@ def logs(
     return (read(folder, name, summary, columns) for name in names)
 
 
-def read_curves(folder: Path, summary: Mapping[str, Any]) -> dict[str, Curve]:
-    """Reads the curves of a finished run, by the column of their metric or `selection_rate/GROUP`.
+def read_tidy(
+    folder: Path, name: str, summary: Mapping[str, Any]
+) -> tuple[pa.Table, dict[Key, NDArray[np.int64]]]:
+    """Reads the finals or the curves of a finished run.
+
+    Returns:
+        The table, by measure, then by replica; and the rounds of each measure in it.
 
     Raises:
-        FairbanditError: the file is missing or has changed, or holds other curves.
+        FairbanditError: the file is missing or has changed, or holds other measures.
     """
-    loaded = curves.from_table(read(folder, CURVES, summary))
-    expected = curves.sampled(summary["rounds"], summary["metrics"], tuple(summary["groups"]))
-    if loaded.keys() != expected.keys() or not all(
-        np.array_equal(curve.rounds, expected[name])
-        and np.shape(curve.final) == (summary["replicas"],)
-        and ((curve.count >= 0) & (curve.count <= summary["replicas"])).all()
-        for name, curve in loaded.items()
-    ):
-        raise FairbanditError(f"{folder / CURVES} does not hold the curves of its run")
-    return loaded
+    table, groups = read(folder, name, summary), summary["groups"]
+    if name == FINALS:
+        keys = measured(summary["metrics"], groups, summary.get("unit"))
+        steps = dict.fromkeys(keys, np.array([summary["rounds"]]))
+    else:
+        steps = sampled(summary["rounds"], summary["metrics"], groups)
+    rows = summary["replicas"] * sum(map(len, steps.values()))
+    schema = _SCHEMAS[name]
+    own = table.drop_columns("value")
+    if len(table) != rows or not own.equals(index_of(steps, summary["replicas"], schema)):
+        raise FairbanditError(f"{folder / name} does not hold the {Path(name).stem} of its run")
+    return table, steps
 
 
 def read_rewards(folder: Path, summary: Mapping[str, Any]) -> tuple[pd.DataFrame | None, ...]:
@@ -118,28 +124,14 @@ def read_rewards(folder: Path, summary: Mapping[str, Any]) -> tuple[pd.DataFrame
     return tuple(known.get(code) for code in codes)
 
 
-def read_picks(folder: Path, summary: Mapping[str, Any], by: str = "round") -> NDArray[np.int64]:
-    """Returns the numbers of picks of each group in each `round`, (T, G), or `replica`, (B, G)."""
-    tables = logs(folder, summary, [by, "group"])  # before an array of all rounds is made
-    counts = np.zeros((summary[f"{by}s"], len(summary["groups"]) + 1), np.int64)
+def read_picks(folder: Path, summary: Mapping[str, Any], first: int = 0) -> NDArray[np.int64]:
+    """Returns the number of replicas, from `first` on, that picked each group by round, (T, G)."""
+    tables = logs(folder, summary, ["replica", "round", "group"])  # before an array is made
+    counts = np.zeros((summary["rounds"], len(summary["groups"]) + 1), np.int64)
     for table in tables:
-        rows, groups = (column.to_numpy() for column in table.columns)
-        rows = rows - 1 if by == "round" else rows
-        np.add.at(counts, (rows, groups), 1)  # the last column is for no pick, −1
-    if counts.sum(1).min() < summary["replicas" if by == "round" else "rounds"]:
+        replicas, rounds, groups = (column.to_numpy() for column in table.columns)
+        own = replicas >= first
+        np.add.at(counts, (rounds[own] - 1, groups[own]), 1)  # the last column is for no pick, −1
+    if counts.sum(1).min() < summary["replicas"] - first:
         raise FairbanditError(f"{folder}: the round log lacks picks of some rounds")
     return counts[:, :-1]
-
-
-def read_trajectories(
-    folder: Path, summary: Mapping[str, Any], column: str, rounds: NDArray[np.int64]
-) -> Floats:
-    """Returns a metric over rounds 1 … t in each replica, for some rounds t, (B, R)."""
-    values = torch.full((summary["replicas"], summary["rounds"]), torch.nan, dtype=torch.float64)
-    slots = ["slot"] if summary["config"]["picks"] > 1 else []
-    for table in logs(folder, summary, ["replica", "round", column, *slots]):
-        replica, t, value, *slot = (torch.from_numpy(c.to_numpy().copy()) for c in table.columns)
-        first = slot[0] == 0 if slot else slice(None)  # only slot 0 has metrics
-        values[replica[first], t[first] - 1] = value[first]
-    running = RunningReduction(summary["metrics"][column]["reduce"], len(values)).add(values)
-    return running[:, rounds - 1].numpy()

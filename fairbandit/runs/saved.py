@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import natural_order
 from fairbandit.notices import listed, remark
-from fairbandit.runs import by_group
 from fairbandit.runs import summary as summaries
-from fairbandit.runs.curves import Curve
-from fairbandit.runs.folder import SUMMARY, finished_below
-from fairbandit.runs.moments import Floats
-from fairbandit.runs.reading import read_curves, read_picks, read_rewards
-from fairbandit.runs.settings import BY_GROUP, COST, dotted
-from fairbandit.runs.sheets import run_table
+from fairbandit.runs.folder import CURVES, FINALS, SUMMARY, finished_below
+from fairbandit.runs.reading import read_picks, read_rewards, read_tidy
+from fairbandit.runs.record import Curve, Key
+from fairbandit.runs.settings import dotted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,34 +34,41 @@ FOLDER = "folder"
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
 
 
-@dataclass(frozen=True)
-class SavedRun:
-    """A finished run; its other files are read and verified when they are first needed.
+@dataclass(eq=False)
+class Run:
+    """A finished run; its files are read and verified when they are first needed.
 
     Attributes:
-        folder: the run's folder.
+        folder: the run's folder; None if nothing was kept in files.
         summary: the contents of its `summary.json`.
         place: the folder's name in tables: its path relative to the searched folder, or including
             the searched folder if there are several.
     """
 
-    folder: Path
+    folder: Path | None
     summary: dict[str, Any]
     place: str = ""
 
     def __repr__(self) -> str:
-        """Ten lines: the policy, the environment, the metrics and the first groups' rates."""
-        rows = [*run_table(self.summary).rows[:9], ("folder", str(self.folder))]
-        return "\n".join(f"{name:<26}  {value}" for name, value in rows)
+        rounds, replicas = self.summary["rounds"], self.summary["replicas"]
+        names = f"{self.summary['policy']} in {self.summary['environment']}"
+        return f"<Run of {names}, {rounds:,} rounds × {replicas:,} replicas, in {self.folder}>"
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The resolved config and the versions by dotted keys, `KEYS` first; lists as JSON."""
+        """The resolved config by dotted keys, `KEYS` first, and what else makes a setting.
+
+        These are the first digits of the hashes of `data` and of `plugins`, the `unit` of a table's
+        reward, and the versions. Lists and units are JSON.
+        """
+        known = self.summary.get("identity", {})
+        hashes = {key: known[key][:12] for key in ("data", "plugins") if known.get(key)}
+        unit = {"unit": json.dumps(self.summary["unit"])} if self.summary.get("unit") else {}
         config = dotted(self.summary["config"])
         versions = dotted(self.summary["versions"], "versions.")
         return {key: self.summary[key] for key in KEYS} | {
             key: json.dumps(value) if isinstance(value, list) else value
-            for key, value in [*config, *versions]
+            for key, value in [*config, *hashes.items(), *unit.items(), *versions]
             if key not in {*KEYS, *_NAMES} and value != {}
         }
 
@@ -74,44 +78,54 @@ class SavedRun:
         return tuple(self.summary["groups"])
 
     @cached_property
-    def spreads(self) -> dict[str, Mapping[str, Any]]:
-        """`mean`, `std` and `n` of every metric and of every group's statistics, by column."""
-        spreads = dict(self.summary["metrics"])
-        for statistic in BY_GROUP:
-            by_group = self.summary[statistic].items()
-            spreads |= {f"{statistic}_{group}": spread for group, spread in by_group}
-        if cost := summaries.cost_per_pick(self.summary):
-            spreads[COST] = cost
-        count = {True: self.summary["replicas"], False: 0}  # unless only some values are known
-        return {name: {"n": count[s["mean"] is not None], **s} for name, s in spreads.items()}
+    def finals(self) -> pd.DataFrame:
+        """Each measure at the end of the run: `replica`, `measure`, `group`, `value`.
+
+        A measure of the whole run has no group; see `fairbandit.runs.record`.
+        """
+        return read_tidy(self._place, FINALS, self.summary)[0].to_pandas()
 
     @cached_property
-    def picks(self) -> NDArray[np.int64]:
-        """The number of picks of each group in each replica, (B, G)."""
-        return read_picks(self.folder, self.summary, "replica")
+    def curves(self) -> pd.DataFrame:
+        """Each metric over rounds 1 … t: `replica`, `measure`, `group`, `round`, `value`."""
+        table, _ = read_tidy(self._place, CURVES, self.summary)
+        return table.to_pandas(categories=["measure", "group"])
 
     @cached_property
-    def of_groups(self) -> dict[str, Floats]:
-        """Each measure of each group's picks in each replica, by column; see `by_group`."""
-        return by_group.of_groups(self.folder, self.summary)
-
-    @property
-    def cost(self) -> float | None:
-        """The factor from the standard regret to `cost_per_pick`; None without a unit."""
-        return summaries.cost_factor(self.summary)
-
-    @cached_property
-    def curves(self) -> dict[str, Curve]:
-        """The curve of every metric by its column, and `selection_rate/GROUP` for few groups."""
-        return read_curves(self.folder, self.summary)
+    def curve_of(self) -> Mapping[Key, Curve]:
+        """The curves as arrays, by measure and group."""
+        table, steps = read_tidy(self._place, CURVES, self.summary)
+        sizes = [self.summary["replicas"] * len(at) for at in steps.values()]
+        parts = np.split(table["value"].to_numpy(), np.cumsum(sizes)[:-1])
+        return {
+            key: Curve(at, values.reshape(-1, len(at)))
+            for (key, at), values in zip(steps.items(), parts, strict=True)
+        }
 
     @cached_property
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The columns value, density and cdf of each group's true rewards; None if not known."""
-        return read_rewards(self.folder, self.summary)
+        return read_rewards(self._place, self.summary)
+
+    def kept(self) -> Run:
+        """Returns the run without its folder, with what its files hold except single rounds."""
+        run = Run(None, self.summary)
+        for name in ("finals", "curves", "curve_of", "rewards"):
+            run.__dict__[name] = getattr(self, name)
+        return run
+
+    def picks(self, first: int = 0) -> NDArray[np.int64]:
+        """Returns the number of replicas, from `first` on, that picked each group by round."""
+        return read_picks(self._place, self.summary, first)
+
+    @property
+    def _place(self) -> Path:
+        if self.folder is None:
+            raise FairbanditError("this run was played without a folder, so it has no such file")
+        return self.folder
 
 
-def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
+def read_runs(folders: Sequence[Path]) -> list[Run]:
     """Reads every finished run below some folders once, sorted by path.
 
     Numbers in paths are sorted by value. Of runs with the same config and results, such as copies,
@@ -133,10 +147,9 @@ def read_runs(folders: Sequence[Path]) -> list[SavedRun]:
             f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
         )
     ordered = sorted(places.values(), key=lambda pair: natural_order(pair[0], True))
-    runs, repeated = dict[str, SavedRun](), list[str]()
+    runs, repeated = dict[str, Run](), list[str]()
     for place, path in ordered:
-        run = SavedRun(Path(path), summaries.read(path), place)
-        run.summary.pop("identity")  # repeats the config; comparisons do not use it
+        run = Run(Path(path), summaries.read(path), place)
         first = runs.setdefault(run.summary["checksum"], run)
         if first is not run:
             repeated.append(f"{place} repeats {first.place}")

@@ -14,7 +14,7 @@ from fairbandit.files.files import natural_order
 from fairbandit.policy.build import named_policies
 from fairbandit.runs.naming import chosen, union
 from fairbandit.runs.pooling import PooledRuns, pool
-from fairbandit.runs.saved import SavedRun, read_runs
+from fairbandit.runs.saved import Run, read_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,7 @@ def read_scenes(folders: Sequence[Path]) -> list[Scene]:
     return scenes_of(read_runs(folders))
 
 
-def scenes_of(runs: Sequence[SavedRun]) -> list[Scene]:
+def scenes_of(runs: Sequence[Run]) -> list[Scene]:
     """Pools runs, and returns one scene for each environment.
 
     Named policies come first, in their order. Runs of one policy are sorted by their settings.

@@ -21,17 +21,27 @@ from fairbandit.registry import Checked
 COST = "cost_per_pick"
 """The column of the standard regret of a pick, in the unit of a table's reward."""
 
+IN_UNIT = {"raw_reward": "mean", "cost_of_pick": "std"}
+"""The measures of a group in the unit of a table's reward, and the entry of the unit they need."""
+
+BY_GROUP = {
+    **dict.fromkeys(("selected", "received", "selection_rate", "share")),
+    **{"reward": False, "rank": False, "fair_regret_of_pick": True},
+    **{"standard_regret_of_pick": True, "raw_reward": False, "cost_of_pick": True},
+}
+"""The measures of each group, and whether lower is better."""
+
+RATES = ("selection_rate", "selected", "received")
+"""The measures of each group in summaries."""
+
 TAKEN = frozenset(
     {
-        *("policy", "environment", "rounds", "replicas", "seed", "folder"),
-        *("replica", "round", "slot", "action", "group", "reward", "expected_reward", "rank"),
-        *("propensity", "seconds", COST, *REGRETS),
+        *("policy", "environment", "rounds", "replicas", "seed", "folder", "measure", "value"),
+        *("replica", "round", "slot", "action", "group", "expected_reward", "propensity"),
+        *("seconds", COST, *REGRETS, *BY_GROUP),
     }
 )
-"""Columns and curves that every run has."""
-
-BY_GROUP = ("selection_rate", "selected", "received")
-"""The statistics of each group in summaries; columns of tables begin with these names."""
+"""Columns and measures that every run has."""
 
 
 @dataclass
@@ -151,11 +161,11 @@ def _checked_metrics(given: Any) -> dict[str, Checked]:
     metrics = {column: registry.checked("metric", column) for column in REGRETS}
     for column, spec in (given or {}).items():
         named = isinstance(column, str) and registry.NAME.fullmatch(column)
-        if not named or column in TAKEN or column.startswith(BY_GROUP):
+        if not named or column in TAKEN:
             raise FairbanditError(
                 f"metrics: {column!r} cannot be a column; expected at most 64 letters (a to z), "
-                "digits, '_' and '-', a letter first. Every run has columns that begin with "
-                f"{', '.join(BY_GROUP)}, and {', '.join(sorted(TAKEN))}"
+                "digits, '_' and '-', a letter first. Every run has the columns "
+                f"{', '.join(sorted(TAKEN))}"
             )
         try:
             metrics[column] = registry.checked("metric", spec)

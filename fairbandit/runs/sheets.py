@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
@@ -21,9 +19,10 @@ from rich.text import Text
 
 from fairbandit.errors import printable
 from fairbandit.files.files import written_aside
-from fairbandit.runs.settings import COST
-from fairbandit.runs.summary import cost_per_pick
 from fairbandit.tables.labels import NUMBER
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WIDE = 160  # width in characters without a terminal
 _NARROW = 80  # width of a sheet without a terminal
@@ -49,7 +48,7 @@ _FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
 
 MEANING = {
     "cost per pick": "cost per pick: the standard regret of a pick, in the unit of the reward",
-    "cost of a pick": "cost of a pick: the true reward that it loses against the best candidate of"
+    "cost of pick": "cost of pick: the true reward that it loses against the best candidate of"
     " its pool, in the unit of the reward",
     "±": "mean ± standard deviation over replicas, after the last round",
     "↓": "↓ lower is better",
@@ -195,29 +194,30 @@ class Sheet:
         return rows
 
 
-def write(table: pa.Table, path: Path) -> None:
+def write(table: pd.DataFrame, path: Path) -> None:
     """Writes a table atomically, as CSV if the file's suffix is `.csv`, or else as Parquet.
 
-    In CSV, an apostrophe is put before a text that a spreadsheet would run as a formula.
+    A column that holds more than numbers becomes texts. In CSV, an apostrophe is put before a text
+    that a spreadsheet would run as a formula.
 
     Raises:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    csv = path.suffix == ".csv"
+    texts = table.select_dtypes(exclude="number").columns
+    table = table.assign(**{key: [_text(value, csv) for value in table[key]] for key in texts})
     with written_aside(path) as file:
-        if path.suffix == ".csv":
-            columns = [_inert(column) for column in table.columns]
-            names = [_FORMULA.sub("'", name) for name in table.column_names]
-            pyarrow.csv.write_csv(pa.table(columns, names), file)
+        if csv:
+            named = table.rename(columns=lambda name: _text(name, csv))
+            file.write(named.to_csv(index=False).encode())
         else:
-            pyarrow.parquet.write_table(table, file, write_page_checksum=True)
+            table.to_parquet(file, index=False, write_page_checksum=True)
 
 
-def _inert(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_primitive(column.type):
-        return column
-    texts = column.to_pylist()
-    return pa.chunked_array([[_FORMULA.sub("'", v) if isinstance(v, str) else v for v in texts]])
+def _text(value: Any, csv: bool) -> str | None:
+    text = value if isinstance(value, str) else None if value != value else json.dumps(value)
+    return _FORMULA.sub("'", text) if csv and text is not None else text
 
 
 def metric_header(column: str, metric: Mapping[str, Any]) -> str:
@@ -237,24 +237,6 @@ def meanings(cells: Iterable[str]) -> str:
     """
     text = " ".join(cells)
     return "; ".join(meaning for sign, meaning in MEANING.items() if sign in text)
-
-
-def run_table(summary: Mapping[str, Any]) -> Sheet:
-    """Returns a table of one run, with a row for each quantity of its summary."""
-    rates, cost = summary["selection_rate"], cost_per_pick(summary)
-    results = dict(summary["metrics"])
-    if cost:
-        results[f"{COST} ({summary['unit']['name']})"] = cost
-    lines = {
-        "policy": summary["policy"] + " *" * bool(summary.get("knows_truth")),
-        "environment": summary["environment"],
-        "rounds": f"{summary['rounds']:,} × {summary['replicas']:,} replicas",
-        **{metric_header(name, value): spread(value) for name, value in results.items()},
-        **{f"selection rate, group {group}": spread(rate) for group, rate in rates.items()},
-        "time": f"{summary['seconds']:.2f} s",
-    }
-    rows = list(lines.items())
-    return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))
 
 
 def numeral(value: float, std: float | None = None) -> str:

@@ -22,13 +22,13 @@ from fairbandit.files.formats import Amount, Count, Number, Plain, Sha256, Share
 from fairbandit.metrics.reduction import Reduce
 from fairbandit.runs.folder import FILES, SUMMARY
 from fairbandit.runs.moments import moments
-from fairbandit.runs.settings import BY_GROUP
-from fairbandit.runs.statistics import RunStatistics
+from fairbandit.runs.record import Record
+from fairbandit.runs.settings import RATES
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
 """The first keys of every summary."""
 
-_Column = Annotated[str, Meta(pattern=rf"\A(?!{'|'.join(BY_GROUP)}){registry.NAME.pattern}\Z")]
+_Column = Annotated[str, Meta(pattern=rf"\A{registry.NAME.pattern}\Z")]
 _STD = {"std": Amount | None, "n": NotRequired[Count]}
 _Metric: Any = mapping(mean=Number | None, reduce=Reduce, lower_is_better=bool, **_STD)
 _Rate: Any = mapping(mean=Share | None, **_STD)
@@ -58,27 +58,25 @@ _SUMMARY: Any = mapping(
 
 def summarise(
     config: Mapping[str, Any],
-    statistics: RunStatistics,
+    record: Record,
     *,
     seconds: float,
     files: Mapping[str, str],
     identity: Mapping[str, Any],
-    unit: Mapping[str, Any] | None,
     group_feature: bool | None,
 ) -> dict[str, Any]:
     """Makes the summary of a finished run, as plain data.
 
     Args:
         config: settings, `policy` and `environment`.
-        statistics: the statistics of the whole run.
+        record: what the whole run found.
         seconds: the time from the first pool drawn to the last file closed, without the
             unfinished batches of interrupted runs.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
         identity: the identity of the run.
-        unit: the `name`, `std` and `mean` of the reward's column, if rewards are standardised.
         group_feature: whether the features hold the group; None if that is not known.
     """
-    names = statistics.group_names
+    names, unit = record.group_names, record.unit
     packages = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
     summary = {
         "policy": config["policy"]["name"],
@@ -89,15 +87,15 @@ def summarise(
         "group_feature": group_feature,
         "metrics": {
             column: {
-                **_statistic(statistics.finals[column]),
+                **_statistic(record.final(column)),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
-            for column, metric in statistics.metrics.items()
+            for column, metric in record.metrics.items()
         },
         **{
-            key: dict(zip(names, map(_statistic, getattr(statistics, key).unbind(1)), strict=True))
-            for key in BY_GROUP
+            key: dict(zip(names, map(_statistic, record.of(key).unbind(1)), strict=True))
+            for key in RATES
         },
         **({"unit": unit} if unit else {}),
         "seconds": max(round(seconds, 6), 1e-6),
@@ -111,22 +109,6 @@ def summarise(
         "files": dict(sorted(files.items())),
     }
     return summary | {"checksum": checksum(finite(summary))}
-
-
-def cost_factor(summary: Mapping[str, Any]) -> float | None:
-    """Returns the factor from the standard regret to `cost_per_pick`; None without a unit."""
-    unit, selected = summary.get("unit"), summary["selected"].values()
-    return unit and unit["std"] / max(sum(picks["mean"] for picks in selected), 1)
-
-
-def cost_per_pick(summary: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the mean and the std of the standard regret of a pick; None without a unit."""
-    factor = cost_factor(summary)
-    if factor is None:
-        return None
-    regret = summary["metrics"]["standard_regret"]
-    known = [part for part in ("mean", "std") if regret[part] is not None]
-    return {**regret, **{part: regret[part] * factor for part in known}}
 
 
 def _knows_truth(policy: Mapping[str, Any]) -> bool:
@@ -177,7 +159,7 @@ def read(folder: Path | str) -> dict[str, Any]:
 def _check_consistency(summary: Mapping[str, Any]) -> None:
     config = summary["config"]
     same = all(config.get(key) == summary[key] for key in KEYS[2:])
-    same = same and all(list(summary[key]) == summary["groups"] for key in BY_GROUP)
+    same = same and all(list(summary[key]) == summary["groups"] for key in RATES)
     if not same or list(config["metrics"]) != list(summary["metrics"]):
         raise ValueError(f"its {', '.join(KEYS[2:])}, groups or metrics contradict each other")
 
@@ -187,7 +169,7 @@ def _statistic(values: Tensor) -> dict[str, Any]:
 
     The result has their number `n` if some values, but not all, are unknown.
     """
-    count, mean, std = (float(part) for part in moments(values.double().numpy()))
+    count, mean, std = (float(part) for part in moments(values.numpy()))
     spread = {"mean": mean if count > 0 else None, "std": std if count > 1 else None}
     return {**spread, "n": int(count)} if 0 < count < len(values) else spread
 

@@ -17,8 +17,8 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard.summary import custom_scalars
 
 from fairbandit.metrics import REGRETS
-from fairbandit.runs.curves import RATE, Curve
 from fairbandit.runs.folder import EVENTS
+from fairbandit.runs.record import RATE, Curve, Key
 
 
 class EventWriter:
@@ -51,22 +51,19 @@ class EventWriter:
         self._records.close()
 
 
-def scalars(
-    curves: Mapping[str, Curve], first: int, last: int
-) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yields the rounds from `first` to `last` where curves are known, with their values by tag.
+def scalars(curves: Mapping[Key, Curve]) -> Iterator[tuple[int, dict[str, float]]]:
+    """Yields the rounds where curves are known, with their values by tag.
 
     A metric has the tags mean, lower and upper (mean ∓ std); a selection rate is a mean only.
     """
     points: dict[int, dict[str, float]] = {}
-    for name, curve in curves.items():
-        low, high = np.searchsorted(curve.rounds, [first, last + 1])
-        known = low + np.flatnonzero(curve.count[low:high])
-        for at in known.tolist():
+    for (name, group), curve in curves.items():
+        count, means, stds = curve.moments
+        for at in np.flatnonzero(count).tolist():
             values = points.setdefault(int(curve.rounds[at]), {})
-            mean, std = float(curve.mean[at]), float(np.nan_to_num(curve.std[at]))
-            if name.startswith(f"{RATE}/"):
-                values[name] = mean
+            mean, std = float(means[at]), float(np.nan_to_num(stds[at]))
+            if group is not None:
+                values[f"{name}/{group}"] = mean
             else:
                 values[f"{name}/mean"] = mean
                 values[f"{name}/lower"], values[f"{name}/upper"] = mean - std, mean + std

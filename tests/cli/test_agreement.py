@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairbandit import Agent, FairbanditError, evaluate, load, read_log
+from fairbandit import Agent, FairbanditError, compare, evaluate, load, pooled, read_log, sweep
 from fairbandit.agent import explain, replay
 from fairbandit.logs import erase
 from fairbandit.runs.execute import execute
@@ -60,20 +60,28 @@ def test_saved_runs_are_chosen_and_pooled(command):
     assert command("-m", *words, "hydra.sweep.dir=runs")[0] == 0
     choice = ("--policies", "greedy,oful", "--where", "rounds=40", "--where", "seed=0,1")
     chosen = load("runs", where={"policy": ["greedy", "oful"], "rounds": [40], "seed": [0, 1]})
-    assert len(chosen) == 4
-    for sort in (None, "fair_regret"):
-        command(
-            "collect", "runs", *choice, "--out", "a.parquet", *(["--sort", sort] if sort else [])
-        )
-        pd.testing.assert_frame_equal(pd.read_parquet("a.parquet"), chosen.pooled(sort=sort))
-    command("collect", "runs", *choice, "--each", "--out", "each.parquet")
-    pd.testing.assert_frame_equal(pd.read_parquet("each.parquet"), chosen.table)
-    columns = ["fair_regret", "share"]
-    command(
-        "collect", "runs", "--by", "group", "--columns", ",".join(columns), "--out", "b.parquet"
+    assert len(chosen.groupby(["policy", "seed"], observed=True)) == 4
+    cases: list[tuple[tuple[str, ...], pd.DataFrame]] = [
+        (choice, pooled(chosen)),
+        ((*choice, "--each"), pooled(chosen, each=True)),
+        (("--against", "greedy"), compare(load("runs"), "greedy")),
+    ]
+    for asked, made in cases:
+        assert command("collect", "runs", *asked, "--out", "a.parquet")[0] == 0
+        written = pd.read_parquet("a.parquet")
+        assert [*written] == [*made]
+        for column in made:
+            texts = (made[column].astype(object), written[column].astype(object))
+            first, second = (own.where(own.notna(), "").map(str).tolist() for own in texts)
+            assert first == second, column
+    python = sweep(
+        {"rounds": 40, "replicas": 2}, {"policy": ["greedy", "uniform", "oful"], "seed": [0, 1]}
     )
-    grouped = load("runs").pooled(by="group", columns=columns)
-    pd.testing.assert_frame_equal(pd.read_parquet("b.parquet"), grouped)
+    whole = load("runs")
+    keys = ["policy", "seed", "replica", "measure", "group"]
+    pd.testing.assert_frame_equal(
+        python.sort_values(keys, ignore_index=True), whole.sort_values(keys, ignore_index=True)
+    )
     with pytest.raises(FairbanditError) as refused:
         load("runs", where={"policy": ["greeedy"]})
     for tool in ("collect", "figures"):

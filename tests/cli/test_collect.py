@@ -1,20 +1,18 @@
-"""Summaries of many runs, as one table."""
+"""Results of many runs, as one table on the screen, for print, or in a file."""
 
 import copy
 import csv
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import pyarrow.csv
-import pyarrow.parquet
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
+from fairbandit.files.files import sha256
 from fairbandit.runs.execute import execute
-from fairbandit.runs.overview import tidy
-from fairbandit.runs.saved import KEYS
 from fairbandit.runs.summary import checksum
 
 
@@ -29,16 +27,12 @@ def real(tmp_path_factory):
 
 @pytest.fixture
 def save(real, tmp_path):
-    """Saves a run that differs from the real one in some keys of its config."""
+    """Saves a run that differs from the real one in its fair regret and in keys of its config."""
     summary = json.loads((real / "summary.json").read_text(encoding="utf-8"))
+    finals = pq.read_table(real / "finals.parquet")
 
-    def run(folder, regret=1.5, std=None, groups=None, **changes):
-        made = copy.deepcopy(summary)
-        made["metrics"]["fair_regret"] |= {"mean": regret, "std": std}
-        if groups is not None:
-            made["groups"] = groups
-            for key, mean in (("selection_rate", 0.5), ("selected", 8.0), ("received", 16.0)):
-                made[key] = {group: {"mean": mean, "std": 0.1} for group in groups}
+    def run(folder, regret=1.5, std=0.0, **changes):
+        made, place = copy.deepcopy(summary), tmp_path / folder
         for key, value in changes.items():
             at = made["config"]
             *path, last = key.split("__")
@@ -47,70 +41,41 @@ def save(real, tmp_path):
             at[last] = value
             if key in made:
                 made[key] = value
-        (tmp_path / folder).mkdir(parents=True)
-        shutil.copy(real / "curves.parquet", tmp_path / folder)
+        made["policy"] = made["config"]["policy"]["name"]
+        place.mkdir(parents=True)
+        shutil.copy(real / "curves.parquet", place)
+        table = finals.to_pandas()
+        here = table["measure"] == "fair_regret"
+        table.loc[here, "value"] = [regret - std * 0.5**0.5, regret + std * 0.5**0.5]
+        new = finals.set_column(3, "value", [table["value"].to_numpy()])
+        pq.write_table(new, place / "finals.parquet")
+        made["files"]["finals.parquet"] = sha256(place / "finals.parquet")
         whole = made | {"checksum": checksum(made)}
-        (tmp_path / folder / "summary.json").write_text(json.dumps(whole), encoding="utf-8")
+        (place / "summary.json").write_text(json.dumps(whole), encoding="utf-8")
 
     return run
 
 
-def collected(command: Any, *words: str) -> list[dict[str, Any]]:
+def collected(command: Any, *words: str) -> pd.DataFrame:
     code, _, err = command("collect", *words, "--out", "runs.parquet")
     assert (code, err) == (0, "")
-    return pyarrow.parquet.read_table("runs.parquet").to_pylist()
+    return pd.read_parquet("runs.parquet")
 
 
-def test_one_row_a_run_and_one_column_a_differing_key(command, save):
+def test_rows_of_a_file(command, save):
     save("runs/10", regret=3.0, policy__estimator__noise=0.5)
     save("runs/2", regret=2.0, seed=4, policy__rank={"name": "tradeoff", "alpha": 0.5})
-    save("runs/3", groups=["Black"])
-    first, second, third = collected(command, "runs", "--each")
-    assert [row["folder"] for row in (first, second, third)] == ["2", "3", "10"]
-    alphas = [row["policy.rank.alpha"] for row in (first, second)]
-    assert [first["seed"], *alphas] == [4, 0.5, None]
-    assert (third["policy.estimator.noise"], third["fair_regret_mean"]) == (0.5, 3.0)
-    assert (first["selection_rate_Black_mean"], second["selection_rate_Black_mean"]) == (None, 0.5)
-    names = list(first)
-    assert names[:5] == list(KEYS)
-    assert names.index("folder") == names.index("seconds") + 1
-    assert names[-1] == "received_Black_std"  # what only later rows have stands last
-    assert {"standard_regret_std", "selection_rate_0_mean", "received_3_std"} <= set(names)
-    assert not {"device", "policy.name", "groups", "versions.torch"} & set(names)
-    twice = collected(command, "runs/2", "runs/3", "./runs/2", "--each")
-    assert [row["folder"] for row in twice] == ["runs/2", "runs/3"]
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([1, 0.5, None], [1.0, 0.5, None]),
-        ([True, False], [True, False]),
-        ([True, 0.5, "x"], ["true", "0.5", "x"]),
-        ([0, 2**70], ["0", str(2**70)]),
-        ([["CA", "NY"], ["WY"]], ['["CA", "NY"]', '["WY"]']),
-    ],
-)
-def test_values_of_every_type(values, expected):
-    texts = [json.dumps(v) if isinstance(v, list) else v for v in values]
-    rows: list[Any] = [
-        SimpleNamespace(settings={"x": text}, spreads={}, results=lambda **_: {"y": 1.0})
-        for text in texts
-    ]
-    assert tidy(rows).column("x").to_pylist() == expected
-
-
-def test_columns_and_order_of_a_file(command, save):
-    for name, regret in (("a", 3.0), ("b", 1.0), ("c", 2.0)):
-        save(f"runs/{name}", regret=regret, policy__name=name)
-    rows = collected(command, "runs", "--columns", "fair_regret", "--sort", "fair_regret")
-    assert [row["fair_regret_mean"] for row in rows] == [1.0, 2.0, 3.0]
-    results = [name for name in rows[0] if name.endswith("_mean")]
-    assert results == ["fair_regret_mean"]
-    assert (
-        "unknown column 'cost'"
-        in command("collect", "runs", "--out", "t.csv", "--columns", "cost")[2]
-    )
+    save("runs/3")
+    table = collected(command, "runs", "--each", "--columns", "fair_regret,selection_rate:0")
+    assert [*table.columns[:4]] == ["label", "policy", "environment", "rounds"]
+    assert {*table["measure"]} == {"fair_regret", "selection_rate"}
+    assert {*table["group"].dropna()} == {"0"}
+    own = table[table["measure"] == "fair_regret"].set_index("seed")
+    assert own.loc[4, "policy.rank.alpha"] == "0.5"
+    assert {*own.loc[0, "policy.rank.alpha"]} == {"–"}
+    assert sorted(own["mean"]) == [1.5, 2.0, 3.0]
+    wrong = command("collect", "runs", "--out", "t.csv", "--columns", "cost")[2]
+    assert "unknown column 'cost'" in wrong
     wrong = command("collect", "runs", "--sort", "fair_regrt")[2]
     assert "unknown result or setting 'fair_regrt' (did you mean 'fair_regret'?)" in wrong
 
@@ -119,11 +84,27 @@ def test_seeds_are_pooled(command, save):
     for seed in range(3):
         save(f"a/{seed}", seed=seed, regret=float(seed), std=0.5)
         save(f"b/{seed}", seed=seed, policy__estimator__noise=0.5)
-    first, second = collected(command, ".")
-    assert list(first)[:7] == ["label", *KEYS[:-1], "policy.estimator.noise", "runs"]
-    assert (first["runs"], first["fair_regret_n"], first["fair_regret_mean"]) == (3, 6, 1.0)
-    assert first["fair_regret_low"] < 1.0 < first["fair_regret_high"]
+    table = collected(command, ".", "--columns", "fair_regret")
+    (first, second) = table.to_dict("records")
+    assert (first["n"], first["mean"]) == (6, 1.0)
+    assert first["low"] < 1.0 < first["high"]
     assert second["policy.estimator.noise"] == 0.5
+
+
+def test_one_word_for_a_setting_everywhere(command, save):
+    """Parts' `noise` follows the policy, so `noise` is that of the environment."""
+    for name, own in (("fair_greedy", 1e-8), ("greedy", 0.0)):
+        for noise in (0.5, 2.0):
+            keys = {"policy__name": name, "policy__estimator__noise": own}
+            save(f"runs/{name}{noise}", environment__noise=noise, regret=noise + own, **keys)
+    for words in (("collect", "--sort", "noise"), ("figures", "--only", "price", "--by", "noise")):
+        assert command(words[0], "runs", *words[1:])[::2] == (0, "")
+    tools: list[tuple[str, ...]] = [("collect",), ("figures", "--only", "price")]
+    for tool in tools:
+        assert command(tool[0], "runs", *tool[1:], "--where", "noise=0.5")[::2] == (0, "")
+    for name in ("collect", "figures"):
+        err = command(name, "runs", "--where", "name=x")[2]
+        assert "'name' may be policy.split.name or policy.estimator.name or" in err
 
 
 def test_the_table_on_the_screen(command, save):
@@ -145,17 +126,19 @@ def test_exports(command, save):
     hostile = "a|b_c & $5 {x} [y]"
     save("runs/a", std=0.5, policy__estimator__noise=hostile)
     save("runs/b", regret=1 / 3, policy__estimator__noise="100 %\nof \\it")
-    words = "collect", "runs", "--columns", "fair_regret,selection_rate_0", "--format"
+    words = "collect", "runs", "--columns", "fair_regret,selection_rate:0", "--format"
     markdown = command(*words, "markdown", "--sort", "noise")[1].splitlines()
     assert markdown[2:4] == [
         "| policy | noise | fair regret ↓ | selection rate 0 |",
         "| :-- | :-- | --: | --: |",
     ]
-    assert markdown[4].startswith(r"| Fair-Greedy | 100 % of \\it | **0.3333** |")
+    assert markdown[4].startswith(r"| Fair-Greedy | 100 % of \\it | **0.3333 ± 0** |")
     assert markdown[5].startswith(r"| Fair-Greedy | a\|b\_c \& \$5 {x} \[y\] | **1.50 ± 0.50** |")
     latex = command(*words, "latex", "--policies", "fair_greedy")[1].splitlines()
     rows = [line for line in latex if line.startswith("Fair")]
-    assert rows[0].startswith(r"Fair-Greedy & 100 \% of \textbackslash{}it & \textbf{0.3333} & ")
+    assert rows[0].startswith(
+        r"Fair-Greedy & 100 \% of \textbackslash{}it & \textbf{0.3333 $\pm$ 0} & "
+    )
     assert rows[1].startswith(r"Fair-Greedy & a|b\_c \& \$5 \{x\} {[}y] & \textbf{1.50 $\pm$ 0.50}")
     command(*words[:-1], "--policies", "fair_greedy", "--out", "new/table.tex")
     assert Path("new/table.tex").read_text(encoding="utf-8").splitlines() == latex
@@ -165,5 +148,5 @@ def test_exports(command, save):
     assert "(did you mean 'fair_regret'?)" in command(*words[:3], "fair_regrets")[2]
     command("collect", "runs", "--out", "deep/er/runs.csv")
     with Path("deep/er/runs.csv").open(newline="") as file:
-        names = [row["policy.estimator.noise"] for row in csv.DictReader(file)]
-    assert names == ["100 %\nof \\it", hostile]
+        names = {row["policy.estimator.noise"] for row in csv.DictReader(file)}
+    assert names == {"100 %\nof \\it", hostile}

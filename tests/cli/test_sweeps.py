@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairbandit.cli.store import LONGEST, folder_name
-from fairbandit.runs.folder import claim
+from fairbandit.runs.folder import LONGEST, claim, folder_name
 
 SMALL = ["rounds=12", "replicas=2"]
 SWEEP = "outputs/sweeps/policy_seed_rounds-12_replicas-2"
@@ -56,12 +55,12 @@ def test_the_same_command_with_further_values_goes_on(command, tmp_path):
     with (tmp_path / SWEEP / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
     summaries = [json.loads(f.read_text()) for f in (tmp_path / SWEEP).glob("*/summary.json")]
-    assert len(rows) == len(summaries) == 8
-    by_run = {(row["policy"], row["seed"]): row for row in rows}
+    by_run = {(row["policy"], row["seed"], row["measure"]): row for row in rows}
+    assert len({(row["policy"], row["seed"]) for row in rows}) == len(summaries) == 8
     for summary in summaries:
-        row = by_run[summary["policy"], str(summary["seed"])]
         for name, value in summary["metrics"].items():
-            assert float(row[f"{name}_mean"]) == pytest.approx(value["mean"])
+            row = by_run[summary["policy"], str(summary["seed"]), name]
+            assert float(row["mean"]) == pytest.approx(value["mean"])
 
 
 def test_without_resume_a_sweep_goes_to_a_new_folder(command, tmp_path):

@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pandas as pd
 import pytest
 
 from fairbandit.errors import FairbanditError
@@ -69,7 +69,7 @@ def test_errors_and_warnings_give_a_screen_no_orders(command, monkeypatch, caplo
 
 def test_texts_of_others_are_no_formulas_and_no_links(tmp_path):
     texts = ["=1+1", "@SUM(1)", "\t=1", "-2+3", "＝1", "-1", "+5.e3", "ok", None]
-    results.write(pa.table({"=key": texts, "n": [-1.5] * 9}), tmp_path / "a.csv")
+    results.write(pd.DataFrame({"=key": texts, "n": [-1.5] * 9}), tmp_path / "a.csv")
     rows = list(csv.reader((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()))
     assert rows[0] == ["'=key", "n"]
     marked = ["'=1+1", "'@SUM(1)", "'\t=1", "'-2+3", "'＝1", "-1", "+5.e3", "ok", ""]

@@ -22,7 +22,7 @@ from tensorboard.plugins.hparams.metadata import (
 
 from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
 from fairbandit.policy.build import policy_label
-from fairbandit.runs import SavedRun, read_runs
+from fairbandit.runs import Run, read_runs
 from fairbandit.runs.execute import execute
 from tests.dashboard.conftest import POLICIES, wait_for
 
@@ -70,7 +70,7 @@ def test_names_from_data_make_no_path(played, tmp_path, name):
     logdir.mkdir(parents=True)
     (run,) = read_runs([played / "strict"])
     summary = {**run.summary, "policy": name, "environment": name}
-    hostile = SavedRun(run.folder, summary, name)
+    hostile = Run(run.folder, summary, name)
     write_pooled([hostile, hostile], logdir)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == list(
         logdir.glob("pooled/*/*/events*")
@@ -83,7 +83,7 @@ def test_a_list_in_a_name_keeps_its_brackets_and_signs(played, tmp_path):
     (run,) = read_runs([played / "strict"])
     config = {**run.summary["config"]}
     config["environment"] = {**config["environment"], "theta": [1.0, -2.0]}
-    other = SavedRun(run.folder, {**run.summary, "config": config}, "strict")
+    other = Run(run.folder, {**run.summary, "config": config}, "strict")
     names = write_pooled([run, other], tmp_path)
     assert any("theta=[1.0, -2.0]" in name for name in names)
 
@@ -94,7 +94,7 @@ def test_bands_are_those_of_all_replicas(played, tmp_path):
     written = EventAccumulator(str(tmp_path / name)).Reload()
     assert '"seed"' not in written.Tensors("config")[0].tensor_proto.string_val[0].decode()
     for column in ("fair_regret", "standard_regret"):
-        finals = np.concatenate([run.curves[column].final for run in runs])
+        finals = np.concatenate([run.curve_of[column, None].values[:, -1] for run in runs])
         last = written.Scalars(f"{column}/upper")[-1]
         assert last.step == 5
         assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)
@@ -146,7 +146,7 @@ def test_a_column_of_hparams_has_one_type_and_no_null(played, tmp_path, case):
     for value in given:
         config = {**run.summary["config"], "policy": {**run.summary["config"]["policy"]}}
         config["policy"]["estimator"] = {"name": "ridge", "noise": value}
-        runs.append(SavedRun(run.folder, {**run.summary, "config": config}, json.dumps(value)))
+        runs.append(Run(run.folder, {**run.summary, "config": config}, json.dumps(value)))
     names = write_pooled(runs, tmp_path)["simulation"]
     written = [EventAccumulator(str(tmp_path / name)).Reload() for name in names]
     found = []

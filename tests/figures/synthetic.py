@@ -12,9 +12,9 @@ import pandas as pd
 
 from fairbandit.figures.draw import compose as compose_all
 from fairbandit.figures.layout import Options
-from fairbandit.runs import SavedRun, Scene
-from fairbandit.runs.curves import Curve
+from fairbandit.runs import Run, Scene
 from fairbandit.runs.moments import moments
+from fairbandit.runs.record import Curve
 from fairbandit.runs.scenes import scenes_of
 
 ROUNDS = 500
@@ -29,7 +29,7 @@ def saved(
     groups: Sequence[str] = ("a", "b", "c"),
     config: Mapping[str, Any] | None = None,
     **changes: Any,
-) -> SavedRun:
+) -> Run:
     """A run of four replicas, of whose metrics the values after the last round are given.
 
     `finals` has the values of each metric in each replica, NaN where not known; `config` is the
@@ -44,10 +44,23 @@ def saved(
             **{key: None if np.isnan(end) else float(end) for key, end in ends.items()},
             **{"n": int(count), "reduce": "sum", "lower_is_better": column not in higher},
         }
-        running = STEPS / STEPS[-1]
-        whole = np.full(len(STEPS), count)
-        curves[column] = Curve(STEPS, whole, mean * running, std * running, np.array(values))
-    each = {group: {"mean": 20.0 + 8 * place, "std": 9.0} for place, group in enumerate(groups)}
+        curves[column, None] = Curve(STEPS, np.outer(values, STEPS / STEPS[-1]))
+    numbers = range(REPLICAS)
+    rows: list[tuple[int, str, str | None, float]] = [
+        (n, column, None, v)
+        for column, some in finals.items()
+        for n, v in zip(numbers, some, strict=False)
+    ]
+    if "unit" in changes:
+        rows += [(n, "cost_per_pick", None, v) for n, _, _, v in rows[:REPLICAS]]
+    noise, each = np.array([-9.0, 9.0, -9.0, 9.0]) * 0.75**0.5, dict[str, Any]()
+    for place, group in enumerate(groups):
+        each[group] = {"mean": 20.0 + 8 * place, "std": 9.0}
+        for name in ("selected", "received", "selection_rate"):
+            rows += [
+                (n, name, group, v) for n, v in zip(numbers, 20.0 + 8 * place + noise, strict=True)
+            ]
+    table = pd.DataFrame(rows, columns=["replica", "measure", "group", "value"])
     summary = {
         **{"policy": policy, "environment": "simulation", "rounds": ROUNDS, "replicas": REPLICAS},
         **{"seed": 0, "seconds": 1.0, "groups": list(groups), "versions": {}, "metrics": spreads},
@@ -55,11 +68,13 @@ def saved(
         "config": {"policy": dict(config or {})},
         **changes,
     }
-    run = SavedRun(Path(policy), summary)
+    run = Run(Path(policy), summary)
     grid = np.linspace(0, 1, 50)
     densities = [1 + k * np.sin(3 * grid) for k in range(len(groups))]
     rewards = [pd.DataFrame({"value": grid, "density": one, "cdf": grid}) for one in densities]
-    run.__dict__.update(curves=curves, rewards=tuple(rewards))  # else read from files
+    run.__dict__.update(
+        finals=table, curve_of=curves, rewards=tuple(rewards)
+    )  # else read from files
     return run
 
 
@@ -74,7 +89,7 @@ def around(mean: float, *noise: float) -> list[float]:
     return [mean + one for one in noise or (-1.5, -0.5, 0.5, 1.5)]
 
 
-def scene_of(*runs: SavedRun) -> Scene:
+def scene_of(*runs: Run) -> Scene:
     """The runs in one scene."""
     (found,) = scenes_of(runs)
     return found

@@ -36,13 +36,14 @@ def check_regret(axes: Any, drawn: Scene, kind: str, spread: str = "mean, 10 to 
     assert list(lines(axes)) == NAMES
     found = zip(drawn.runs, lines(axes).values(), axes.collections, strict=True)
     for run, line, band in found:
-        curve = run.curves[f"{kind}_regret"]
-        np.testing.assert_array_equal(line.get_data(), (curve.rounds, curve.mean))
-        ends: Any = curve.mean - curve.std, curve.mean + curve.std
+        curve = run.curves[f"{kind}_regret", None]
+        mean, std = curve.values.mean(0), curve.values.std(0, ddof=1)
+        np.testing.assert_allclose(line.get_data(), (curve.rounds, mean))
+        ends: Any = mean - std, mean + std
         if spread == "mean, 95 % interval":
-            ends = interval(curve.count, curve.mean, curve.std)
+            ends = interval(len(curve.values), mean, std)
         elif spread == "mean, 10 to 90 %":
-            ends = np.quantile(curve.final, [0.1, 0.9])[:, None]
+            ends = np.quantile(curve.values[:, -1], [0.1, 0.9])[:, None]
         edges = band.get_paths()[0].vertices
         at_end = edges[edges[:, 0] == curve.rounds[-1], 1]
         assert (at_end.min(), at_end.max()) == pytest.approx([end[-1] for end in ends])
@@ -59,7 +60,9 @@ def check_rewards(axes: Any, drawn: Scene, which: str, label: str) -> None:
 
 def rows(run: PooledRuns) -> pd.DataFrame:
     """The round log of a single run."""
-    files = (run.runs[0].folder / "rounds").iterdir()
+    folder = run.runs[0].folder
+    assert folder is not None
+    files = (folder / "rounds").iterdir()
     return pd.concat(pq.read_table(file, partitioning=None).to_pandas() for file in files)
 
 
@@ -79,7 +82,7 @@ def check_groups(axes: Any, drawn: Scene, quantity: str, scale: float) -> None:
             counts = pd.crosstab(log["replica"], log["group"]).reindex(columns=range(len(mean)))
             expected = counts.fillna(0).quantile([0.1, 0.9]).to_numpy().T
         else:
-            rates = [run.curves[f"{quantity}/{group}"].final for group in run.groups]
+            rates = [run.curves[quantity, group].values[:, -1] for group in run.groups]
             expected = np.quantile(rates, [0.1, 0.9], axis=1).T
         np.testing.assert_allclose(ends, scale * expected, atol=1e-9)
     names = [text.get_text().replace("\n", " ") for text in axes.get_xticklabels()]
@@ -108,7 +111,7 @@ def test_the_papers_figures(scene, mixed_scene):
     for run, one in zip(mixed_scene.runs, named, strict=True):  # as in tables
         (errors,) = getattr(one, "errorbar", one)[2]
         ends = [segment[:, 1] for segment in errors.get_segments()]
-        known = [run.spreads[f"selection_rate_{group}"] for group in run.groups]
+        known = [run.spreads[f"selection_rate:{group}"] for group in run.groups]
         expected = [[100 * own["low"], 100 * own["high"]] for own in known]
         np.testing.assert_allclose(ends, expected, atol=1e-9)
     _, count, *_ = compose("counts", mixed_scene).axes
@@ -131,8 +134,8 @@ def test_quantiles_are_those_of_the_rounds_before(scene):
         wide = (
             rows(run).pivot(index="replica", columns="round", values="fair_regret").cumsum(axis=1)
         )
-        rounds = run.curves["fair_regret"].rounds
-        np.testing.assert_allclose(run.trajectories("fair_regret"), wide[rounds], rtol=1e-9)
+        curve = run.curves["fair_regret", None]
+        np.testing.assert_allclose(curve.values, wide[curve.rounds], rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", INTERVALS)
@@ -147,7 +150,7 @@ def test_price(scene, kind):
             ends = {
                 "std": (end["mean"] - end["std"], end["mean"] + end["std"]),
                 "mean": (end["low"], end["high"]),
-                "quantiles": np.quantile(run.curves[name].final, [0.1, 0.9]),
+                "quantiles": np.quantile(run.curves[name, None].values[:, -1], [0.1, 0.9]),
             }
             # a regret is at least 0, and so is its bar
             assert bars[at].get_segments()[0][:, at] == pytest.approx(np.fmax(ends[kind], 0))
@@ -179,8 +182,8 @@ def test_frontier():
 
 def test_a_group_that_is_never_selected_has_its_point_at_0():
     made = crossed(["greedy", "oful"])
-    selected = made.runs[0].runs[0].summary["selected"]
-    selected["b"] = {"mean": 0.0, "std": 0.0, "n": 3}
+    finals = made.runs[0].runs[0].finals
+    finals.loc[(finals["measure"] == "selected") & (finals["group"] == "b"), "value"] = 0.0
     axes = compose("counts", made, Options(interval="std")).axes[1]
     assert axes.containers[0][0].get_ydata()[1] == 0 > axes.get_ylim()[0]
 

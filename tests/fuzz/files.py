@@ -29,11 +29,10 @@ from fairbandit.figures.draw import FIGURES
 from fairbandit.figures.draw import draw as draw_figures
 from fairbandit.files.files import sha256
 from fairbandit.logs import chain, erase
-from fairbandit.runs import pool, read_runs
+from fairbandit.runs import Run, pool, pooled, read_runs
 from fairbandit.runs import summary as summaries
 from fairbandit.runs.execute import execute
-from fairbandit.runs.overview import overview
-from fairbandit.runs.sheets import run_table
+from fairbandit.runs.overview import overview, run_table
 from tests import support
 from tests.agent import worlds
 from tests.fuzz.values import NUMBERS, crafted, damaged
@@ -173,14 +172,14 @@ def _used(draw: random.Random, run: Path) -> None:
     """Whatever reads a finished run."""
     figure = {draw.choice(list(FIGURES)): None}
     with suppress(FairbanditError):
-        run_table(execute(RUN, run, progress=False))
-    runs = load(run)
+        run_table(Run(run, execute(RUN, run, progress=False)))
+    runs = read_runs([run])
     refusals = list[FairbanditError]()
     for use in (
-        *(lambda: repr(runs), lambda: runs.table, runs.pooled, runs.rounds),
-        *(lambda: runs.curves("fair_regret"), lambda: overview(pool(runs)).exported("latex")),
+        *(lambda: repr(runs), lambda: pooled(load(run)), lambda: pooled(load(run, curves=True))),
+        lambda: overview(pool(runs)).exported("latex"),
         lambda: overview(pool(runs), groups=True),
-        *(lambda: run_table(runs[0].summary), lambda: report([run], run / "audit")),
+        *(lambda: run_table(runs[0]), lambda: report([run], run / "audit")),
         *(lambda: write_pooled(runs, run), lambda: draw_figures([run], run / "figures", figure)),
     ):
         try:

@@ -50,7 +50,7 @@ def test_runs(command, simulated):
     for sheet in (table, groups):
         assert shown.table(*sheet.headers) == [[*row] for row in (sheet.headers, *sheet.rows)]
     cells_of, best = {row[0]: row for row in table.rows}, set[str]()
-    finals = np.array([[run.curves[c].final for c in scene.metrics] for run in scene.runs])
+    finals = np.array([[run.finals(c) for c in scene.metrics] for run in scene.runs])
     for at, own in enumerate(finals.swapaxes(0, 1), 1):
         differences = own - own[own.mean(1).argmin()]
         for run, difference in zip(scene.runs, differences, strict=True):

@@ -108,7 +108,7 @@ def test_a_damaged_checkpoint_is_named(stopped):
         ({"batches": "1"}, r"\$\.batches"),
         ({"batches": 7}, "range"),
         ({"parts": {"../part": 64 * "0"}}, r"\$\.parts"),
-        ({"statistics": {"selected": torch.zeros(1, 4)}}, "samples"),
+        ({"record": {"values": torch.zeros(1, 4)}}, "expected numbers like"),
     ],
 )
 def test_a_crafted_checkpoint_is_refused_before_it_plays(stopped, change, named):

@@ -5,17 +5,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
 
-from fairbandit.runs import SavedRun
-from fairbandit.runs.curves import MAX_GROUPS, Curve, from_table, sampled_rounds, to_table
+from fairbandit.runs import Run
 from fairbandit.runs.execute import execute
-from fairbandit.runs.statistics import RunStatistics
+from fairbandit.runs.record import MAX_GROUPS, Record, sampled_rounds
 
 REGRETS = ("fair_regret", "standard_regret")
 
@@ -28,18 +26,6 @@ def test_curves_have_at_most_a_thousand_points_with_both_ends(rounds):
     assert steps == sorted(set(steps))
     if rounds <= 300:
         assert len(steps) == rounds
-
-
-def test_a_table_of_curves_gives_them_back():
-    steps = np.arange(1, 4)
-    known = Curve(steps, np.full(3, 2.0), np.array([1.0, np.nan, 3.0]), np.ones(3), np.ones(2))
-    other = Curve(steps[2:], np.zeros(1), np.array([np.nan]), np.array([np.nan]), np.zeros(0))
-    curves = {"a": known, "selection_rate/é, x": other}
-    back = from_table(to_table(curves))
-    assert list(back) == list(curves)
-    for name, curve in curves.items():
-        for part in ("rounds", "count", "mean", "std", "final"):
-            np.testing.assert_array_equal(getattr(back[name], part), getattr(curve, part))
 
 
 def scalars(folder: Path) -> dict[str, dict[int, float]]:
@@ -81,7 +67,8 @@ def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
 
     summary = execute({**config, "rounds": 600}, tmp_path, watch=watch)
     assert list(seen) == shown == [256, 512, 600]
-    first = SavedRun(tmp_path, summary).curves["fair_regret"].final[0]
+    finals = Run(tmp_path, summary).finals
+    first = finals[(finals.measure == "fair_regret") & (finals.replica == 0)].value.item()
     assert seen[600]["fair_regret"] == pytest.approx(first)
 
 
@@ -109,6 +96,4 @@ def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_pa
 def test_of_many_groups_no_selection_rate_is_drawn():
     names = [f"g{number}" for number in range(MAX_GROUPS + 1)]
     for groups, drawn in ((names[:-1], MAX_GROUPS), (names, 0)):
-        statistics = RunStatistics(2, groups, {})
-        statistics.start(1)
-        assert len(statistics.curves()) == drawn
+        assert len(Record(2, groups, {}).steps) == drawn

@@ -18,10 +18,10 @@ from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import general
 from fairbandit.registry.register import _registry
-from fairbandit.runs import SavedRun, read_scenes
+from fairbandit.runs import Run, pooled, read_scenes
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import StorageError
-from fairbandit.runs.overview import tidy
+from fairbandit.runs.tables import tidy
 from fairbandit.streams import Streams
 from tests.figures.synthetic import compose
 from tests.killing import outcome
@@ -70,9 +70,9 @@ def test_summary_agrees_with_the_rows(config, tmp_path):
         found = summary["metrics"][column]
         assert found["mean"] == pytest.approx(np.mean(sums))
         assert found["std"] == pytest.approx(np.std(sums, ddof=1))
-        curve = SavedRun(tmp_path, summary).curves[column]
-        np.testing.assert_allclose(curve.final, sums)
-        assert (curve.mean[-1], curve.count[-1]) == (pytest.approx(np.mean(sums)), 3)
+        for table in (Run(tmp_path, summary).finals, Run(tmp_path, summary).curves):
+            own = table[table.measure == column]
+            np.testing.assert_allclose(own.groupby("replica").value.last(), sums)
     for code, group in enumerate(summary["groups"]):
         picked = [np.sum(np.array(rows["group"])[replica == b] == code) for b in range(3)]
         assert summary["selected"][group]["mean"] == pytest.approx(np.mean(picked))
@@ -137,7 +137,9 @@ def test_without_a_truth_all_that_needs_one_is_null(config, tmp_path, monkeypatc
         compose(name, scene)
     texts = [text.get_text() for axes in compose("overview", scene).axes for text in axes.texts]
     assert texts == ["not known"] * 3
-    assert tidy(list(scene.runs)).column("fair_regret_mean").null_count == 1
+    table = pooled(tidy(scene.runs[0].runs)).set_index("measure")
+    assert table.loc["fair_regret", "n"] == 0
+    assert np.isnan(table.loc["fair_regret", "mean"])
 
 
 def test_rows_schema_order_and_values(config, tmp_path):
@@ -205,7 +207,7 @@ def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monk
         ({"metrics": {"x": "nope"}}, "metrics.x: unknown metric 'nope'; expected one of"),
         ({"metrics": {"x": {"name": "fair_regret", "y": 1}}}, "metrics.x: metric 'fair_regret'"),
         ({"metrics": {"rank": "fair_regret"}}, "metrics: 'rank' cannot be a column; expected at"),
-        ({"metrics": {"received_0": "fair_regret"}}, "'received_0' cannot be a column"),
+        ({"metrics": {"received": "fair_regret"}}, "'received' cannot be a column"),
         ({"metrics": {"a b": "fair_regret"}}, "metrics: 'a b' cannot be a column"),
         ({"policy": {"name": "simulation"}}, "expected a policy, got {'name'"),
     ],

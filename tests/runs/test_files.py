@@ -28,7 +28,7 @@ def run(config, tmp_path):
     return tmp_path / "run"
 
 
-@pytest.mark.parametrize("name", [ROWS, "curves.parquet"])
+@pytest.mark.parametrize("name", [ROWS, "curves.parquet", "finals.parquet"])
 def test_every_flipped_bit_is_noticed(run, name):
     """Bits of pages, of their headers, and of the footer, which Parquet's checksums leave out."""
     summary, path = summaries.read(run), run / name
@@ -152,7 +152,7 @@ def test_a_summary_that_is_no_file_is_named(run, make):
         read_scenes([run])
 
 
-@pytest.mark.parametrize("name", [ROWS, "rewards.parquet", "curves.parquet"])
+@pytest.mark.parametrize("name", [ROWS, "rewards.parquet", "curves.parquet", "finals.parquet"])
 def test_readers_refuse_damaged_files(run, name):
     path = run / name
     whole = bytearray(path.read_bytes())
@@ -161,4 +161,4 @@ def test_readers_refuse_damaged_files(run, name):
     (scene,) = read_scenes([run])
     (pooled,) = scene.runs
     with pytest.raises(FairbanditError, match="cannot be read"):
-        _ = pooled.picks(), scene.rewards, pooled.curves
+        _ = pooled.picks(), scene.rewards, pooled.curves, pooled.spreads

@@ -14,9 +14,11 @@ from fairbandit.files.files import fresh, written_aside
 from fairbandit.metrics import Played
 from fairbandit.runs import progress, round_log
 from fairbandit.runs.execute import BUDGET, execute, replica_batches
+from fairbandit.runs.overview import run_table
 from fairbandit.runs.progress import progress_bar
 from fairbandit.runs.round_log import RoundLog
-from fairbandit.runs.sheets import console, named, run_table
+from fairbandit.runs.saved import Run
+from fairbandit.runs.sheets import console, named
 
 
 @given(st.integers(1, 3000), st.integers(1, 10**7), st.integers(1, 50), st.integers(1, 100))
@@ -76,11 +78,11 @@ def test_fresh_folders(tmp_path):
 @pytest.mark.parametrize("name", ["[red]", "[/x]", "[bold]a[/bold]", ":car:"])
 def test_names_are_shown_as_they_are(config, tmp_path, name, capsys):
     summary = execute(config, tmp_path)
-    for key in ("selection_rate", "selected", "received"):
-        summary[key] = {name: summary[key]["0"]}
+    run = Run(tmp_path, summary)
+    run.finals["group"] = run.finals["group"].replace("0", name)
     summary |= {"policy": name, "environment": name, "groups": [name]}
     shown = console()
-    shown.print(run_table(summary))
+    shown.print(run_table(run))
     assert f"selection rate, group {name}" in capsys.readouterr().out
     shown.print(named("results", f"outputs/{name}"))
     assert capsys.readouterr().out == f"results  outputs/{name}\n"

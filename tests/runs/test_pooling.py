@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom
 
 from fairbandit.runs import pool, read_runs
-from fairbandit.runs.moments import interval, merged_moments, moments
+from fairbandit.runs.moments import interval, moments
 from fairbandit.runs.pooling import rate_ends
 from tests.figures.conftest import sweep
 
@@ -31,7 +31,7 @@ def test_pooled_numbers_are_those_of_all_rows(seeds):
     for run in pool(read_runs([seeds])):
         assert [one.summary["seed"] for one in run.runs] == [0, 1, 2]
         tables = [
-            pyarrow.dataset.dataset(one.folder / "rounds").to_table().to_pandas()
+            pyarrow.dataset.dataset(f"{one.folder}/rounds").to_table().to_pandas()
             for one in run.runs
         ]
         for column in ("fair_regret", "standard_regret"):
@@ -43,13 +43,11 @@ def test_pooled_numbers_are_those_of_all_rows(seeds):
             assert (found["low"] + found["high"]) / 2 == pytest.approx(found["mean"], rel=1e-12)
             half = (found["high"] - found["low"]) / 2
             assert student_8(half / (np.std(sums, ddof=1) / 3)) == pytest.approx(0.975, rel=1e-12)
-            curve = run.curves[column]
+            curve = run.curves[column, None]
             wide = np.concatenate(
                 [t.pivot(index="replica", columns="round", values=column) for t in tables]
             ).cumsum(1)[:, curve.rounds - 1]
-            np.testing.assert_allclose(curve.mean, wide.mean(0), rtol=1e-12)
-            np.testing.assert_allclose(curve.std, wide.std(0, ddof=1), rtol=1e-9)
-            assert (curve.count == 9).all()
+            np.testing.assert_allclose(curve.values, wide, rtol=1e-12)
         picked = np.concatenate(
             [t.assign(hit=t.group == 2).groupby("replica").hit.mean() for t in tables]
         )
@@ -64,26 +62,17 @@ def test_pooled_numbers_are_those_of_all_rows(seeds):
 
 
 def test_intervals_cover_the_truth():
-    """Of 2,000 sweeps of 3 seeds x 10 replicas of a normal law, 93 to 97 % cover its mean.
+    """Of 2,000 samples of 30 replicas of a normal law, 93 to 97 % cover its mean.
 
     The share of intervals that cover has a standard deviation of 0.49 %, so that a right level
     fails by chance with probability 4e-5.
     """
-    values = np.random.default_rng(14).normal(7.0, 3.0, (3, 10, 2000))
-    count, mean, std = merged_moments(np.full((3, 2000), 10), values.mean(1), values.std(1, ddof=1))
+    values = np.random.default_rng(14).normal(7.0, 3.0, (30, 2000))
+    count, mean, std = moments(values)
     low, high = interval(count, mean, std)
     assert 0.93 <= np.mean((low <= 7.0) & (high >= 7.0)) <= 0.97
     # the same with the quantile of the normal distribution, or of one seed, is another interval
     assert np.mean(high - low) > np.mean(2 * 1.96 * std / np.sqrt(30)) * 1.03
-
-
-def test_what_is_not_known_is_not_pooled(seeds):
-    first, *others = (run for run in read_runs([seeds]) if run.summary["policy"] == "greedy")
-    first.summary["metrics"]["fair_regret"].update(mean=None, std=None)
-    others[0].summary["metrics"]["fair_regret"]["n"] = 2
-    (run,) = pool([first, *others])
-    assert run.metrics["fair_regret"]["n"] == 5
-    assert run.metrics["standard_regret"]["n"] == 9
 
 
 def test_what_is_pooled(seeds, tmp_path, caplog):
@@ -94,29 +83,23 @@ def test_what_is_pooled(seeds, tmp_path, caplog):
     assert notice.endswith(f"is read once: {tmp_path}/again/greedy repeats {seeds}/1/greedy")
     assert [run.spreads for run in pool(runs)] == [run.spreads for run in once]
     sweep(tmp_path / "fewer", {"name": "simulation"}, ["greedy"], seed=1, replicas=2)
-    runs = read_runs([seeds, tmp_path])
-    assert sorted(len(run.runs) for run in pool(runs)) == [1, 3, 3]  # replicas are not pooled twice
-    assert len(pool(runs, each=True)) == 7
-
-
-def test_merged_samples_of_any_sizes():
-    rng = np.random.default_rng(3)
-    samples = [rng.normal(1e6, 1, n) for n in (0, 1, 2, 50)]
-    count, mean, std = merged_moments(*zip(*map(moments, samples), strict=True))
-    together = np.concatenate(samples)
-    assert count == 53
-    assert mean == pytest.approx(together.mean(), rel=1e-14)
-    assert std == pytest.approx(together.std(ddof=1), rel=1e-9)
-    assert np.isnan(merged_moments([0, 0], [np.nan] * 2, [np.nan] * 2)[1:]).all()
-    assert np.isnan(interval(1, 5.0, np.nan)).all()
+    further = {"gap": "parity_gap"}
+    sweep(tmp_path / "further", {"name": "simulation"}, ["greedy"], seed=2, metrics=further)
+    runs = read_runs([tmp_path, seeds])
+    assert sorted(len(run.runs) for run in pool(runs)) == [3, 5]
+    for run, before in zip(sorted(pool(runs), key=lambda run: run.policy), once, strict=True):
+        assert run.replicas == before.replicas == 9  # a replica counts once
+        for column, spread in before.spreads.items():
+            for part in ("n", "mean", "std"):
+                assert run.spreads[column][part] == pytest.approx(spread[part], rel=1e-9), column
+        assert (run.picks() == before.picks()).all()
+    assert len(pool(runs, each=True)) == 8
 
 
 @pytest.mark.parametrize("value", [0.0, 59 / 60, 1e9 / 3])
 def test_equal_replicas_have_no_interval(value):
     """Nothing varied, so that they do not show how far other replicas would be off."""
-    once = moments([value] * 3)
-    for found in (once, merged_moments(*(np.stack([part] * 2) for part in once))):
-        assert np.isnan(interval(*found)).all()
+    assert np.isnan(interval(*moments([value] * 6))).all()
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.3, 0.6])
@@ -127,7 +110,6 @@ def test_rates_over_replicas_cover_if_each_replica_picks_a_group_always_or_never
         probabilities = binom.pmf(np.arange(n + 1), n, chance)
         for hits, probability in enumerate(probabilities):
             _, mean, std = moments([1.0] * hits + [0.0] * (n - hits))
-            rate = {"mean": float(mean), "std": float(std), "n": n}
-            low, high = rate_ends({"selection_rate_a": rate, "received_a": {"mean": 60.0}}, "a")
+            low, high = rate_ends(float(mean), float(std), n, received=60.0)
             missed += probability * (not low <= chance <= high)
         assert missed <= 0.05, n

@@ -1,0 +1,224 @@
+"""Results of runs as tidy tables of pandas: played, loaded, pooled and compared.
+
+A table has a row for each value: its settings under their full keys, `seed`, `replica`, `measure`,
+`group` and `value`, and in curves `round`. The settings are `KEYS` and all in which the runs
+differ. A setting that a run lacks is "–", since a `groupby` of pandas drops rows without a key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.policy.build import named_policies, policy_label
+from fairbandit.runs import naming
+from fairbandit.runs.naming import chosen, full_key, joined, of_world
+from fairbandit.runs.pooling import spreads, subtracted
+from fairbandit.runs.saved import KEYS, Run, read_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LACKING = "–"
+"""The value of a setting that a run lacks."""
+
+_VALUES = ("seed", "replica", "measure", "group", "round", "value")
+_POOLED = ("label", "baseline", "n", "mean", "std", "low", "high")
+
+
+def load(
+    *folders: str | PathLike[str],
+    curves: bool = False,
+    where: Mapping[str, Sequence[Any]] | None = None,
+) -> pd.DataFrame:
+    """Loads the finals, or the curves, of all finished runs below some folders.
+
+    Args:
+        folders: the folders to search, at any depth.
+        curves: loads the metrics over rounds 1 … t, at some rounds t, in place of the finals.
+        where: only runs with one of these values, by settings, such as
+            `{"policy": ["greedy", "oful"], "noise": [0.1]}`; a key may be the end of its name.
+
+    Returns:
+        The settings in which the runs differ, `seed`, `replica`, `measure`, `group`, with `curves`
+        also `round`, and `value`. A measure without a group is of the whole run.
+
+    Raises:
+        FairbanditError: a folder does not exist, a summary is not valid, or no such run was found.
+
+    Example:
+        table = fairbandit.load("outputs/sweeps/ranks")
+        table[table["measure"] == "fair_regret"].groupby("policy")["value"].mean()
+    """
+    if not folders:
+        raise FairbanditError("load needs a folder, as in fairbandit.load('outputs')")
+    runs = chosen(read_runs([Path(folder) for folder in folders]), where or {})
+    return tidy(runs, curves=curves)
+
+
+def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
+    """Joins runs to one table, named policies first; a replica of several runs stands once."""
+    import pandas as pd
+
+    places = {name: place for place, name in enumerate(named_policies())}
+    names = ((run.summary["environment"], run.summary["policy"]) for run in runs)
+    order = [(name[0], places.get(name[1], len(places)), name[1]) for name in names]
+    runs = [runs[at] for at in sorted(range(len(runs)), key=order.__getitem__)]
+    known = [
+        {k: v for k, v in run.settings.items() if not k.startswith(naming.NO_DIFFERENCE)}
+        for run in runs
+    ]
+    metrics = naming.further_metrics(known)
+    keys = [key for key in naming.differing(known) if key not in {*KEYS, *metrics}]
+    keys = [*(key for key in KEYS if key not in ("seed", "replicas")), *keys]
+    tables = [run.curves if curves else run.finals for run in runs]
+    whole, sizes = pd.concat(tables, ignore_index=True), [*map(len, tables)]
+    columns = {}
+    for key in [*keys, "seed"]:
+        values = [LACKING if (value := row.get(key)) is None else value for row in known]
+        column = pd.Series(np.repeat(np.array(values, object), sizes))
+        numbers = {*map(type, values)} <= {int, float}
+        columns[key] = column.infer_objects() if numbers else column.astype("category")
+    whole = pd.DataFrame(columns).join(whole)
+    whole = whole.astype({"measure": "category", "group": "category"})
+    return whole.drop_duplicates([key for key in whole if key != "value"], ignore_index=True)
+
+
+def settings_of(table: pd.DataFrame) -> list[str]:
+    """Returns the columns of a table that are settings, without the seed."""
+    return [key for key in table if key not in (*_VALUES, *_POOLED)]
+
+
+def selected(table: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Returns the rows of a table whose settings have one of some values; see `load`."""
+    numbers, settings = _settings(table, settings_of(table))
+    return table[np.isin(numbers, naming.matching(settings, where))]
+
+
+def pooled(
+    table: pd.DataFrame, by: Iterable[str] | None = None, *, each: bool = False
+) -> pd.DataFrame:
+    """Pools the replicas and seeds of each setting.
+
+    Args:
+        table: a table of finals or curves, from `load` or `sweep`.
+        by: the settings whose values are kept apart, by their keys or the ends of keys; None keeps
+            all settings apart.
+        each: keeps seeds apart, too.
+
+    Returns:
+        `label`, the name of the setting; the settings; `measure`, `group`, `round` for curves; the
+        number `n` of replicas with a known value, `mean`, `std` (ddof 1), and the 95 % interval of
+        the mean, `low` to `high`, NaN where all replicas are equal.
+    """
+    keys = settings_of(table)
+    if by is not None:
+        _, settings = _settings(table, keys)
+        keys = [full_key(settings, word) for word in by]
+    return _labelled(spreads(table, [*keys, "seed"] if each else keys), keys)
+
+
+def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFrame:
+    """Subtracts a baseline from each setting, replica by replica in the same world.
+
+    Policies with the same seed meet the same pools and noise in each replica, so intervals of
+    paired differences are narrower than intervals of differences of two means.
+
+    Args:
+        table: a table of finals or curves, from `load` or `sweep`.
+        against: the label or the policy of the baseline, or values of its settings by their keys
+            or the ends of keys, such as `{"policy": "greedy", "noise": 0.1}`. In each environment
+            with a number of rounds, exactly one setting must match.
+
+    Returns:
+        A table like that of `pooled` of the differences, setting minus baseline, over the replicas
+        where both values are known, and the label of the `baseline`.
+
+    Raises:
+        FairbanditError: the baseline does not match exactly one setting, or shares no environment
+            with the same data, no seed and no replica with another setting.
+    """
+    keys = settings_of(table)
+    numbers, settings = _settings(table, keys)
+    labels = _labels(settings)
+    pair = [key for key in _VALUES[:-1] if key in table]
+    apart = [key for key in keys if of_world(key) or key in ("environment", "rounds")]
+    parts = [json.dumps([row.get(key) for key in apart]) for row in settings]
+    base = {world: _base(against, settings, labels, parts, world) for world in dict.fromkeys(parts)}
+    is_base = np.isin(numbers, [*base.values()])
+    names = np.array([labels[base[world]] for world in parts], object)[numbers]
+    both = subtracted(table.assign(baseline=names)[~is_base], table[is_base], [*apart, *pair])
+    if both.empty:
+        raise FairbanditError(
+            f"no other run shares an environment with the same data, a seed and a replica with the "
+            f"baseline {against!r}"
+        )
+    found = spreads(both, [*keys, "baseline"], differences=True)
+    numbers, own = _settings(found, keys)
+    places = [settings.index(row) for row in own]
+    found.insert(0, "label", np.array(labels, object)[places][numbers])
+    return found
+
+
+def _base(
+    against: str | Mapping[str, Any],
+    settings: Sequence[Mapping[str, Any]],
+    labels: Sequence[str],
+    worlds: Sequence[str],
+    world: str,
+) -> int:
+    """Returns the place of the baseline among the settings of a world."""
+    alike, guess = [at for at, own in enumerate(worlds) if own == world], ""
+    if isinstance(against, str):
+        matches = [at for at in alike if labels[at] == against]
+        matches = matches or [at for at in alike if settings[at]["policy"] == against]
+        names = [name for at in alike for name in (labels[at], settings[at]["policy"])]
+        guess = "" if matches else did_you_mean(against, names)
+    else:
+        found = naming.matching(settings, {key: [value] for key, value in against.items()})
+        matches = [at for at in alike if at in found]
+    if len(matches) != 1:
+        several = "several settings" if matches else "no setting"
+        names = [repr(labels[at]) for at in matches or alike]
+        raise FairbanditError(
+            f"the baseline {against!r} names {several} of an environment{guess}; choose one of "
+            f"{', '.join(names)}"
+        )
+    return matches[0]
+
+
+def _settings(
+    table: pd.DataFrame, keys: Sequence[str]
+) -> tuple[NDArray[np.int64], list[dict[str, Any]]]:
+    """Returns the number of each row's setting, and the settings without `LACKING` values."""
+    numbers = table.groupby([*keys], sort=False, observed=True).ngroup().to_numpy()
+    _, first = np.unique(numbers, return_index=True)
+    rows = table.iloc[first][[*keys]].astype(object).to_dict("records")
+    return numbers, [{k: v for k, v in row.items() if v != LACKING} for row in rows]
+
+
+def _labels(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the name of each setting, with its environment if there are several."""
+    several = len({row["environment"] for row in settings}) > 1
+    labels = []
+    for row, own in zip(settings, naming.varied(settings), strict=True):
+        first = [naming.Setting("environment", "environment", row["environment"])] * several
+        label = joined(policy_label(row["policy"]), [one for one in own if not of_world(one.key)])
+        labels.append(joined(label, [*first, *(one for one in own if of_world(one.key))]))
+    return labels
+
+
+def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Adds the column `label`, which no two settings share, in front."""
+    if not {"policy", "environment"} <= {*keys}:
+        return table
+    numbers, settings = _settings(table, keys)
+    table.insert(0, "label", np.array(_labels(settings), object)[numbers])
+    return table
