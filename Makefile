@@ -19,8 +19,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-run: $(READY) ## the paper's simulation: six policies, ten replicas, a table
-	$(BIN)/fairbandit -m policy=uniform,oful,greedy,fair_greedy,fair_greedy_oracle_cdf,fair_greedy_oracle_rewards environment=simulation replicas=10
+run: $(READY) ## the paper's simulation: six policies, ten replicas, a table and a picture
+	$(BIN)/fairbandit -m policy=uniform,oful,greedy,fair_greedy,fair_greedy_oracle_cdf,fair_greedy_oracle_rewards environment=simulation replicas=10 figures=[overview]
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
@@ -31,7 +32,7 @@ from fairbandit.files.files import fresh, within
 from fairbandit.policy.build import search_configs
 from fairbandit.runs import pool, read_runs
 from fairbandit.runs.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
-from fairbandit.runs.overview import overview
+from fairbandit.runs.overview import finding, overview
 from fairbandit.runs.progress import progress_bar
 from fairbandit.runs.sheets import console, named, write
 from fairbandit.runs.tables import pooled, tidy
@@ -154,7 +155,10 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     if finished:
         runs = [run for run in read_runs([folder]) if str(run.folder) not in refused]
         write(pooled(tidy(runs), each=True), folder / RESULTS)
-        shown.print(overview(pool(runs)))
+        settings = pool(runs)
+        shown.print(overview(settings))
+        if sentence := finding(settings):
+            shown.print(fill(sentence, 80), highlight=False)
     skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
     totals = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.items() if number)

@@ -11,10 +11,12 @@ import numpy as np
 
 from fairbandit.errors import unknown
 from fairbandit.files.files import natural_order
+from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
 from fairbandit.runs.moments import Floats
 from fairbandit.runs.naming import ends_with, full_key, shown, union
 from fairbandit.runs.pooling import PooledRuns, column_of, paired_difference
+from fairbandit.runs.record import RATE
 from fairbandit.runs.saved import FOLDER, Run
 from fairbandit.runs.settings import BY_GROUP, COST
 from fairbandit.runs.sheets import Sheet, estimate, meanings, metric_header, spread
@@ -56,11 +58,12 @@ def overview(
         rows: the settings.
         groups: gives each setting a row for each group, with the means over the group's picks.
         columns: the results to show: columns of `PooledRuns.spreads`, or `BY_GROUP` with `groups`;
-            None shows the metrics, the cost of a pick, the selection rates of up to `MOST_GROUPS`
-            groups, and the seconds, or all measures. Differences and measures that all rows have
-            in the unit of the reward are not shown in standard deviations, too.
+            None shows the metrics, the cost of a pick and the selection rates of up to
+            `MOST_GROUPS` groups, on the screen in whole per cent; or all measures. Differences and
+            measures that all rows have in the unit of the reward are not shown in standard
+            deviations, too.
         sort: a result, of which the best comes first, or a setting.
-        printed: makes a table for print: labels in place of names, no seconds, and the best in
+        printed: makes a table for print: labels in place of names, rates with std, and the best in
             bold, as in the figure `notions`.
 
     Raises:
@@ -101,10 +104,10 @@ def overview(
         known = [own.get(column) for own in spreads]
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
-        header = _header(column, rows, next(filter(None, known)))
-        results[header] = [cell(own) if own else "–" for own in known]
-    if not (groups or printed or columns or bases):
-        results["seconds"] = [f"{row.seconds:.2f}" for row in rows]
+        header, text = _header(column, rows, next(filter(None, known))), cell
+        if column.startswith(f"{RATE}:") and not (printed or columns or bases):
+            header, text = f"{column.removeprefix(RATE + ':')} [%]", _per_cent
+        results[header] = [text(own) if own else "–" for own in known]
     if not groups and any(row.each for row in rows):
         results[FOLDER] = [row.runs[0].place for row in rows]
     cells = list(zip(*named.values(), *results.values(), strict=True))
@@ -114,6 +117,37 @@ def overview(
         below += "; fairbandit collect FOLDER --by group shows who is picked"
     bold = _best(rows, chosen, len(named)) if printed and not (groups or bases) else ()
     return Sheet([*named, *results], cells, len(named), above, below, bold)
+
+
+def _per_cent(rate: Mapping[str, Any]) -> str:
+    return "–" if rate["mean"] is None else f"{100 * rate['mean']:.0f}"
+
+
+def finding(rows: Sequence[PooledRuns]) -> str:
+    """Says in a sentence which policy is the fairest, and which picks one group most often.
+
+    It is about the policies that do not know the truth, in one environment with one number of
+    rounds; it is empty for others, for fewer than two such policies, and without a truth.
+    """
+    worlds = {(row.environment, row.rounds) for row in rows}
+    known = [row for row in rows if not row.knows_truth and _loss(row, "fair_regret") < math.inf]
+    if len(worlds) != 1 or len(known) < 2:
+        return ""
+    ties, names = rank(known, "fair_regret")[1], [row.label for row in known]
+    best = [name for name, tie in zip(names, ties, strict=True) if tie]
+    among = "the least fair regret of the policies that do not know the truth"
+    text = f"{best[0]} has {among}"
+    if len(best) > 1:
+        text = f"{listed(best, 3)} have {among}; their replicas do not tell them apart"
+    shares = [
+        (row.spreads[column_of("share", group)]["mean"] or 0.0, row.label, group)
+        for row in known
+        for group in row.groups
+    ]
+    share, label, group = max(shares)
+    if share > 1.5 / len(known[0].groups):
+        text += f"; {label} makes {100 * share:.0f} % of its picks in group {group}"
+    return f"{text}."
 
 
 def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:

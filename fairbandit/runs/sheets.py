@@ -51,6 +51,7 @@ MEANING = {
     "cost of pick": "cost of pick: the true reward that it loses against the best candidate of"
     " its pool, in the unit of the reward",
     "±": "mean ± standard deviation over replicas, after the last round",
+    "[%]": "[%] of the group's candidates who were picked",
     "↓": "↓ lower is better",
     "↑": "↑ higher is better",
     "–": "– not known",
