@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairbandit.policy.build import build
     from fairbandit.registry import load_plugins, register
     from fairbandit.runs import Run, compare, load, pooled, run, sweep
+    from fairbandit.runs.tuning import tune
     from fairbandit.tables.reading import read_table
 
 _MODULES = {
@@ -51,6 +52,7 @@ _MODULES = {
     "register": "registry",
     "run": "runs",
     "sweep": "runs",
+    "tune": "runs.tuning",
 }
 """The module of each public name: it is imported when the name is first asked for, so that the
 command can answer before torch, which takes seconds, is imported."""
@@ -81,6 +83,7 @@ __all__ = [
     "register",
     "run",
     "sweep",
+    "tune",
 ]
 __version__ = VERSION
 

@@ -26,7 +26,7 @@ TOOLS = {
     "theory": "computes the paper's constants and regret bounds for an environment",
     "evaluate": "estimates the value of other policies from a log",
     "audit": "reports how groups were treated, in a table of people, a log or saved runs",
-    "report": "writes one HTML page, to send, on runs, a study, an evaluation, an audit or a log",
+    "report": "writes one HTML page, to send, on runs, an evaluation, an audit or a log",
     "replay": "plays an agent's log again and confirms every line",
     "explain": "explains a decision in an agent's log",
     "erase": "copies an agent's log without the decisions of some tickets",

@@ -1,4 +1,4 @@
-"""`fairbandit report`: one page of HTML on runs, a study, an evaluation, an audit or a log."""
+"""`fairbandit report`: one page of HTML on runs, an evaluation, an audit or a log."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from fairbandit.cli.parsers import read_parameters, tool_parser
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.own import is_own
 from fairbandit.logs.reading import ENDINGS
-from fairbandit.report import Report, of_log, of_runs, of_study, read_report
+from fairbandit.report import Report, of_log, of_runs, read_report
 from fairbandit.report.decisions import AUDIT
 from fairbandit.report.estimates import EVALUATION
 from fairbandit.report.people import FORMS, of_table
-from fairbandit.report.study import DATABASE
 from fairbandit.runs.folder import SUMMARY, finished_below
 from fairbandit.runs.sheets import Sheet, console, named
 
-_FILES = {DATABASE: of_study, EVALUATION: read_report, AUDIT: read_report}
+_FILES = {EVALUATION: read_report, AUDIT: read_report}
 """The functions that report a file, by its name."""
 
 _KINDS = f"""\
 PATH is one of
   a folder with finished runs, at any depth ({SUMMARY})
-  the folder of a study of `fairbandit tune` ({DATABASE})
   the folder --out of `fairbandit evaluate` or `fairbandit audit` ({EVALUATION}, {AUDIT})
   a log: a file of an agent, a table, DSJSON, or a folder of such files
   a table with a row for each person, with selected=COLUMN or score=COLUMN"""

@@ -1,4 +1,4 @@
-"""Reports: one page of HTML on runs, a study, an evaluation, an audit, a log or a table of people.
+"""Reports: one page of HTML on runs, an evaluation, an audit, a log or a table of people.
 
 A report is a value: its question, and then headings, paragraphs, tables and pictures. Each kind of
 source has a function that makes it of the tables and figures of other packages, and one template
@@ -10,7 +10,6 @@ from fairbandit.report.estimates import of_evaluation
 from fairbandit.report.page import Picture, Report, read_report
 from fairbandit.report.people import local_law_144, of_table
 from fairbandit.report.runs import of_runs
-from fairbandit.report.study import of_study
 
 __all__ = [
     "Picture",
@@ -19,7 +18,6 @@ __all__ = [
     "of_evaluation",
     "of_log",
     "of_runs",
-    "of_study",
     "of_table",
     "read_report",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -104,7 +104,8 @@ def overview(
         known = [own.get(column) for own in spreads]
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
-        header, text = _header(column, rows, next(filter(None, known))), cell
+        header = _header(column, rows, next(filter(None, known)))
+        text: Callable[[Mapping[str, Any]], str] = cell
         if column.startswith(f"{RATE}:") and not (printed or columns or bases):
             header, text = f"{column.removeprefix(RATE + ':')} [%]", _per_cent
         results[header] = [text(own) if own else "–" for own in known]

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import yaml  # type: ignore[import-untyped]
 
 from fairbandit.errors import FairbanditError
+from fairbandit.policy.build import preset, presets
+from fairbandit.registry import PART_KINDS
 from fairbandit.registry.plugins import load_plugins
 from fairbandit.runs.folder import folder_name
 from fairbandit.runs.saved import Run
@@ -119,6 +121,12 @@ def plain(config: Config) -> dict[str, Any]:
             place[name] = {"name": inner} if isinstance(inner, str) else dict(inner)
             place = place[name]
         place[last] = dict(value) if isinstance(value, Mapping) else value
+    policy = nested.get("policy")
+    if isinstance(policy, Mapping) and policy.get("name") in presets():
+        own = preset(policy["name"])
+        for kind in PART_KINDS:  # a parameter alone belongs to the part of the named policy
+            if isinstance(part := policy.get(kind), Mapping) and "name" not in part:
+                nested["policy"][kind] = {**own[kind], **part}
     if isinstance(nested["environment"], str):
         nested["environment"] = {"name": nested["environment"]}
     return nested

@@ -18,8 +18,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from docs import house
-from fairbandit.cli import job, tune
+from fairbandit.cli import job
 from fairbandit.cli.main import main
+from fairbandit.runs import tuning
 from tests import support
 from tests.docs.experiments import OF_PAGES, check
 from tests.docs.pages import DOCS, EVERY, PAGES, README, TUTORIALS, Block, Page, write
@@ -84,7 +85,7 @@ def short_runs(monkeypatch):
         return execute({**config, "rounds": rounds, "replicas": replicas}, *places, **options)
 
     monkeypatch.setattr(job, "execute", shorter)
-    monkeypatch.setattr(tune, "execute", shorter)
+    monkeypatch.setattr(tuning, "execute", shorter)
 
 
 def fairbandit(words: list[str]) -> None:

@@ -4,7 +4,6 @@ A report is one page in which any name is text, or there is one refusal and no f
 whose bytes were damaged must be refused, or give the same page.
 """
 
-import contextlib
 import json
 import random
 import re
@@ -15,7 +14,6 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from fairbandit.cli.main import main
 from fairbandit.cli.report import report
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation import evaluate
@@ -40,7 +38,7 @@ def reports(draw: random.Random, folder: Path) -> None:
     """The command `report`."""
     path, out = folder / "source", folder / "report.html"
     path.mkdir()
-    makers = [_damaged_report, _crafted_report, _damaged_study, _damaged_run, _table, _table]
+    makers = [_damaged_report, _crafted_report, _damaged_run, _table, _table]
     draw.choice(makers)(draw, path)
     with warnings.catch_warnings(action="ignore"):  # of characters that no font has
         try:
@@ -58,14 +56,11 @@ def reports(draw: random.Random, folder: Path) -> None:
 
 @cache
 def _whole() -> Path:
-    """A folder with an audit, an evaluation and a study."""
+    """A folder with an audit and an evaluation."""
     folder, log = Path(_kept().name), random_log(40, k=3)
     of_log(log, folder, epsilon=0.1).save(folder / AUDIT)
     table = evaluate(log, ["uniform"], adaptive=False)
     of_evaluation(table, log, folder, ["policy=uniform"]).save(folder / EVALUATION)
-    space = "search={policy.estimator.regularization: {low: 0.1, high: 10}}"
-    with contextlib.chdir(folder):
-        main(["tune", "rounds=12", "replicas=2", "trials=2", "folder=study", space])
     return folder
 
 
@@ -93,11 +88,6 @@ def _crafted_report(draw: random.Random, path: Path) -> None:
 
 def _hash(text: bytes) -> bytes:
     return sha256(text).hexdigest().encode()
-
-
-def _damaged_study(draw: random.Random, path: Path) -> None:
-    whole = (_whole() / "study" / "study.db").read_bytes()
-    (path / "study.db").write_bytes(damaged(draw, whole))
 
 
 def _damaged_run(draw: random.Random, path: Path) -> None:

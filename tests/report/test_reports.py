@@ -255,27 +255,6 @@ def test_a_log_and_its_audit(command):
     assert "ε = 0.2 on average" in " ".join(text for _, text in shown.texts)
 
 
-def test_a_study(command):
-    space = "search={policy.estimator.regularization: {low: 1e-3, high: 10}, policy/split: [full]}"
-    code, out, _ = command("tune", "rounds=30", "replicas=2", "trials=2", "folder=study", space)
-    assert code == 0
-    before = Path("study/study.db").read_bytes()
-    shown = reported(command, "study")
-    assert Path("study/study.db").read_bytes() == before
-    summaries = [json.loads(path.read_text()) for path in Path("study").rglob("summary.json")]
-    least = min(one["metrics"]["fair_regret"]["mean"] for one in summaries)
-    ((_, value, *_),) = shown.table("trial")[1:]
-    assert float(value) == pytest.approx(least, rel=1e-3)
-    printed = next(line for line in out.splitlines() if "with fresh replicas" in line)
-    (again,) = (text for _, text in shown.texts if "with fresh replicas: fairbandit" in text)
-    assert again.split("replicas: ")[1] == printed.partition("replicas")[2].strip()
-    assert not any("were stopped early" in text for _, text in shown.texts)
-    assert len(shown.table("folder")) == 3
-    assert "Reads the group at the decision: yes (all)." in [text for _, text in shown.texts]
-    Path("study/study.db").write_bytes(before[:5000])
-    assert "study.db is not a study of fairbandit tune" in command("report", "study")[2]
-
-
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_is_text(name):
