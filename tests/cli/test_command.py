@@ -126,7 +126,7 @@ def test_a_tool_gets_the_words_after_its_name(command, monkeypatch):
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("policy=nope", "Could not find 'policy/nope'; expected one of epsilon_greedy, fair"),
+        ("policy=nope", "Could not find 'policy/nope'; expected one of epsilon_greedy, fa"),
         ("policy=fair-greedy", "'policy/fair-greedy' (did you mean 'fair_greedy'?); expected"),
         ("policy.estimator.nope=1", "policy.estimator has no key 'nope'; it takes regularization"),
         ("+policy.rank.alpha=1", "has no parameter 'alpha'; it takes none"),
