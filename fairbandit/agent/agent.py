@@ -25,7 +25,7 @@ from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Dropped
 from fairbandit.logs.schema import Schema, described
-from fairbandit.policy.build import build_policy
+from fairbandit.policy.build import build_policy, build_saved
 from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
 from fairbandit.tables.labels import spellings
@@ -308,15 +308,16 @@ class Agent:
         cls,
         path: str | PathLike[str],
         *,
+        policy: Policy | None = None,
         truth: Truth | None = None,
         log: str | PathLike[str] | None = None,
         log_contexts: bool = True,
         fsync: bool = False,
     ) -> Self:
-        """Loads an agent that `save` wrote, and applies later events of its log; see `Agent`."""
+        """Loads an agent, and applies later events of its log; a `policy` of own parts is given."""
         with saving.reading(Path(path)) as saved:
-            agent = cls.__new__(cls)
-            agent.__setstate__({**saved, "policy": build_policy(saved["config"]), "truth": truth})
+            agent, policy = cls.__new__(cls), build_saved(saved["config"], policy)
+            agent.__setstate__({**saved, "policy": policy, "truth": truth})
             agent.digest = saved["digest"]
         if log is not None:
             options = agent._saved()["options"]

@@ -19,7 +19,8 @@ from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import LoggedLine, of_line, own_lines
 from fairbandit.logs.events import Closed, Decided, Header, Offered, Rewarded
-from fairbandit.policy.build import build_policy
+from fairbandit.policy.build import build_saved
+from fairbandit.policy.policy import Policy
 from fairbandit.version import VERSION
 
 
@@ -33,7 +34,10 @@ class Receipt(NamedTuple):
 
 
 def replay(
-    path: Path | str, agent: Path | str | None = None, truth: Truth | None = None
+    path: Path | str,
+    agent: Path | str | None = None,
+    truth: Truth | None = None,
+    policy: Policy | None = None,
 ) -> Receipt:
     """Replays a log from its first line, and verifies every decision, probability and hash.
 
@@ -43,13 +47,14 @@ def replay(
         path: a log that an agent wrote.
         agent: the file of the saved agent with which the log began, if there is one.
         truth: the ground truth, for policies that need it.
+        policy: the policy, if it has parts that were made in Python; see `Agent.load`.
 
     Raises:
         FairbanditError: a line that is damaged or differs in the replay, or a log that cannot be
             replayed; the message names the first such line.
     """
     kinds = Counter[type]()
-    for _, last in _lines(path, agent, truth):
+    for _, last in _lines(path, agent, truth, policy):
         kinds[type(last.event)] += 1
     decisions = kinds[Decided] + kinds[Closed]
     return Receipt(last.at.line, decisions, kinds[Rewarded], last.at.sha256)
@@ -60,6 +65,7 @@ def explain(
     ticket: int,
     agent: Path | str | None = None,
     truth: Truth | None = None,
+    policy: Policy | None = None,
     *,
     candidate: int = 0,
 ) -> Explanation:
@@ -68,13 +74,13 @@ def explain(
     Args:
         path: a log that an agent wrote, with contexts.
         ticket: the ticket of the decision.
-        agent, truth: as for `replay`.
+        agent, truth, policy: as for `replay`.
         candidate: for an opening, the number of the candidate whose offer is explained, from 0.
 
     Raises:
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
-    for decider, line in _lines(path, agent, truth):
+    for decider, line in _lines(path, agent, truth, policy):
         event = line.event
         if not isinstance(event, Decided | Offered) or event.ticket != ticket:
             continue
@@ -99,7 +105,7 @@ def explain(
 
 
 def _lines(
-    path: Path | str, saved: Path | str | None, truth: Truth | None
+    path: Path | str, saved: Path | str | None, truth: Truth | None, policy: Policy | None
 ) -> Iterator[tuple[Agent, LoggedLine]]:
     """Yields the lines of a log, the header first, each with the agent before it; replays each."""
     lines = own_lines(Path(path))
@@ -114,7 +120,7 @@ def _lines(
         )
     try:
         with of_line(first.where):
-            agent = _initial_agent(header, saved, truth)
+            agent = _initial_agent(header, saved, truth, policy)
         yield agent, first
         ledger = agent._ledger
         for line in lines:
@@ -130,14 +136,17 @@ def _lines(
         ) from error
 
 
-def _initial_agent(header: Header, saved: Path | str | None, truth: Truth | None) -> Agent:
+def _initial_agent(
+    header: Header, saved: Path | str | None, truth: Truth | None, policy: Policy | None
+) -> Agent:
     """Returns the agent with which a log began."""
     if header.agent is None:
-        return Agent(build_policy(header.config), truth=truth, **options(header.options))
+        policy = build_saved(header.config, policy)
+        return Agent(policy, truth=truth, **options(header.options))
     expected = f"the log goes on from a saved agent whose file has the SHA-256 {header.agent}"
     if saved is None:
         raise FairbanditError(f"{expected}; give this file")
-    agent = Agent.load(saved, truth=truth)
+    agent = Agent.load(saved, truth=truth, policy=policy)
     if agent.digest != header.agent:
         raise FairbanditError(f"{expected}; got {saved} of SHA-256 {agent.digest}")
     return agent

@@ -111,12 +111,13 @@ def build_saved(config: Mapping[str, Any], policy: Policy | None = None) -> Poli
                 f"policy: expected the policy that was saved, {config}; got {policy.describe()}"
             )
         return policy
+    again = "give a policy with parts that were made in Python again, as policy="
     if "_target_" in repr(config):
-        raise FairbanditError(
-            "the saved policy names code, which is not run because a file asks for it; give the "
-            "policy itself as policy="
-        )
-    return build_policy(config)
+        raise FairbanditError(f"the file names code, which no file can run; {again}")
+    try:
+        return build_policy(config)
+    except FairbanditError as error:
+        raise FairbanditError(f"{error}; {again}") from error
 
 
 def _describes_policy(config: Mapping[str, Any]) -> bool:

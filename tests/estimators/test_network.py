@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fairbandit import Agent, Engine, FairbanditError, build
+from fairbandit.agent import replay
 from fairbandit.estimators import Network
 from fairbandit.history import Outcomes
 from fairbandit.history.problem import Problem
@@ -161,6 +162,41 @@ def test_an_own_network_comes_from_python_or_by_its_dotted_name() -> None:
     own = _with(Network(make=lambda d: Two(d, 6), **SMALL))
     decided = [support.actions(chosen, world, 20) for chosen in (own, policy(make=named))]
     assert torch.equal(*decided)
+
+
+def test_a_file_runs_no_code_and_an_own_network_is_given_again(tmp_path: Path) -> None:
+    """The saved agent and its log name the network; both are data."""
+    named = {"_target_": f"{__name__}.Two", "hidden": 6}
+    for make in (named, Two):
+        chosen = _with(Network(make=make, **SMALL))
+        folder = tmp_path / str(callable(make))
+        folder.mkdir()
+        agent = Agent(chosen, features=3, groups=2, log=folder / "log.jsonl")
+        draws = np.random.default_rng(0)
+        for _ in range(4):
+            agent.act(draws.normal(size=(4, 3)), [0, 1, 0, 1])
+            agent.update(1.0)
+        agent.save(folder / "agent")
+        agent.close()
+        with pytest.raises(FairbanditError, match="policy="):
+            Agent.load(folder / "agent")
+        with pytest.raises(FairbanditError, match="policy="):
+            replay(folder / "log.jsonl")
+        assert replay(folder / "log.jsonl", policy=chosen).decisions == 4
+        loaded = Agent.load(folder / "agent", policy=chosen)
+        pool = draws.normal(size=(4, 3))
+        assert loaded.act(pool, [0, 1, 0, 1]).picks == twin(chosen, pool).picks
+        with pytest.raises(FairbanditError, match="expected the policy that was saved"):
+            Agent.load(folder / "agent", policy=_with(Network(make=make)))
+
+
+def twin(chosen: Any, last: Any) -> Any:
+    """The decision about a pool of an agent that was never saved."""
+    agent, draws = Agent(chosen, features=3, groups=2), np.random.default_rng(0)
+    for _ in range(4):
+        agent.act(draws.normal(size=(4, 3)), [0, 1, 0, 1])
+        agent.update(1.0)
+    return agent.act(last, [0, 1, 0, 1])
 
 
 def _with(estimator: Network) -> Any:
