@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.notices import remark
 from fairbandit.policy.build import named_policies, policy_label
 from fairbandit.runs import naming
 from fairbandit.runs.naming import chosen, full_key, joined, of_world
@@ -88,7 +89,14 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
         columns[key] = column.infer_objects() if numbers else column.astype("category")
     whole = pd.DataFrame(columns).join(whole)
     whole = whole.astype({"measure": "category", "group": "category"})
-    return whole.drop_duplicates([key for key in whole if key != "value"], ignore_index=True)
+    whole = whole.drop_duplicates(ignore_index=True)
+    again = whole.duplicated([key for key in whole if key != "value"])
+    if again.any():
+        remark(
+            "several runs have the same settings, seed and replica but other results, and the "
+            "first of them counts: was the package changed between them?"
+        )
+    return whole[~again].reset_index(drop=True)
 
 
 def settings_of(table: pd.DataFrame) -> list[str]:

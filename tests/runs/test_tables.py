@@ -10,7 +10,9 @@ import pytest
 
 import fairbandit
 from fairbandit import FairbanditError, compare, load, pooled
+from fairbandit.notices import noted
 from fairbandit.runs import pool, read_runs
+from fairbandit.runs.tables import tidy
 from tests.environments.data import arguments, people, write
 from tests.figures.conftest import sweep
 
@@ -55,6 +57,18 @@ def test_a_group_of_the_table_needs_no_further_word(table, folder):
     curves = load(folder, curves=True, where={"noise": [1.0]})
     ends = curves[(curves["round"] == 60) & (curves.measure == "fair_regret")]
     assert ends.value.sum() == pytest.approx(sums.xs(1.0, level="environment.noise").sum())
+
+
+def test_runs_that_should_be_equal_and_are_not_are_noted(folder):
+    run, again, other = (read_runs([folder])[0] for _ in range(3))
+    vars(other)["finals"] = run.finals.assign(value=run.finals["value"] + 1)
+    with noted() as notes:
+        whole = tidy([run, again])
+    assert not notes
+    assert len(whole) == len(run.finals)
+    with noted() as notes:
+        pd.testing.assert_frame_equal(tidy([run, other]), whole)
+    assert "but other results" in notes[0]
 
 
 def test_no_two_settings_share_a_label(table, tmp_path):
