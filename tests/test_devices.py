@@ -157,6 +157,9 @@ POLICIES: dict[str, Any] = {
     **worlds.every_part("full"),
 }
 
+NETWORKS = {name: POLICIES.pop(name) for name in [*POLICIES] if "neural_linear" in name}
+"""The weights of modules cannot be on the second device; a GPU plays these, if there is one."""
+
 OPTIONS: list[dict[str, int]] = [{}, {"picks": 3}, {"at_once": 1}, {"picks": 6}]
 """Of six picks, pools of four leave some empty."""
 
@@ -164,6 +167,21 @@ OPTIONS: list[dict[str, int]] = [{}, {"picks": 3}, {"at_once": 1}, {"picks": 6}]
 @pytest.mark.parametrize(("name", "options"), support.some(zip(POLICIES, cycle(OPTIONS)), 3))
 def test_every_preset_and_part(name: str, options: dict[str, int]) -> None:
     there(POLICIES[name], support.environment, 12 if "at_once" in options else 40, **options)
+
+
+def test_networks() -> None:
+    """Networks that are trained together, as on a GPU, decide like those that are trained alone."""
+    (settings, *_), devices = NETWORKS.values(), [HERE, GPU or HERE]
+    alone, together = (
+        {**settings, "estimator": {"name": "neural_linear", "steps": 5, "together": flag}}
+        for flag in (False, True)
+    )
+    plays = [
+        play(chosen, support.environment(), 40, device)[0]
+        for chosen, device in zip((alone, together), devices, strict=True)
+    ]
+    for one, other in zip(*plays, strict=True):
+        assert torch.equal(one["actions"], other["actions"].cpu())
 
 
 def test_a_sampled_truth() -> None:
