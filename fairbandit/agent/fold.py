@@ -223,7 +223,7 @@ def _without(values: Mapping[int, Any], ticket: int) -> dict[int, Any]:
 
 
 def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
-    """Returns the state after rewards; those of an open opening are held until it is closed."""
+    """Returns the state after rewards; rewards of an open opening are held until it is closed."""
     ticket, waiting, rewards = event.ticket, state.find(event.ticket), event.rewards
     rewards = rewards if isinstance(rewards, dict) else {waiting.places[0]: rewards}
     left = waiting.without(rewards)

@@ -97,7 +97,7 @@ def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int
 
 
 def ticket(value: Any) -> int:
-    """Returns the number of a ticket; any other value raises an error that says what it is."""
+    """Returns the number of a ticket; any other value raises an error that names its kind."""
     try:
         return operator.index(value)
     except Exception as error:

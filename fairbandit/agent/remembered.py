@@ -1,4 +1,4 @@
-"""What an agent remembers of all decisions: the ids of callers, and the rewards of picks."""
+"""The memory of all decisions of an agent: ids of callers, and rewards of picks."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ class Remembered(NamedTuple):
         items = fitted(state, {"items": torch.zeros(2, 0, dtype=torch.int64)})["items"].numpy()
         keys, numbers = items[0].copy(), items[1].copy()
         if (keys[1:] <= keys[:-1]).any():
-            raise ValueError("what the agent remembers is not in order")
+            raise ValueError("the remembered decisions are not in order")
         return cls(keys, numbers)

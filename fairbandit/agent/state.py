@@ -126,7 +126,7 @@ class State(NamedTuple):
         return inputs.ticket(ticket)
 
     def named(self, event: Decided, id: Any, about: Any) -> Decided:
-        """Returns a new decision with the caller's id, and with what is said about it."""
+        """Returns a new decision with the caller's id and remarks."""
         if id is not None and (not isinstance(id, str) or not id):
             raise FairbanditError(f"id: expected a text, as in str(id), got {shown(id)}")
         if id is not None and self.remembered.get(key("id", id)) is not None:

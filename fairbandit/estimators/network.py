@@ -252,7 +252,7 @@ class Network(Estimator):
         """An untrained network.
 
         Raises:
-            FairbanditError: what `make` returns is no module, or gives no features (n, p).
+            FairbanditError: the result of `make` is not a module, or does not map to (n, p).
         """
         make = self._mlp if self.make is None else self.make
         if isinstance(make, Mapping):

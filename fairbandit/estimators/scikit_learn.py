@@ -105,7 +105,7 @@ class Sklearn(Estimator):
         beta: β ≥ 0 (gaussian_process).
 
     Raises:
-        FairbanditError: the model is none of these, params are not a mapping, or β is out of range.
+        FairbanditError: another model, params that are not a mapping, or β out of range.
     """
 
     reference = "Pedregosa et al., Scikit-learn: Machine Learning in Python, JMLR 2011"
@@ -226,12 +226,12 @@ class Fixed(Estimator):
             contexts (n, d) that returns n predictions.
 
     Raises:
-        FairbanditError: the model is neither.
+        FairbanditError: another model.
     """
 
     reference = "Grazzi et al., Group Meritocratic Fairness, NeurIPS 2022 (a fixed score is ranked)"
     learns = False
-    _name = "fixed"  # it has no place in the registry, since no config can hold a fitted model
+    _name = "fixed"  # not registered, since a config cannot hold a fitted model
 
     def __init__(self, *, model: Any) -> None:
         if not (hasattr(model, "predict") or callable(model)):

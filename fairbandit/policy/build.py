@@ -103,7 +103,7 @@ def build_saved(config: Mapping[str, Any], policy: Policy | None = None) -> Poli
         policy: the policy itself, for parts that were made in Python, such as a network.
 
     Raises:
-        FairbanditError: the description is invalid, names code, or is not that of `policy`.
+        FairbanditError: the description is invalid, names code, or differs from `policy`.
     """
     if policy is not None:
         if policy.describe() != config:

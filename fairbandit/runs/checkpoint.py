@@ -28,7 +28,7 @@ _SAVED: Any = mapping(identity=Plain, batches=Natural, seconds=Amount, parts=_PA
 def load(
     folder: Path, identity: Mapping[str, Any], batches: Sequence[range], record: Record
 ) -> dict[str, Any]:
-    """Restores what the finished batches found from the checkpoint, if there is one.
+    """Restores the results of the finished batches from the checkpoint, if there is one.
 
     Args:
         folder: the folder of the run.

@@ -40,7 +40,7 @@ FILES = rf"\A({ROUNDS}/{PART}|{FINALS}|{CURVES}|{REWARDS})\Z"
 """The paths of all Parquet files in the folder, as a regular expression."""
 
 CHECKPOINT = "checkpoint.pt"
-"""What the finished batches of an unfinished run contributed; see `fairbandit.runs.checkpoint`."""
+"""The results of the finished batches of an unfinished run; see `fairbandit.runs.checkpoint`."""
 
 LOCK = ".lock"
 """The file that a process locks with `flock` while it writes to the folder, and then removes."""

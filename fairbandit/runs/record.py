@@ -1,4 +1,4 @@
-"""What a run finds: measures of each replica at the end of the run, and curves over its rounds.
+"""The results of a run: measures of each replica at the end of the run, and curves over its rounds.
 
 `finals.parquet` is a tidy table with the columns `replica`, `measure`, `group` and `value`. A
 measure of the whole run has no group: each metric after the last round and, for a table whose
@@ -235,7 +235,7 @@ class Record:
         )
 
     def state(self) -> dict[str, Any]:
-        """Returns what the finished batches found, as tensors."""
+        """Returns the results of the finished batches as tensors."""
         return {"values": self._values, "curves": list(self._curves.values())}
 
     def load_state(self, state: Mapping[str, Any], replicas: int) -> None:

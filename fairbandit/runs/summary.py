@@ -69,7 +69,7 @@ def summarise(
 
     Args:
         config: settings, `policy` and `environment`.
-        record: what the whole run found.
+        record: the results of the whole run.
         seconds: the time from the first pool drawn to the last file closed, without the
             unfinished batches of interrupted runs.
         files: the SHA-256 hash of every Parquet file, by its path in the run's folder.

@@ -114,7 +114,7 @@ def least_protected(picks: int, share: float, significance: float) -> tuple[int,
 
     Args:
         picks: m.
-        share: p, from 0 to 1; both ends ask for nothing but what every list has.
+        share: p, from 0 to 1.
         significance: α.
 
     >>> least_protected(12, 0.5, 0.1), unadjusted(12, 0.5, 0.1)

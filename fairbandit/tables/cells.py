@@ -34,7 +34,7 @@ _KEY = "fairbandit"
 
 @dataclass(frozen=True)
 class About:
-    """What is known of a typed table beside its cells, for messages.
+    """Facts about a typed table beside its cells, for messages.
 
     Attributes:
         name: the name of the table, such as its path.
@@ -64,7 +64,7 @@ def with_about(frame: pd.DataFrame, about: About) -> pd.DataFrame:
 
 
 def about(table: pd.DataFrame) -> About:
-    """Returns what is known of a table; pandas hands it on to the parts of a table."""
+    """Returns the facts about a table; pandas passes them on to parts of the table."""
     found = table.attrs.get(_KEY)
     return found if isinstance(found, About) else About(columns=[*map(str, table.columns)])
 
@@ -187,7 +187,7 @@ def exact(table: pd.DataFrame, column: str) -> pd.Series:
 
 
 def labels(table: pd.DataFrame, column: str) -> NDArray[Any]:
-    """Returns a column as labels of groups; that of a missing cell is `unknown`."""
+    """Returns a column as labels of groups; the label of a missing cell is `unknown`."""
     check_exact(table, column)
     places, cells = table[column].factorize()
     forms = np.array([*map(normal, map(group_label, cells)), UNKNOWN], dtype=object)
