@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import lru_cache, partial
@@ -248,8 +247,8 @@ class Network(Estimator):
         fits = (_fitted(self, problem.features, problem.device, part) for part in parts)
         return [learned for fit in fits for learned in fit]
 
-    def _made(self, features: int) -> nn.Module:
-        """An untrained network.
+    def _made(self, features: int) -> nn.Sequential:
+        """An untrained network and its linear output layer.
 
         Raises:
             FairbanditError: the result of `make` is not a module, or does not map to (n, p).
@@ -273,7 +272,7 @@ class Network(Estimator):
                 f"make: expected a network that maps (n, {features}) to (n, p); its result for "
                 f"n = 2 is {typed(tried)}"
             )
-        return network
+        return nn.Sequential(network, nn.Linear(tried.shape[1], 1).double())
 
     def _mlp(self, features: int) -> nn.Module:
         layers = list[nn.Module]()
@@ -291,9 +290,7 @@ def _fitted(
     for seed, rows in replicas:
         with torch.random.fork_rng(devices=[]):  # modules draw their weights globally
             torch.manual_seed(seed)
-            network = part._made(features)
-            width = network(torch.zeros(2, features, dtype=torch.float64)).shape[1]
-            networks.append(nn.Sequential(network, nn.Linear(width, 1).double()).to(device))
+            networks.append(part._made(features).to(device))
         table = torch.frombuffer(bytearray(rows), dtype=torch.float64) if rows else torch.zeros(0)
         table = table.double().view(-1, 1 + features).to(device)
         drawn = np.random.default_rng(seed).integers(
@@ -302,16 +299,17 @@ def _fitted(
         tables.append(table)
         batches.append(torch.from_numpy(drawn).to(device))
     means = [table.sum(0) / max(len(table), 1) for table in tables]
-    spreads = [
-        (table - mean).square().sum(0).div(max(len(table), 1)).sqrt()
-        for table, mean in zip(tables, means, strict=True)
-    ]
-    spreads = [spread.where(spread > 0, 1.0) for spread in spreads]
+    squares = [(t - m).square().sum(0) / max(len(t), 1) for t, m in zip(tables, means, strict=True)]
+    spreads = [square.sqrt().where(square > 0, 1.0) for square in squares]
     if trains := [b for b, table in enumerate(tables) if len(table)]:
         scaled = [(tables[b] - means[b]) / spreads[b] for b in trains]
-        with _one_thread(), torch.inference_mode(False), torch.enable_grad():
-            chosen = torch.stack([batches[b] for b in trains], 1)
-            _train(part, [networks[b] for b in trains], scaled, chosen)
+        chosen, threads = torch.stack([batches[b] for b in trains], 1), torch.get_num_threads()
+        torch.set_num_threads(1)  # sums do not depend on the number of threads then
+        try:
+            with torch.inference_mode(False), torch.enable_grad():
+                _train(part, [networks[b] for b in trains], scaled, chosen)
+        finally:
+            torch.set_num_threads(threads)
     trained = [network.requires_grad_(False).eval()[0] for network in networks]
     return [Features(f, m[1:], s[1:]) for f, m, s in zip(trained, means, spreads, strict=True)]
 
@@ -345,14 +343,3 @@ def _train(part: Network, networks: list[Any], tables: list[Tensor], batches: Te
             network.load_state_dict(
                 {name: weight[b] for name, weight in weights.items()}, strict=False
             )
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Lets torch use one thread, so that sums do not depend on the number of threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
