@@ -19,6 +19,7 @@ from fairbandit.policy.build import build_policy
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support
+from tests.estimators.refitted import check_plays
 from tests.literal import pick, refreshed
 
 REFRESH = 1.6
@@ -94,21 +95,7 @@ def test_it_equals_a_loop_that_trains_at_each_refresh() -> None:
 def test_blocks_rounds_replicas_and_agents_decide_alike(
     rank: str, head: Any, tmp_path: Path
 ) -> None:
-    """Pools have empty slots, and rewards of a round come in whatever order."""
-    world, chosen = support.census("census_ethnicity"), policy(rank, head=head)
-    found = support.actions(chosen, world, 30, 2, picks=2)
-    assert torch.equal(found, support.actions(chosen, world, 30, 2, picks=2, at_once=1))
-    assert torch.equal(found[1:], support.actions(chosen, world, 30, [1], picks=2))
-    draws = support.draws(world, 30, 0)
-    agent = Agent(chosen, features=world.features, groups=len(world.group_names))
-    for t, places in enumerate(found[0].view(30, 2).tolist(), 1):
-        decided = agent.act(draws.contexts[t - 1], draws.groups[t - 1], picks=2)
-        assert list(decided.picks) == [place for place in places if place >= 0]
-        for place in reversed(decided.picks):
-            agent.update(float(draws.rewards[t - 1, place]), decided.ticket, candidate=place)
-        if t == 20:  # it is trained again from what was saved
-            agent.save(tmp_path / "agent")
-            agent = Agent.load(tmp_path / "agent")
+    check_plays(policy(rank, head=head), tmp_path)
 
 
 def models(estimator: Network, replicas: int = 2, n: int = 40) -> tuple[Any, Tensor, Tensor]:

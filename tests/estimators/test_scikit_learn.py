@@ -18,14 +18,14 @@ from sklearn.linear_model import Ridge, SGDRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from fairbandit import Agent, FairbanditError, build
+from fairbandit import FairbanditError, build
 from fairbandit.estimators import Fixed, NoBounds, Sklearn
-from fairbandit.estimators.scikit_learn import _fitted
 from fairbandit.history import Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support
+from tests.estimators.refitted import check_plays
 from tests.literal import pick, refreshed
 
 REFRESH = 1.5
@@ -93,22 +93,7 @@ def test_it_equals_a_loop_that_fits_at_each_refresh(regressor: str) -> None:
 def test_blocks_rounds_replicas_and_agents_decide_alike(
     regressor: str, rank: str, tmp_path: Path
 ) -> None:
-    """Pools have empty slots, and rewards of a round come in whatever order."""
-    world, chosen = support.census("census_ethnicity"), policy(regressor, rank)
-    found = support.actions(chosen, world, 30, 2, picks=2)
-    assert torch.equal(found, support.actions(chosen, world, 30, 2, picks=2, at_once=1))
-    assert torch.equal(found[1:], support.actions(chosen, world, 30, [1], picks=2))
-    draws = support.draws(world, 30, 0)
-    agent = Agent(chosen, features=world.features, groups=len(world.group_names))
-    for t, places in enumerate(found[0].view(30, 2).tolist(), 1):
-        decided = agent.act(draws.contexts[t - 1], draws.groups[t - 1], picks=2)
-        assert list(decided.picks) == [place for place in places if place >= 0]
-        for place in reversed(decided.picks):
-            agent.update(float(draws.rewards[t - 1, place]), decided.ticket, candidate=place)
-        if t == 20:  # it is fitted again from what was saved
-            agent.save(tmp_path / "agent")
-            _fitted.cache_clear()
-            agent = Agent.load(tmp_path / "agent")
+    check_plays(policy(regressor, rank), tmp_path)
 
 
 def test_bounds_are_those_of_the_true_reward() -> None:
