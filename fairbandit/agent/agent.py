@@ -314,7 +314,7 @@ class Agent:
         log_contexts: bool = True,
         fsync: bool = False,
     ) -> Self:
-        """Loads an agent, and applies later events of its log; a `policy` of own parts is given."""
+        """Loads an agent and applies later events of its log; parts made by code need `policy`."""
         with saving.reading(Path(path)) as saved:
             agent, policy = cls.__new__(cls), build_saved(saved["config"], policy)
             agent.__setstate__({**saved, "policy": policy, "truth": truth})

@@ -41,7 +41,8 @@ class Features(NamedTuple):
 
     Attributes:
         network: φ, a trained network.
-        centre, scale: the mean and the standard deviation of each training context's feature, (d,).
+        centre, scale: the mean and the standard deviation of each feature of the training contexts,
+            (d,).
     """
 
     network: nn.Module
@@ -285,7 +286,7 @@ class Network(Estimator):
 def _fitted(
     part: Network, features: int, device: torch.device, replicas: tuple[tuple[int, bytes], ...]
 ) -> list[Features]:
-    """The features of replicas, learned from a seed and rows [r x], given as bytes, of each."""
+    """Learns the features of each replica from its seed and its rows [r x], given as bytes."""
     networks, tables, batches = list[nn.Sequential](), list[Tensor](), list[Tensor]()
     for seed, rows in replicas:
         with torch.random.fork_rng(devices=[]):  # modules draw their weights globally

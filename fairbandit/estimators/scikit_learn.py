@@ -217,7 +217,7 @@ class FixedModel(RewardModel):
 
 
 class Fixed(Estimator):
-    """A model that was fitted before, and does not learn: how fair is a model in production?
+    """A fitted model that does not learn, such as a model in production.
 
     The scores are the predictions of the model for the contexts as they are. No reward is read.
 
