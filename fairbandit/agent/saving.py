@@ -28,7 +28,7 @@ from fairbandit.tables.labels import UNSAID, spellings
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
 
-VERSION = 12
+VERSION = 13
 """The version of the format; files of other versions are refused."""
 
 _PLACES = list[tuple[Natural, ...]]

@@ -68,7 +68,7 @@ class ForgettingRidge(OptimisticRidge):
             return LinearModel(solved.theta)
         lower = cholesky(sums[:, 1])
         width = self._radius(problem, 2 * lower.diagonal(dim1=2, dim2=3).log().sum(2), n_train)
-        solved.root = solved.root @ (solved.root.mT @ lower)  # V⁻¹L with LLᵀ = Ṽ
+        solved = solved._replace(root=solved.root @ (solved.root.mT @ lower))  # V⁻¹L, LLᵀ = Ṽ
         return OptimisticModel(solved.theta, width, solved)
 
     def _advance(self, state: State, outcomes: Outcomes) -> State:

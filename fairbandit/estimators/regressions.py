@@ -3,6 +3,9 @@
 The matrix G = Σ [r x]ᵀ[r x] + diag(0, λ, …, λ) holds V = Σ xxᵀ + λI, b = Σ r x and Σ r². A
 regression is solved by the Cholesky factor of V. Further rows are added by the formula of Sherman,
 Morrison and Woodbury; if the formula would lose digits, V is factored again for each i.
+
+Reference: Bierman, Factorization Methods for Discrete Sequential Estimation, Sec. V.2 (Potter's
+update of a root).
 """
 
 from __future__ import annotations
@@ -11,8 +14,7 @@ import logging
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -28,6 +30,9 @@ MANY = 64
 
 HEAVY = 1e3
 """The largest Σ‖x‖²_{V⁻¹} of the rows of a Woodbury update: beyond it, too many digits are lost."""
+
+UPDATES = 256.0
+"""The root is factored anew before the sum of 1 + ‖x‖²_{V⁻¹} over its updates exceeds this."""
 
 WORK = 1 << 18
 """The most numbers in a work array of `factors`, so that they stay in cache."""
@@ -45,13 +50,17 @@ class Regression(NamedTuple):
 
     Attributes:
         gram: G, (B, d + 1, d + 1).
-        lower: L with LLᵀ = V, (B, d, d).
+        updates: the sum of 1 + ‖x‖²_{V⁻¹} over updates of the root since it was factored.
         theta: V⁻¹b, (B, d).
+        root: F with FFᵀ = V⁻¹, (B, d, d).
+        log_det: ln det V, (B,).
     """
 
     gram: Tensor
-    lower: Tensor
+    updates: float
     theta: Tensor
+    root: Tensor
+    log_det: Tensor
 
     @classmethod
     def of(cls, gram: Tensor) -> Regression:
@@ -60,30 +69,41 @@ class Regression(NamedTuple):
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        lower = cholesky(gram)
-        return cls(gram, lower, _theta(lower, gram[..., 1:, 0]))
+        return cls(gram, 0.0, *_solve(cholesky(gram), gram[..., 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
         """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
-        return Regression.of(_with_squares(self.gram, rows))
+        gram = _with_squares(self.gram, rows)
+        if rows.shape[1] == 1:
+            x = rows[..., 1:]
+            y = torch.bmm(x, self.root)
+            square = y.square().sum(2, keepdim=True).add_(1)
+            updates = self.updates + float(square.amax())
+            if updates <= UPDATES:
+                along = (self.root * y).sum(2, keepdim=True)  # a matrix product is slower
+                residual = torch.baddbmm(rows[..., :1], x, self.theta[..., None], alpha=-1)
+                theta = torch.addcmul(self.theta, along[..., 0], (residual / square)[..., 0])
+                root = torch.addcmul(self.root, along / (square + square.sqrt()), y, value=-1)
+                log_det = self.log_det + square[:, 0, 0].log()
+                return Regression(gram, updates, theta, root, log_det)
+        return Regression.of(gram)
 
     def after(self, rows: Tensor, at: list[int]) -> Regressions:
         """The regressions with the first i of n more rows, for U ascending numbers i."""
         if (shared := at[0]) > MANY:  # summing the shared rows is cheaper
             rest = [i - shared for i in at]
             return self.with_rows(rows[:, :shared]).after(rows[:, shared:], rest)
-        start = Regressions(self.theta[:, None], self.lower[:, None], at)
+        root, log_det = self.root[:, None], self.log_det[:, None]
         if not rows.shape[1]:
-            start.theta = start.theta.expand(-1, len(at), -1)
-            return start
-        y = rows[..., 1:] @ start.root[:, 0]
+            return Regressions(self.theta[:, None].expand(-1, len(at), -1), root, log_det, at)
+        y = rows[..., 1:] @ self.root
         if not float(y.square().sum((1, 2)).amax()) <= HEAVY:
-            solved = [(_theta(lower, b), lower) for lower, b in factors(self.gram, rows, at)]
-            theta, lower = (torch.cat(parts, 1) for parts in zip(*solved, strict=True))
-            return Regressions(theta, lower, at)
-        start.update = update = _woodbury(start, rows, y)
-        start.theta = _up_to(self.theta, update.z * update.w, at)
-        return start
+            solutions = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
+            theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*solutions, strict=True))
+            return Regressions(theta, root, log_det, at)
+        update = _woodbury(self, rows, y)
+        theta = _up_to(self.theta, update.z * update.w, at)
+        return Regressions(theta, root, log_det, at, update)
 
 
 class Update(NamedTuple):
@@ -100,39 +120,32 @@ class Update(NamedTuple):
     diagonal: Tensor
 
 
-@dataclass(eq=False)
-class Regressions:
+class Regressions(NamedTuple):
     """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ if there is an update.
 
     Attributes:
         theta: (B, U, d).
-        lower: L with F = L⁻ᵀ, (B, 1, d, d), or (B, U, d, d) if regressions do not share it.
+        root: F, (B, 1, d, d), or (B, U, d, d) if regressions do not share it.
+        log_det_start: ln det (FFᵀ)⁻¹, (B, 1) or (B, U).
         at: iᵤ, the number of rows that each regression includes.
         update: the Woodbury update; None if Vᵤ⁻¹ = FFᵀ.
     """
 
     theta: Tensor
-    lower: Tensor
+    root: Tensor
+    log_det_start: Tensor
     at: list[int]
     update: Update | None = None
 
     @classmethod
     def of(cls, gram: Tensor) -> Regressions:
         """Solves the regressions of sums G, (B, U, d + 1, d + 1); raises like `cholesky`."""
-        lower = cholesky(gram)
-        return cls(_theta(lower, gram[..., 1:, 0]), lower, [0] * gram.shape[1])
-
-    @cached_property
-    def root(self) -> Tensor:
-        """F = L⁻ᵀ, shaped like L."""
-        identity = torch.eye(self.lower.shape[-1], dtype=self.lower.dtype, device=self.lower.device)
-        return torch.linalg.solve_triangular(self.lower.mT, identity, upper=True)
+        return cls(*_solve(cholesky(gram), gram[..., 1:, 0]), [0] * gram.shape[1])
 
     @property
     def log_det(self) -> Tensor:
         """ln det V, (B, U)."""
-        start = 2 * self.lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        start = start.expand(-1, len(self.at))
+        start = self.log_det_start.expand(-1, len(self.at))
         if self.update is None:
             return start
         return start + 2 * _up_to(
@@ -189,18 +202,21 @@ def cholesky(gram: Tensor) -> Tensor:
     return lower
 
 
-def _theta(lower: Tensor, b: Tensor) -> Tensor:
-    """θ = V⁻¹b, (…, d), from L and b."""
-    return torch.cholesky_solve(b[..., None], lower)[..., 0]
+def _solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """θ (…, d), F = L⁻ᵀ (…, d, d) and ln det V (…), from L and b."""
+    theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
+    identity = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
+    root = torch.linalg.solve_triangular(lower.mT, identity, upper=True)
+    return theta, root, 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _woodbury(start: Regressions, rows: Tensor, y: Tensor) -> Update:
+def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
     """The Woodbury update with rows X, given Y = XF.
 
     LLᵀ = I + YYᵀ, [A z] = L⁻¹[Y r − Xθ], W = AFᵀ, and `diagonal` is the diagonal of L. `SMALL` rows
     are solved at a time; before the next rows, Y(AᵀA) is subtracted from Y, and Y(Aᵀz) from r − Xθ.
     """
-    residual = torch.baddbmm(rows[..., :1], rows[..., 1:], start.theta[:, 0, :, None], alpha=-1)
+    residual = torch.baddbmm(rows[..., :1], rows[..., 1:], start.theta[..., None], alpha=-1)
     solved, diagonals, taken = list[Tensor](), list[Tensor](), y.new_zeros(1)
     right_sides = torch.cat([y, residual], 2).split(SMALL, 1)
     for right, piece in zip(right_sides, y.split(SMALL, 1), strict=True):
@@ -213,7 +229,7 @@ def _woodbury(start: Regressions, rows: Tensor, y: Tensor) -> Update:
         solved.append(torch.linalg.solve_triangular(lower, right, upper=False))
         diagonals.append(lower.diagonal(dim1=1, dim2=2))
     solution = torch.cat(solved, 1)
-    w = solution[..., :-1] @ start.root[:, 0].mT
+    w = solution[..., :-1] @ start.root.mT
     return Update(w, solution[..., -1:], torch.cat(diagonals, 1))
 
 

@@ -137,6 +137,22 @@ def test_the_rule_reads_the_model_and_the_context_alone(noise: float, tolerance:
     torch.testing.assert_close(model.approximate(contexts, groups).slack, expected)
 
 
+def test_nothing_drifts() -> None:
+    """A chain of 2,000 single rows ends where one factorisation of all of them does."""
+    draws = torch.Generator().manual_seed(1)
+    rows = torch.rand(2, 2000, 7, generator=draws, dtype=torch.float64)
+    gram = torch.diag(torch.tensor([0.0] + [1.0] * 6).double()).repeat(2, 1, 1)
+    chain = Regression.of(gram)
+    for row in rows.split(1, 1):
+        chain = chain.with_rows(row)
+        assert chain.updates <= 256
+    whole = Regression.of(gram).with_rows(rows)
+    torch.testing.assert_close(chain.theta, whole.theta, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(chain.log_det, whole.log_det, rtol=1e-13, atol=0)
+    one, other = (found.root @ found.root.mT for found in (chain, whole))
+    torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-15)
+
+
 @pytest.mark.parametrize("rows", [1, 64, 65, 200])
 def test_blocks_are_solved_as_if_one_by_one(rows: int) -> None:
     """θ, ln det V and the norms of V⁻¹, by updates and, where V is ill-conditioned, by factors."""
