@@ -23,9 +23,9 @@ from fairbandit.history import History
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Played
 from fairbandit.policy.build import preset, presets
-from fairbandit.ranks.scored import Scored
-from fairbandit.selectors.ranked import Ranked
-from fairbandit.splits import Full, Schedule
+from fairbandit.ranks import Scored
+from fairbandit.selectors import Ranked
+from fairbandit.splits import Full
 from fairbandit.streams import Purpose, Streams
 from tests.literal import Draws
 
@@ -105,7 +105,7 @@ def ranked(
     problem = Problem(1, number, Streams(5, range(b)))
     models = Models(LinearModel(index.new_zeros(b, n, 1)), torch.arange(n))
     history = History.empty(problem).with_pools(index.new_zeros(b, n, k, 1), groups)
-    scored = Scored(history, Schedule(Full()).plan(1, n), models)
+    scored = Scored(history, Full().plan(np.arange(1, n + 1)), models)
     return Ranked(scored, Approximate(index, slack), bounds, pick_counts)
 
 

@@ -13,8 +13,7 @@ from fairbandit.counting import PastScores
 from fairbandit.environments import Environment
 from fairbandit.estimators.ties import Approximate
 from fairbandit.policy.build import build_policy
-from fairbandit.ranks import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import Rank, Scored
 from tests import support
 from tests.counting.dense import DenseContexts, DensePastScores
 from tests.counting.test_against_dense import ways
@@ -65,7 +64,7 @@ def decisions(
         stack.enter_context(ways(searched=way == "forced"))
         if way == "dense":
             stack.enter_context(patch("fairbandit.history.history.Contexts", DenseContexts))
-            stack.enter_context(patch("fairbandit.ranks.scored.PastScores", DensePastScores))
+            stack.enter_context(patch("fairbandit.ranks.base.PastScores", DensePastScores))
         if way == "scanned":
             stack.enter_context(ways(sliced=False))
             stack.enter_context(patch("fairbandit.counting.cost.SORTED_COST", math.inf))

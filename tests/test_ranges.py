@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from fairbandit import FairbanditError, estimators, ranks, selectors
+from fairbandit.policy.policy import Policy
 from fairbandit.selectors.merit import MeritFunction
-from fairbandit.splits import Full, Schedule
+from fairbandit.splits import Full
 
 NAN, INF = float("nan"), float("inf")
+
+PARTS = Full(), estimators.Zero(), ranks.Identity(), selectors.Argmax()
 
 CASES: list[tuple[Callable[..., Any], str, list[float], str]] = [
     (
@@ -42,7 +45,7 @@ CASES: list[tuple[Callable[..., Any], str, list[float], str]] = [
         r"tolerance \(α\) must be at least 0 and finite",
     ),
     (selectors.MinimumPull, "shares", [2], "expected a number from 0 to 1 for all groups"),
-    (partial(Schedule, Full()), "refresh", [1.0, -2.0, 1e10, NAN, INF], "refresh: .* above 1"),
+    (partial(Policy, *PARTS), "refresh", [1.0, -2.0, 1e10, NAN, INF], "refresh: .* above 1"),
     (MeritFunction, "floor", [0.0, INF], r"floor \(γ\) must be above 0 and finite"),
     (MeritFunction, "exponent", [-1.0], r"exponent \(p\) must be above 0 and finite"),
     (MeritFunction, "rate", [NAN], r"rate \(β\) must be above 0 and finite"),

@@ -22,9 +22,8 @@ from fairbandit.logs import Floats, Ints
 from fairbandit.logs.schema import unnamed
 from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy
-from fairbandit.ranks.scored import Scored
-from fairbandit.selectors import Rolling
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.ranks import Scored
+from fairbandit.selectors import Ranked, Rolling
 from fairbandit.tables.labels import spellings
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from fairbandit.logs.log import check_log, padded, pieces
 from fairbandit.logs.schema import pick_hashes, pool_key
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
+from fairbandit.splits.base import refresh_numbers
 from fairbandit.streams import CHUNK_ROUNDS
 from fairbandit.tables.labels import Codes, coded
 
@@ -42,9 +43,12 @@ def tell_checked(policy: Policy, history: History, outcomes: Outcomes) -> Histor
         return history
     # a trial of the models of later rounds, as if no further reward came, one round at a time
     t = history.rounds + 1
-    trained = range(max(history.n_state, policy.n_train(t), int(outcomes.rounds[0])), t)
-    for number in sorted(set(map(policy.schedule.refreshed, trained))):
-        plan = policy.schedule.plan(max(t, number + 1), 1)
+    trained = np.arange(max(history.n_state, policy.n_train(t), int(outcomes.rounds[0])), t)
+    if policy.refresh is not None:
+        numbers = refresh_numbers(policy.refresh, t)
+        trained = np.unique(numbers[numbers.searchsorted(trained)])
+    for number in trained.tolist():
+        plan = policy.plan(max(t, number + 1), 1)
         policy.estimator.models(history, plan._replace(n_train=np.array([number])))
     return history
 

@@ -53,7 +53,7 @@ def order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
     this is beyond `FAR` times that distance: the rewards, or the indicators of a group.
     """
     n, h = len(rewards), len(rewards) // 2
-    plan = policy.schedule.plan(n + 1, 1)
+    plan = policy.plan(n + 1, 1)
     if not h or not policy.learns or plan.n_train[0] == n == plan.rank_stop[0] - plan.rank_start[0]:
         return
     names, values = [normal(label) for label in labels], {"mean reward": rewards}

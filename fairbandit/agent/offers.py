@@ -16,8 +16,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
 from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints
-from fairbandit.selectors import Candidates, Course, Places, Rolling, Selector
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors import Candidates, Course, Places, Ranked, Rolling, Selector
 from fairbandit.selectors.stopping import hazards, thresholds
 
 _STATE = mapping(

@@ -15,7 +15,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import PLAIN
 from fairbandit.logs import Floats
 from fairbandit.notices import listed
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors import Ranked
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -163,7 +163,7 @@ def reads_no_reward_after_the_last_that_it_declares(kind: str, spec: Spec) -> No
     """The plan says which reward a round reads last: its column `reads`, which ascends."""
     for setting in SETTINGS[:2]:
         calm = play(kind, spec, setting, piece=1)
-        last = torch.from_numpy(calm.policy.schedule.plan(1, ROUNDS).reads)
+        last = torch.from_numpy(calm.policy.plan(1, ROUNDS).reads)
         ascends("reads", last)
         for after in (5, 17):
             blind = int((last <= after).sum())  # rounds that read no later reward

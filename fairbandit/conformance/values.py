@@ -29,12 +29,12 @@ from fairbandit.conformance.world import (
     same,
 )
 from fairbandit.environments.base import Environment, Pools, Truth
-from fairbandit.environments.picks import gather_picks
 from fairbandit.estimators import NoBounds
 from fairbandit.history import Block
+from fairbandit.history.outcomes import gather_picks
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judge
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import Scored
 from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 
@@ -51,7 +51,7 @@ _refuse_later = partial(refuse, start=ROUNDS + 1)
 @relation("split")
 def divides_later_rounds_no_earlier(kind: str, spec: Spec) -> None:
     """The columns of a division ascend, since they are searched for the rounds of a block."""
-    for name, column in registry.create(kind, spec).divide(np.arange(1, 200))._asdict().items():
+    for name, column in registry.create(kind, spec).plan(np.arange(1, 200))._asdict().items():
         ascends(name, torch.from_numpy(column))
 
 

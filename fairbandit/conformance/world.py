@@ -17,8 +17,7 @@ from fairbandit.history import History
 from fairbandit.policy.build import build_policy
 from fairbandit.policy.engine import Engine
 from fairbandit.policy.policy import Policy
-from fairbandit.selectors import Selection
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors import Ranked, Selection
 from fairbandit.streams import CHUNK_ROUNDS, Purpose
 from fairbandit.tables.grouped_cdf import GroupedCdf
 

@@ -286,7 +286,9 @@ class PastScores:
         starts, stops = torch.stack(between) * more.sign_()
         return counts + stops - starts
 
-    def _check_window(self) -> None:
+    @cached_property
+    def _ends(self) -> Ints:
+        """Start and stop of each window in each group, entries start … stop − 1: (2, B, N, G)."""
         contexts, least, last = self._contexts, int(self._window[0, 0]), int(self._window[1, -1])
         if least < contexts.forgotten or last > contexts.rounds:
             raise FairbanditError(
@@ -294,12 +296,6 @@ class PastScores:
                 f"{contexts.forgotten + 1} to {contexts.rounds}: rounds before the start of an "
                 "earlier window are forgotten"
             )
-
-    @cached_property
-    def _ends(self) -> Ints:
-        """Start and stop of each window in each group, entries start … stop − 1: (2, B, N, G)."""
-        self._check_window()
-        contexts = self._contexts
         ends = contexts.up_to(self._window)
         if contexts.max_contexts is not None:
             now = contexts.up_to(self._times - 1)

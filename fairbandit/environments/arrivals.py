@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from fairbandit.environments.base import Environment, Pools
-from fairbandit.environments.picks import gather_picks
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import completed, create, lookup, register
 from fairbandit.streams import Purpose, Streams
@@ -73,7 +72,10 @@ class Arrivals(Environment):
         drawn = self.streams[Purpose.ARRIVALS].uniform(first, count, k + 1)
         late = (1 - abs(self.trend)) * drawn[..., :k] - self.trend * joined["ranks"]
         order = late.masked_fill(joined["groups"] < 0, torch.inf).argsort(2)
-        pools = {name: gather_picks(part, order) for name, part in joined.items()}
+        pools = {
+            name: part.take_along_dim(order if part.ndim == 3 else order[..., None], 2)
+            for name, part in joined.items()
+        }
         least = self.least or k
         come = least + (drawn[..., k:] * (k - least + 1)).floor()
         places = torch.arange(k, device=come.device)

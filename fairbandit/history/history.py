@@ -163,15 +163,17 @@ class History(NamedTuple):
             outcomes: in order of round.
             skipped: the number of first outcomes that do not wait, since the state includes them.
         """
-        if not outcomes.n:
+        if not (n := outcomes.n):
             return self
-        rows, new = self.waiting, outcomes.rows(skipped, outcomes.n)
-        if new.n and int(new.rounds[0]) < self.last_reward:
-            rounds, *picks = self.outcomes.and_then(new)
-            order = rounds.argsort(stable=True)
-            rows = Rows([rounds[None, order], *(part[:, order] for part in picks)], rows.start)
-        elif new.n:
-            rows = rows.append(new.rounds[None], *new[1:])
+        rows = self.waiting
+        if skipped < n:
+            new = outcomes.rows(skipped, n)
+            if int(new.rounds[0]) < self.last_reward:
+                rounds, *picks = self.outcomes.and_then(new)
+                order = rounds.argsort(stable=True)
+                rows = Rows([rounds[None, order], *(part[:, order] for part in picks)], rows.start)
+            else:
+                rows = rows.append(new.rounds[None], *new[1:])
         first, last = int(outcomes.rounds[0]), int(outcomes.rounds[-1])
         return self._replace(
             first_reward=min(self.first_reward, first),

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
-from fairbandit.environments.picks import gather_picks
 from fairbandit.errors import FairbanditError, typed
+from fairbandit.history.outcomes import gather_picks
 from fairbandit.history.problem import Problem
 from fairbandit.metrics.reduction import REDUCTIONS, Reduce
 from fairbandit.registry import Registered, base

@@ -74,7 +74,8 @@ class Engine:
             large = environment.places * CHUNK_ROUNDS > CANDIDATES
             at_once = CHUNK_ROUNDS // 2 if large else CHUNK_ROUNDS
         self.rounds, self.at_once = rounds, 1 if delay else at_once
-        self.delays = Delays(delay, delay_law, seed)
+        delays = Delays(delay, delay_law, seed)
+        self.delays = delays if delay else None
         self.streams = Streams(seed, replicas, device)
         names = environment.group_names
         with environment.bound(self.streams):
@@ -132,6 +133,7 @@ class Engine:
             self.size.learn(n, solution.changes, n_ready)
         outcomes = outcomes_of(first, pools, selection)
         self.history = policy.close(history, selection)
-        for arrived in self.delays.exchange(self.played, outcomes):
-            self.history = policy.tell(self.history, arrived)
+        arrived = self.delays.exchange(self.played, outcomes) if self.delays else [outcomes]
+        for known in arrived:
+            self.history = policy.tell(self.history, known)
         return selection

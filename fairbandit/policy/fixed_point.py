@@ -17,8 +17,8 @@ from typing import NamedTuple
 import torch
 
 from fairbandit.environments.base import Pools
-from fairbandit.environments.picks import gather_picks
 from fairbandit.history import Block, History, Outcomes
+from fairbandit.history.outcomes import gather_picks
 from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection

@@ -8,20 +8,20 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.environments.picks import gather_picks
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators import Estimator
 from fairbandit.history import Block, History, Outcomes
+from fairbandit.history.outcomes import gather_picks
 from fairbandit.history.problem import Problem
-from fairbandit.ranks import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import Rank, Scored
 from fairbandit.registry.part import NEEDS, Part
-from fairbandit.selectors import Selection, Selector
-from fairbandit.selectors.ranked import Ranked
-from fairbandit.splits import Schedule, Split
+from fairbandit.selectors import Ranked, Selection, Selector
+from fairbandit.splits import Plan, Split
+from fairbandit.splits.base import LARGEST_REFRESH
 from fairbandit.streams import CHUNK_ROUNDS
 
 
@@ -40,7 +40,7 @@ class Policy:
         rank: turns scores into the index.
         selector: picks from the index.
         refresh: the reward model changes only when n_train has grown by this factor, above 1; see
-            `Schedule`. None changes it with each n_train.
+            `splits.base.refresh_numbers`. None changes it with each n_train.
         name: the name of the policy in results.
 
     Raises:
@@ -61,6 +61,11 @@ class Policy:
         refresh: float | None = None,
         name: str = "custom",
     ) -> None:
+        if refresh is not None and not 1 < refresh <= LARGEST_REFRESH:
+            raise FairbanditError(
+                f"refresh: expected a factor above 1 and at most {LARGEST_REFRESH:g}, "
+                f"got {refresh!s:.50}"
+            )
         self.split, self.estimator, self.rank, self.selector = split, estimator, rank, selector
         self.refresh, self.name = refresh, name
         parts = self.parts.values()
@@ -89,8 +94,7 @@ class Policy:
         self.reads_picks = "picks" in self.needs
         self.reads_last_reward = "rewards" in rank.needs | selector.needs
         self.learns = estimator.learns
-        reads_last = self.reads_picks or self.reads_last_reward
-        self.schedule = Schedule(split, refresh, learns=self.learns, reads_last=reads_last)
+        self._reads_last = self.reads_picks or self.reads_last_reward
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -106,6 +110,13 @@ class Policy:
     def reads_past(self) -> bool:
         """Whether a pick may depend on earlier rounds."""
         return self.reads_rewards or self.reads_picks or "contexts" in self.needs
+
+    def plan(self, first: int, n: int, *, next_each: bool = False) -> Plan:
+        """The past that N rounds read; if `next_each`, all read the past of the first round."""
+        rounds = np.full(n, first) if next_each else np.arange(first, first + n)
+        return self.split.plan(
+            rounds, self.refresh, learns=self.learns, reads_last=self._reads_last
+        )
 
     def init(self, problem: Problem) -> History:
         """The history before the first round of a problem, without a truth that no part needs.
@@ -151,7 +162,7 @@ class Policy:
             next_each: whether each pool is decided as if it came next.
         """
         block = history.block
-        plan = self.schedule.plan(block.first, block.groups.shape[1], next_each)
+        plan = self.plan(block.first, block.groups.shape[1], next_each=next_each)
         scored = Scored(history, plan, self.estimator.models(history, plan))
         index = self.rank.index(scored)
         bounds = self.rank.bounds(scored, index) if "bounds" in self.needs else None
@@ -204,7 +215,7 @@ class Policy:
             if outcomes.n and "rewards" not in self.needs:
                 history = history.forget(outcomes=outcomes.n)
         if (rounds - count) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
-            start = int(self.schedule.plan(rounds + 1, 1).rank_start[0])
+            start = int(self.plan(rounds + 1, 1).rank_start[0])
             history = history.forget(contexts=start, picks=rounds)
         return history
 
@@ -228,12 +239,12 @@ class Policy:
 
     def n_ready_after(self, played: int, last: int) -> int:
         """The same after `played` rounds."""
-        plan = self.schedule.plan(played + 1, last - played)
+        plan = self.plan(played + 1, last - played)
         return int(plan.reads.searchsorted(played, "right"))
 
     def n_train(self, t: int) -> int:
         """The number of first rounds that train the estimator at round t; 0 without learning."""
-        return int(self.schedule.plan(t, 1).n_train[0])
+        return int(self.plan(t, 1).n_train[0])
 
     def describe(self) -> dict[str, Any]:
         """Plain data from which `fairbandit.build` makes the same policy again."""
@@ -242,7 +253,7 @@ class Policy:
 
     def _by_round(self, outcomes: Outcomes, last: int, count: int) -> Iterator[Outcomes]:
         """Yields the outcomes that each of `count` rounds up to `last` adds to the model."""
-        numbers = self.schedule.plan(last + 2 - count, count).n_train
+        numbers = self.plan(last + 2 - count, count).n_train
         for low, high in pairwise([0, *outcomes.counts(numbers.tolist())]):
             if low < high:
                 yield outcomes.rows(low, high)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairbandit.ranks.base import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks.base import Rank, Scored
 from fairbandit.registry import register
 
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.ranks.base import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks.base import Rank, Scored
 from fairbandit.registry import register
 
 

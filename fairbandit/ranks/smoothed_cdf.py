@@ -9,8 +9,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import ROUNDING, Approximate
-from fairbandit.ranks.base import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks.base import Rank, Scored
 from fairbandit.registry import register
 
 REFERENCE_RULE = 4 ** (1 / 3)

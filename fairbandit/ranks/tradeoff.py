@@ -7,8 +7,8 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import Approximate
+from fairbandit.ranks.base import Scored
 from fairbandit.ranks.paper import EmpiricalCdf
-from fairbandit.ranks.scored import Scored
 from fairbandit.registry import register
 from fairbandit.registry.part import PAPER
 

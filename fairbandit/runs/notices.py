@@ -85,7 +85,7 @@ def note_rare_groups(
     """
     if not isinstance(policy.rank, EmpiricalCdf):
         return
-    plan = policy.schedule.plan(rounds, 1)
+    plan = policy.plan(rounds, 1)
     start, stop = int(plan.rank_start[0]), int(plan.rank_stop[0])
     counts = record.of("received").mean(0) * (stop - start) / rounds
     n = counts.clamp(min=1, max=policy.rank.max_contexts)

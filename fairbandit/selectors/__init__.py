@@ -2,6 +2,7 @@
 
 from fairbandit.estimators.ties import Approximate
 from fairbandit.selectors.base import (
+    Ranked,
     Selection,
     Selector,
     best,
@@ -14,7 +15,6 @@ from fairbandit.selectors.fa_ir import FairTopK
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
-from fairbandit.selectors.ranked import Ranked
 from fairbandit.selectors.rolling import Candidates, Course, Places, Rolling, Secretary
 
 __all__ = [

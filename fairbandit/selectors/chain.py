@@ -7,8 +7,7 @@ from torch import Tensor
 
 from fairbandit.estimators.ties import Approximate
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.base import Ranked, Selector
 
 
 @register("selector", "chain")

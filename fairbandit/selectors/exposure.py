@@ -5,9 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, softmax
+from fairbandit.selectors.base import Ranked, Selector, softmax
 from fairbandit.selectors.merit import MeritFunction
-from fairbandit.selectors.ranked import Ranked
 
 
 @register("selector", "proportional")

@@ -11,8 +11,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import SUMS
 from fairbandit.notices import remark
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selection, Selector, best
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.base import Ranked, Selection, Selector, best
 
 HALVINGS = 40
 """The number of halvings of the interval that holds the adjusted significance."""

@@ -7,8 +7,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
 from fairbandit.registry.part import PAPER
-from fairbandit.selectors.base import Selector, best
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.base import Ranked, Selector, best
 
 
 @register("selector", "argmax")

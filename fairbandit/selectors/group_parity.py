@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best
+from fairbandit.selectors.base import Ranked, Selector, best
 from fairbandit.selectors.inclusion import capped_shares
-from fairbandit.selectors.ranked import Ranked
 
 
 class GroupChance(Enum):

@@ -11,8 +11,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import ROUNDING
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selector, best
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.base import Ranked, Selector, best
 from fairbandit.selectors.shares import group_shares
 
 

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
-from fairbandit.selectors.base import Selection, Selector
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors.base import Ranked, Selection, Selector
 from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.streams import Purpose
 

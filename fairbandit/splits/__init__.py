@@ -1,6 +1,6 @@
 """Splits: which past rounds train the estimator and which feed the ranks."""
 
-from fairbandit.splits.base import Division, Plan, Schedule, Split
+from fairbandit.splits.base import Division, Plan, Split
 from fairbandit.splits.paper import Full, Halves
 
-__all__ = ["Division", "Full", "Halves", "Plan", "Schedule", "Split"]
+__all__ = ["Division", "Full", "Halves", "Plan", "Split"]

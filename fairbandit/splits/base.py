@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from bisect import bisect_left
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,33 +34,6 @@ class Division(NamedTuple):
     rank_stop: Ints
 
 
-@base("split")
-class Split(Part):
-    """Divides the past at every round; a subclass implements `_divide`."""
-
-    def divide(self, t: Ints) -> Division:
-        """The division of the past at rounds t, (N,) int64, from 1.
-
-        Raises:
-            FairbanditError: the division reads round t or later.
-        """
-        division = self._divide(t)
-        n_train, start, stop = division
-        wrong = (n_train < 0) | (n_train >= t) | (stop >= t) | (start < 0) | (start > stop)
-        if wrong.any():
-            at = int(t[wrong][0])
-            raise FairbanditError(
-                f"{self} at round {at}: expected 0 ≤ n_train < {at} and "
-                f"0 ≤ rank_start ≤ rank_stop < {at}; got "
-                f"{[int(field[wrong][0]) for field in division]}"
-            )
-        return division
-
-    @abstractmethod
-    def _divide(self, t: Ints) -> Division:
-        """The division at rounds t, (N,) int64; its fields must never decrease in t."""
-
-
 class Plan(NamedTuple):
     """The past rounds that the decisions of N consecutive rounds read.
 
@@ -80,59 +53,69 @@ class Plan(NamedTuple):
     reads: Ints
 
 
-class Schedule:
-    """The divisions of a split, with optional rare refreshes of the reward model.
+@base("split")
+class Split(Part):
+    """Divides the past at every round; a subclass implements `_divide`."""
 
-    With `refresh` f, n_train is rounded down to one of the numbers 0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, …, each at
-    least one more than the previous number. The rank window does not change.
-
-    Args:
-        split: the split, which divides the past at each round.
-        refresh: f, above 1 and at most `LARGEST_REFRESH`; None trains a model for each n_train.
-        learns: whether the reward models depend on rewards.
-        reads_last: whether a decision also depends on the reward or the pick of the round before.
-
-    Raises:
-        FairbanditError: the factor is out of range.
-    """
-
-    def __init__(
+    def plan(
         self,
-        split: Split,
+        rounds: Ints,
         refresh: float | None = None,
         *,
         learns: bool = True,
         reads_last: bool = False,
-    ) -> None:
-        if refresh is not None and not 1 < refresh <= LARGEST_REFRESH:
+    ) -> Plan:
+        """The plan of rounds t, (N,) int64, from 1.
+
+        Args:
+            rounds: the rounds.
+            refresh: a factor above 1; n_train is then rounded down to a number of
+                `refresh_numbers`, and the rank window does not change. None trains a model for each
+                n_train.
+            learns: whether the reward models depend on rewards.
+            reads_last: whether a decision also depends on the reward or the pick of the round
+                before.
+
+        Raises:
+            FairbanditError: the division reads round t or later.
+        """
+        division = self._divide(rounds)
+        n_train, start, stop = division
+        wrong = (n_train < 0) | (n_train >= rounds) | (stop >= rounds) | (start < 0)
+        wrong |= start > stop
+        if wrong.any():
+            at = int(rounds[wrong][0])
             raise FairbanditError(
-                f"refresh: expected a factor above 1 and at most {LARGEST_REFRESH:g}, "
-                f"got {refresh!s:.50}"
+                f"{self} at round {at}: expected 0 ≤ n_train < {at} and "
+                f"0 ≤ rank_start ≤ rank_stop < {at}; got "
+                f"{[int(field[wrong][0]) for field in division]}"
             )
-        self._split, self._refresh = split, refresh
-        self._learns, self._reads_last = learns, reads_last
-        self._trained: tuple[int, ...] = (0, 1)
-
-    def plan(self, first: int, n: int, frozen: bool = False) -> Plan:
-        """The plan of n rounds; if frozen, all rounds read the past of the first round."""
-        rounds = np.full(n, first) if frozen else np.arange(first, first + n)
-        n_train, start, stop = self._split.divide(rounds)
-        if self._refresh is not None:
-            self.refreshed(int(n_train[-1]))
-            trained = np.array(self._trained)
-            n_train = trained[trained.searchsorted(n_train, side="right") - 1]
-        if not self._learns:
+        if refresh is not None:
+            numbers = refresh_numbers(refresh, int(n_train[-1]))
+            n_train = numbers[numbers.searchsorted(n_train, side="right") - 1]
+        if not learns:
             n_train = np.zeros_like(rounds)
-        reads = rounds - 1 if self._reads_last else n_train
-        return Plan(rounds, n_train, start, stop, reads)
+        return Plan(rounds, n_train, start, stop, rounds - 1 if reads_last else n_train)
 
-    def refreshed(self, t: int) -> int:
-        """The least number of training rounds of a model that includes round t."""
-        if self._refresh is None:
-            return t
-        if (trained := self._trained)[-1] < t:
-            numbers = list(trained)
-            while numbers[-1] < t:
-                numbers.append(max(numbers[-1] + 1, math.ceil(self._refresh * numbers[-1])))
-            trained = self._trained = tuple(numbers)
-        return trained[bisect_left(trained, t)]
+    @abstractmethod
+    def _divide(self, t: Ints) -> Division:
+        """The division at rounds t, (N,) int64; its fields must never decrease in t."""
+
+
+def refresh_numbers(refresh: float, least: int) -> Ints:
+    """The numbers of training rounds under `refresh` f, the last of them at least `least`.
+
+    They are 0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, …, each at least one more than the previous number.
+
+    >>> refresh_numbers(1.5, 5)[:6]
+    array([0, 1, 2, 3, 5, 8])
+    """
+    return _refresh_numbers(refresh, max(least, 1).bit_length())
+
+
+@cache
+def _refresh_numbers(refresh: float, bits: int) -> Ints:
+    numbers = [0, 1]
+    while numbers[-1] < 1 << bits:
+        numbers.append(max(numbers[-1] + 1, math.ceil(refresh * numbers[-1])))
+    return np.array(numbers)

@@ -24,8 +24,7 @@ import fairbandit
 from fairbandit import Agent, FairbanditError, Truth
 from fairbandit.estimators.ties import Approximate
 from fairbandit.policy.build import build_policy
-from fairbandit.ranks import EmpiricalCdf
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import EmpiricalCdf, Scored
 from tests import support
 from tests.agent import worlds
 from tests.counting.test_against_dense import ways

@@ -11,8 +11,7 @@ from fairbandit.estimators.ties import Approximate
 from fairbandit.history import Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judged, Metric
-from fairbandit.ranks import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import Rank, Scored
 from fairbandit.streams import Purpose
 
 

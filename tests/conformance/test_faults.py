@@ -18,10 +18,8 @@ from fairbandit.estimators.ties import Approximate
 from fairbandit.history import Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judged, Metric
-from fairbandit.ranks import EmpiricalCdf, OracleCdf
-from fairbandit.ranks.scored import Scored
-from fairbandit.selectors import Argmax, Selection, best
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.ranks import EmpiricalCdf, OracleCdf, Scored
+from fairbandit.selectors import Argmax, Ranked, Selection, best
 from fairbandit.splits import Full, Halves
 from fairbandit.splits.base import Ints
 from fairbandit.streams import Purpose

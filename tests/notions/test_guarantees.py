@@ -16,8 +16,7 @@ from torch import Tensor
 from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.metrics import Merit, PreferenceViolations
-from fairbandit.ranks import IntervalCdf
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import IntervalCdf, Scored
 from fairbandit.streams import Purpose
 from tests import support
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from fairbandit import Agent, Engine, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.registry.plugins import load_plugins
-from fairbandit.selectors import Selection
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors import Ranked, Selection
 from tests import literal, support
 from tests.docs.pages import GUIDES
 

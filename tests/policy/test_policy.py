@@ -13,8 +13,7 @@ from fairbandit.conformance import Scattered
 from fairbandit.estimators import Estimator, LinearModel
 from fairbandit.history import Outcomes
 from fairbandit.history.contexts import BITS
-from fairbandit.ranks import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import Rank, Scored
 from fairbandit.streams import CHUNK_ROUNDS
 from tests import support
 

@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import FairbanditError
-from fairbandit.ranks import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import Rank, Scored
 from tests import support
 
 

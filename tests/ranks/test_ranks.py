@@ -25,13 +25,13 @@ from fairbandit.ranks import (
     NoisyRewardsCdf,
     Rank,
     RecentCdf,
+    Scored,
     ShrunkCdf,
     SmoothedCdf,
     Tradeoff,
 )
-from fairbandit.ranks.scored import Scored
 from fairbandit.selectors import best
-from fairbandit.splits import Division, Full, Halves, Schedule, Split
+from fairbandit.splits import Division, Full, Halves, Split
 from fairbandit.splits.base import Ints
 from fairbandit.streams import Streams
 from tests import support
@@ -107,7 +107,7 @@ def scored(
     models = Models(LinearModel(given.theta[:, rounds - last :]), torch.arange(last))
     rows = slice(rounds - last, rounds)
     block = Block(rounds - last + 1, given.contexts[:, rows], given.groups[:, rows])
-    plan = Schedule(split()).plan(rounds - last + 1, last)
+    plan = split().plan(np.arange(rounds - last + 1, rounds + 1))
     return Scored(history._replace(open=block), plan, models)
 
 

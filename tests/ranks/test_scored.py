@@ -7,8 +7,7 @@ from torch import Tensor
 
 from fairbandit import Agent, Engine, FairbanditError, Policy
 from fairbandit.conformance import Scattered
-from fairbandit.selectors import Argmax, Selector
-from fairbandit.selectors.ranked import Ranked
+from fairbandit.selectors import Argmax, Ranked, Selector
 from tests import support
 
 

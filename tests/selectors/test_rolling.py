@@ -14,8 +14,7 @@ from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.metrics import RollingRegret
 from fairbandit.policy.build import build_policy
-from fairbandit.ranks import EmpiricalCdf
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import EmpiricalCdf, Scored
 from fairbandit.registry import create
 from fairbandit.selectors import Rolling, Secretary
 from fairbandit.selectors.stopping import hazards, thresholds

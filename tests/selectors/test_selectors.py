@@ -21,13 +21,13 @@ from fairbandit.selectors import (
     GroupChance,
     GroupParity,
     Proportional,
+    Ranked,
     Selection,
     Selector,
     best,
     proportional,
 )
 from fairbandit.selectors.merit import MeritForm
-from fairbandit.selectors.ranked import Ranked
 from fairbandit.streams import Purpose, Streams
 from tests import support
 from tests.notions.test_loops import chained

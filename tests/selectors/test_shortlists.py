@@ -16,8 +16,8 @@ from scipy.stats import chi2
 from fairbandit import Agent, Engine, FairbanditError, build
 from fairbandit.conformance import Scattered
 from fairbandit.registry import create
+from fairbandit.selectors import Ranked
 from fairbandit.selectors.inclusion import capped_shares, filled, systematic
-from fairbandit.selectors.ranked import Ranked
 from tests import support
 from tests.literal import systematic as literal_systematic
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
 from fairbandit.policy.build import build_policy
-from fairbandit.splits import Division, Full, Halves, Schedule, Split
+from fairbandit.splits import Division, Full, Halves, Split
 from fairbandit.splits.base import LARGEST_REFRESH, Ints
 from tests import literal, support
 from tests.agent import worlds
@@ -24,9 +24,8 @@ SPLITS: dict[str, type[Split]] = {"halves": Halves, "full": Full}
 )
 def test_the_division(name: str, factor: float | None, first: int) -> None:
     """Asked for round by round and in blocks."""
-    schedule = Schedule(SPLITS[name](), factor)
     last = first + 300
-    plan = schedule.plan(first, last - first + 1)
+    plan = SPLITS[name]().plan(np.arange(first, last + 1), factor)
     for i, now in enumerate(range(first, last + 1)):
         half = (now - 1) // 2
         past, start = (half, half) if name == "halves" else (now - 1, 0)
@@ -37,8 +36,6 @@ def test_the_division(name: str, factor: float | None, first: int) -> None:
             now - 1,
         )
         assert plan.rounds[i] == now
-        assert schedule.refreshed(known) == known
-        assert known == past or schedule.refreshed(past) > past
 
 
 class Ahead(Split):
@@ -50,7 +47,7 @@ class Ahead(Split):
 
 def test_a_split_that_reads_the_future() -> None:
     with pytest.raises(FairbanditError, match="split 'Ahead' at round 3: expected 0 ≤ n_train < 3"):
-        Ahead().divide(np.array([3]))
+        Ahead().plan(np.array([3]))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from torch import Tensor
 from fairbandit import Engine
 from fairbandit.environments import Environment, Pools
 from fairbandit.environments.base import Truth
-from fairbandit.environments.picks import gather_picks
+from fairbandit.history.outcomes import gather_picks
 from fairbandit.streams import Purpose
 from fairbandit.theory import Constant, Constants
 from tests import support

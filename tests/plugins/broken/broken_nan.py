@@ -3,8 +3,7 @@
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.ranks import Rank
-from fairbandit.ranks.scored import Scored
+from fairbandit.ranks import Rank, Scored
 
 
 @register("rank", "broken_nan")
