@@ -17,7 +17,7 @@ from unittest.mock import MagicMock, patch
 import pytest
 from omegaconf import OmegaConf
 
-from docs import house
+from docs import house, notebooks
 from fairbandit.cli import job
 from fairbandit.cli.main import main
 from fairbandit.runs import tuning
@@ -297,3 +297,26 @@ def test_the_pages_of_keys_and_policies_are_up_to_date():
     done = subprocess.run(words, cwd=support.REPOSITORY, capture_output=True, check=True)
     made = [(DOCS / name).read_bytes() for name in ("keys.md", "policies.md", "may_i_use.md")]
     assert done.stdout.split(b"\0") == made, "python docs/keys.py makes them anew"
+
+
+@pytest.mark.parametrize("name", notebooks.TUTORIALS)
+def test_the_notebooks_are_those_of_their_pages(name):
+    written = (DOCS / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8")
+    assert written == notebooks.text(name), "python docs/notebooks.py writes them anew"
+
+
+@pytest.mark.all
+@pytest.mark.long
+@pytest.mark.parametrize("name", notebooks.TUTORIALS)
+def test_the_notebooks_run(name, monkeypatch):
+    """A cell that fails, or a command that ends with an error, is an error."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    if name == "service":
+        pytest.importorskip("fastapi")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    book = nbformat.read(DOCS / "notebooks" / f"{name}.ipynb", 4)
+    nbformat.validate(book)
+    for cell in book.cells:
+        if cell.cell_type == "code" and cell.source.startswith("!"):
+            cell.source += "\nassert _exit_code == 0"
+    nbclient.NotebookClient(book, timeout=600).execute()
