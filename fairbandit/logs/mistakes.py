@@ -100,8 +100,8 @@ def group_of_pick(log: Log) -> str:
     one group by nature, such as the group of a user. They are not noted if the features of
     candidates who were not picked differ between the groups.
     """
-    groups = log.candidates.groups[log.starts]
-    if (log.candidates.groups != groups[log.decisions]).any():
+    groups = log.groups[log.starts]
+    if (log.groups != groups[log.decisions]).any():
         return ""
     sizes, counts = np.unique(log.sizes, return_counts=True)
     shares = np.bincount(groups)[:, None] / len(log)
@@ -125,7 +125,7 @@ def _differ(log: Log, groups: Ints) -> bool:
 
     pools = np.flatnonzero(log.slots < log.sizes)[:MOST_POOLS]
     log, group = log[pools], groups[pools]
-    x, member = log.candidates.contexts, (group == group[:1]) * 1.0
+    x, member = log.contexts, (group == group[:1]) * 1.0
     if x is None or member.all():
         return False
     explained = list[float]()
@@ -151,7 +151,7 @@ def swapped_labels(log: Log) -> str:
     features from the means of the pool. Of logs with exchangeable decisions, at most one of 10,000
     is noted.
     """
-    groups = log.candidates.groups
+    groups = log.groups
     largest = np.bincount(groups).argsort()[::-1][:LARGEST_GROUPS].tolist()
     signs = {(a, b): (groups == a) * 1.0 - (groups == b) for a, b in combinations(largest, 2)}
     for column in _within_pools(log) if signs else ():
@@ -170,7 +170,7 @@ def swapped_labels(log: Log) -> str:
 def _within_pools(log: Log) -> Iterator[Floats]:
     """Yields 1/K for candidates of pools of K, and deviations of features from the pools' means."""
     yield (1.0 / log.sizes)[log.decisions]
-    for column in () if log.candidates.contexts is None else log.candidates.contexts.T:
+    for column in () if log.contexts is None else log.contexts.T:
         deviations = column - (log.sums(column) / log.sizes)[log.decisions]
         yield np.where(np.abs(deviations) > 1e-9 * np.abs(column).max(), deviations, 0.0)
 
