@@ -395,7 +395,7 @@ def test_a_table_in_place_of_a_log():
 
 def test_small_groups_are_marked_and_set_no_standard():
     groups = np.where(np.arange(200)[:, None] == 7, [[2, 1]], [[0, 1]])
-    log = replace(made(0, 200), groups=groups, labels=("a", "b", "rare"))
+    log = replace(made(0, 200), groups=groups.ravel(), labels=("a", "b", "rare"))
     log.picks[7] = 0
     table = audit(log).table.set_index("group")
     assert table["small"].tolist() == [False, False, True]
