@@ -89,19 +89,6 @@ def test_the_interval_of_a_group_is_that_of_a_jackknife():
         assert half * 0.97 < (high - low) / 2 < half * 1.2
 
 
-def test_shares_of_groups_add_their_values_up_to_the_whole():
-    log, chances, scores = shortlists(200)
-    sums = Sums.of(log, chances, scores)
-    share = {label: own.picked.mean[3] for label, own in sums.groups.items()}
-    rewards = {
-        label: dict(weighted_rewards(own.picked, 200, (-9, 9)))
-        for label, own in sums.groups.items()
-    }
-    for name, whole in (("ips", sums.mean[0]), ("dr", sums.mean[2])):
-        parts = [share[label] * rewards[label][name].value for label in share]
-        assert sum(parts) == pytest.approx(whole)
-
-
 def test_what_compares_groups_holds_all_that_their_intervals_allow():
     """The ends are the least and greatest over the intervals at confidence 1 − α/G."""
     ends = {"a": (0.2, 0.3), "b": (0.25, 0.6), "c": (0.55, 0.7)}

@@ -179,24 +179,6 @@ def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
     assert "d" not in groups
 
 
-def test_win_of_uniform_picks_is_a_half_and_empty_slots_change_nothing():
-    log, chances, *_ = parts(60)
-    assert wins(log, np.ones(chances.shape))[0].value == pytest.approx(0.5, abs=1e-12)
-    padded = {
-        name: np.pad(getattr(log, name), ((0, 0), (0, 1)), constant_values=empty)
-        for name, empty in (("picks", -1), ("rewards", math.nan), ("propensities", math.nan))
-    }
-    value = wins(replace(log, **padded), chances)[0].value
-    assert value == pytest.approx(wins(log, chances)[0].value)
-
-
-def test_with_one_group_the_win_of_all_is_that_of_the_group():
-    log = random_log(30, k=2, groups=np.zeros((30, 2), int))
-    whole, groups = wins(log, log.probabilities * np.repeat([10.0, 1.0, 1.0], 20))
-    assert whole.ess == pytest.approx(groups["a"].ess)
-    assert whole.ends(0.95) == pytest.approx(groups["a"].ends(0.95))
-
-
 def test_the_lower_end_is_where_the_mean_wealth_is_the_limit():
     z = np.random.default_rng(0).random(200)
     low = lower_end(200, z.mean(), (z**2).mean(), 0.05)

@@ -96,19 +96,15 @@ def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path, caplo
     ("change", "expected"),
     [
         ({"_labelIndex": 2}, "`_label_Action` is not"),
-        ({"_labelIndex": "1"}, "TypeError"),
         ({"_label_Action": 1}, "`_label_Action` is not"),
         ({"_label_cost": "1"}, "not a number"),
         ({"_label_probability": 0.5}, "not the pick's"),
         ({"a": [1, 1]}, "not an order"),
         ({"a": [0, 1]}, "KeyError"),
-        ({"a": 7}, "TypeError"),
         ({"a": [1, 2]}, "not the pick's"),
         ({"p": [0.05, 0.5]}, "sum to 1"),
-        ({"p": [0.05]}, "ValueError"),
         ({"p": [0.05, None]}, "not a number"),
         ({"pdrop": 0.9}, "left out"),
-        ({"c": []}, "TypeError"),
         ({"c": {"_multi": [{"i": {"id": "hot"}}, {"i": {"id": ["hot", "cold"]}}]}}, "several"),
     ],
 )
@@ -262,9 +258,7 @@ def test_obp():
         ({"action": np.full(50, 2.0)}, "action: expected whole numbers; got the type float64"),
         ({"context": np.full((50, 2), np.nan)}, "context, row 0: expected numbers .*; got nan"),
         ({"context": csr_array(np.ones((50, 2)))}, "context: expected an array; got a sparse"),
-        ({"position": np.arange(3)}, "ValueError"),
         ({"context": np.zeros(50)}, "50 contexts"),
-        ({"reward": None}, "TypeError"),
     ],
 )
 def test_no_obp(changed, expected):
@@ -330,14 +324,10 @@ def test_a_header_is_typed_to_the_last_field(tmp_path, at):
     Agent.from_config("uniform", features=encoder, groups=["f", "m"], log=path).close()
     header = json.loads(path.read_bytes())
     del header["previous"], header["sha256"]
-    path.write_bytes(
-        chained(json.dumps(header, separators=(",", ":")).encode()[:-1], Position())[0]
-    )
-    with pytest.raises(FairbanditError, match="holds no decision"):
-        read_log(path)
-    header["options"]["features"]["columns"][0][at] = {2: ["\ud800"] * 3, 4: ["x"] * 3, 7: 0}[at]
-    path.write_bytes(
-        chained(json.dumps(header, separators=(",", ":")).encode()[:-1], Position())[0]
-    )
-    with pytest.raises(FairbanditError, match=r"line 1: \w+Error: "):
-        read_log(path)
+    wrong = json.loads(json.dumps(header))
+    wrong["options"]["features"]["columns"][0][at] = {2: ["\ud800"] * 3, 4: ["x"] * 3, 7: 0}[at]
+    for record, message in ((header, "holds no decision"), (wrong, r"line 1: \w+Error: ")):
+        line = json.dumps(record, separators=(",", ":")).encode()
+        path.write_bytes(chained(line[:-1], Position())[0])
+        with pytest.raises(FairbanditError, match=message):
+            read_log(path)
