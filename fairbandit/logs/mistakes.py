@@ -32,7 +32,7 @@ MOST_POOLS = 2_000
 
 def note_mistakes(log: Log, name: str) -> None:
     """Notes mistakes of the rewards and of the groups of a log."""
-    for find in (repeated_reward, changed_scale, changed_sign, group_of_pick, swapped_labels):
+    for find in (repeated_reward, changed_rewards, group_of_pick, swapped_labels):
         if text := find(log):
             remark(f"{name}: {text}")
 
@@ -59,37 +59,26 @@ def repeated_reward(log: Log) -> str:
     return ""
 
 
-def changed_scale(log: Log) -> str:
-    """Notes a jump of the size of rewards other than 0 by a factor of at least 5.
+def changed_rewards(log: Log) -> str:
+    """Notes a jump of the size of rewards other than 0 by a factor of 5, or of their sign.
 
-    Of logs with exchangeable decisions, at most one of 10,000 is noted.
+    Of logs with exchangeable decisions, at most two of 10,000 are noted.
     """
     rewards = log.rewards[:, 0]
     places = np.flatnonzero(np.nan_to_num(rewards))
-    change = jump(np.log(np.abs(rewards[places])))
-    if change is None or abs(change.after - change.before) < math.log(FACTOR):
+    sizes, signs = jump(np.log(np.abs(rewards[places]))), jump(np.sign(rewards[places]))
+    if sizes is not None and abs(sizes.after - sizes.before) >= math.log(FACTOR):
+        factor = math.exp(sizes.after - sizes.before)
+        return (
+            f"from about decision {log.names[places[sizes.place]]} on, rewards are {factor:.3g} "
+            "times as large as before: does their unit change?"
+        )
+    if signs is None or not signs.mirrored:
         return ""
-    return (
-        f"from about decision {log.names[places[change.place]]} on, rewards are "
-        f"{math.exp(change.after - change.before):.3g} times as large as before: does their unit "
-        "change?"
-    )
-
-
-def changed_sign(log: Log) -> str:
-    """Notes a place at which positive and negative rewards change places.
-
-    Of logs with exchangeable decisions, at most one of 10,000 is noted.
-    """
-    signs = np.sign(np.nan_to_num(log.rewards[:, 0]))
-    places = np.flatnonzero(signs)
-    change = jump(signs[places])
-    if change is None or not change.mirrored:
-        return ""
-    before, after = (1 + change.before) / 2, (1 + change.after) / 2
+    before, after = (1 + signs.before) / 2, (1 + signs.after) / 2
     return (
         f"{before:.0%} of the rewards other than 0 are positive before about decision "
-        f"{log.names[places[change.place]]}, and {after:.0%} after it: are some rewards costs?"
+        f"{log.names[places[signs.place]]}, and {after:.0%} after it: are some rewards costs?"
     )
 
 

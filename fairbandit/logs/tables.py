@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -127,12 +127,6 @@ class Pool:
             raise ValueError(f"candidate {place!r} has a reward already, or was not picked")
         self.rewards[place] = number(reward, "a reward")
 
-    def rows(self) -> Iterator[tuple[float, float, float, float]]:
-        """Yields the line, the number of the pick, the propensity and the reward by candidate."""
-        for place, propensity in enumerate(self.propensities):
-            order, reward = self.order.get(place, 0), self.rewards.get(place, math.nan)
-            yield self.line, order, propensity, reward
-
 
 def number(value: Any, name: str) -> float:
     """Returns a number of a line; raises `ValueError` for any other or too large value."""
@@ -161,7 +155,11 @@ def log_of_pools(
     if not pools:
         raise FairbanditError(f"{name} holds no decision")
     roles = Columns("decision", "picked", "propensity", "reward", None)
-    rows = [row for pool in pools for row in pool.rows()]
+    rows = [
+        (pool.line, pool.order.get(place, 0), propensity, pool.rewards.get(place))
+        for pool in pools
+        for place, propensity in enumerate(pool.propensities)
+    ]
     frame = pd.DataFrame(rows, columns=roles[:4], dtype=np.float64)
     files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
