@@ -51,7 +51,7 @@ class Schema(NamedTuple):
         """Compares an agent's schema with the schema of a log and the keys of its picks.
 
         An agent has learned from a pick if it knows its key: with the name of its decision, or
-        without, if the agent observed the pick.
+        without a name, if the agent observed the pick or its log has no names.
 
         Yields notes on features that cannot be compared, and on harmless differences; any other
         difference raises a `FairbanditError`. Messages call the agent by `name`.
@@ -83,16 +83,17 @@ class Schema(NamedTuple):
             )
         if None not in (self.reward, log.reward) and self.reward != log.reward:
             yield f"{name} has learned from {self.reward!r}, and the log's reward is {log.reward!r}"
-        learned, columns = self.learned or (lambda _: None), zip(*keys, strict=True)
-        known = [sum(learned(key) is not None for key in column) for column in columns]
-        picks = f"{max(known, default=0):,} of its {len(keys):,} picks with a reward"
-        if known and known[0] > MOST_KNOWN * len(keys):
+        learned = self.learned or (lambda _: None)
+        named = sum(learned(key) is not None for key, bare in keys if key != bare)
+        known = max(named, sum(learned(bare) is not None for _, bare in keys))
+        picks = f"{known:,} of its {len(keys):,} picks with a reward"
+        if named > MOST_KNOWN * len(keys):
             raise FairbanditError(
                 f"{name} has learned from this log, which would flatter it: it knows {picks}. "
                 "Judge it by other decisions, or give its policy, which is trained on a part of "
                 "the log"
             )
-        if any(known):
+        if known:
             yield f"{name} has learned from this log, or from equal picks: it knows {picks}"
 
 
