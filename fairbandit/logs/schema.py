@@ -36,8 +36,8 @@ class Schema(NamedTuple):
         encoder: the encoder that made the features of a table, or None.
         labels: the normal forms of the groups' labels.
         reward: the name of the reward, or None.
-        learned: looks up a key of `Log.pick_keys`, which is None for a pick from which an agent
-            has not learned; None for a log, and for an agent whose policy does not read rewards.
+        learned: a function that returns None for the key of a pick from which an agent has not
+            learned; None for a log, and for an agent whose policy does not read rewards.
     """
 
     width: int
