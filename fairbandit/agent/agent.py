@@ -41,7 +41,7 @@ class Agent:
     An agent is thread-safe. Every call raises a `FairbanditError` for invalid input, for a group
     that the truth does not know, and for files that cannot be read or written; such a call leaves
     the agent unchanged. Memory is bounded if `refresh` keeps outcomes as sums (see `Policy`), the
-    rank keeps a bounded past, as `recent_cdf` does, and `patience` is set, but for 32 bytes that
+    rank keeps a bounded past, as `recent_cdf` does, and `patience` is set, but for 48 bytes that
     remember each reward. An agent sets torch's number of threads to one. As a context manager, it
     is closed at the end of the block. `encoder` is the encoder of raw rows, and `digest` the
     SHA-256 of the file that it was loaded from, or None.
@@ -165,7 +165,7 @@ class Agent:
     def schema(self) -> Schema:
         """The features, groups, reward and, if rewards are read, decisions that a log may share."""
         (d, encoder, names), now = self._ledger.reader, self._ledger.state
-        learned = now.learned if self.policy.reads_rewards else None
+        learned = now.remembered.get if self.policy.reads_rewards else None
         return Schema(d, names, encoder, tuple(now.groups), self._reward, learned)
 
     @property
@@ -260,7 +260,7 @@ class Agent:
         """
         ledger = self._ledger
         if (event := ledger.reader.observed(contexts, groups, actions, rewards)).groups:
-            notes.observed(ledger.policy, ledger.state.learned, ledger.state.groups, event)
+            notes.observed(ledger.policy, ledger.state, event)
             ledger.apply(event)
 
     @call

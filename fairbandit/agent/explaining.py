@@ -224,7 +224,7 @@ def explanation(
             values[name] = None if tensor is None else tensor[0, 0].detach().clone()
     labels = spellings(state.groups)
     values["_asked"], values["groups"] = asked, tuple(labels[code] for code in codes.tolist())
-    values["note"] = _note(state.learned.picks, history, scored) if policy.learns else ""
+    values["note"] = _note(state.learned, history, scored) if policy.learns else ""
     return Explanation(**values)
 
 

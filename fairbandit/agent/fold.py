@@ -35,8 +35,7 @@ from fairbandit.logs.events import (
     Opened,
     Rewarded,
 )
-from fairbandit.logs.log import padded, pieces
-from fairbandit.logs.schema import pick_hashes, pool_key
+from fairbandit.logs.log import padded, pick_key, pieces
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS
@@ -236,25 +235,20 @@ def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
     x, codes = waiting.contexts[places], waiting.codes[places]
     parts = np.full(len(places), waiting.round), x[None], codes[None], received
     history = tell_checked(policy, state.history, Outcomes(*map(torch.from_numpy, parts)))
-    forms = _key(state, waiting.codes)
-    rows = zip(places, received[0].tolist(), x, strict=True)
-    learned = state.learned.add([pick_hashes(ticket, forms, *row) for row in rows])
+    forms = [*state.groups]
+    pool = ticket, [forms[code] for code in waiting.codes.tolist()], waiting.contexts
+    picks = zip(places, received[0].tolist(), strict=True)
     items = dict[int, int]()
     for place, bits in zip(places, received.view(np.int64)[0].tolist(), strict=True):
         items[key(ticket, "place", place)] = bits
         items[key(ticket, "slot", waiting.places.index(place))] = bits
-    state = state._replace(remembered=state.remembered.plus(items))
+    state = state.learned_from([pick_key(*pool, *pick) for pick in picks], items)
     rest = dict(state.waiting)
     if left:
         rest[ticket] = waiting._replace(open=left)
     else:
         del rest[ticket]
-    return state._replace(history=history, waiting=rest, learned=learned)
-
-
-def _key(state: State, codes: Ints) -> str:
-    forms = [*state.groups]
-    return pool_key([forms[code] for code in codes.tolist()])
+    return state._replace(history=history, waiting=rest)
 
 
 def offered(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Any
 
@@ -14,13 +14,12 @@ from fairbandit.errors import FairbanditError
 from fairbandit.history import History, Outcomes
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Observed
-from fairbandit.logs.log import check_log, padded, pieces
-from fairbandit.logs.schema import pick_hashes, pool_key
+from fairbandit.logs.log import check_log, padded, pick_key, pieces
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.splits.base import refresh_numbers
 from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.tables.labels import Codes, coded
+from fairbandit.tables.labels import group_label, normal
 
 PIECE = 16 * CHUNK_ROUNDS
 """The number of rounds that are processed at once."""
@@ -65,28 +64,23 @@ def observed(policy: Policy, state: State, event: Observed) -> State:
         groups = padded(sizes[cut], codes, -1)
         picks = actions[cut, None]
         state = after_rounds(policy, state, x, groups, picks, received[cut, None])
-    return state._replace(learned=state.learned.add(hashes(event, state.groups)))
+    return state.learned_from(keys(event, state.groups.words))
 
 
-def hashes(event: Observed, groups: Codes) -> list[tuple[int, int, int]]:
-    """Returns the hashes of the picks of observed rounds, which have no names.
+def keys(event: Observed, words: Collection[str]) -> list[int]:
+    """Returns the keys of the picks of observed rounds, which have no names.
 
-    Groups are the known groups, whose words for missing labels count.
+    `words` are the labels of people whose group is unknown.
     """
-    rows = zip(event.contexts or [], event.groups, event.actions, event.rewards, strict=True)
-    found = []
-    for x, labels, place, reward in rows:
-        codes, groups = coded(labels, groups)
-        forms = [*groups]
-        key = pool_key([forms[code] for code in codes.tolist()])
-        found.append(pick_hashes("", key, place, reward, x[place]))
-    return found
+    labels = [[normal(group_label(label, words)) for label in pool] for pool in event.groups]
+    rows = zip(labels, event.contexts or [], event.actions, event.rewards, strict=True)
+    return [pick_key("", *row) for row in rows]
 
 
 def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of an agent that learns from a log; see `Agent.from_log`."""
     check_log(log)
-    if log.candidates.contexts is None:
+    if log.contexts is None:
         raise FairbanditError("an agent cannot learn from a log without contexts")
     if "log" in options:
         raise FairbanditError(
@@ -100,11 +94,10 @@ def after_log(policy: Policy, state: State, log: Log) -> State:
     """Returns the state after the decisions of a log that numbers the groups like it."""
     for cut in pieces(log.sizes, PIECE):
         piece = log[cut]
-        contexts = piece.candidates.contexts
-        assert contexts is not None
-        x = piece.padded(contexts, 0.0)
-        state = after_rounds(policy, state, x, piece.groups, piece.picks, piece.rewards)
-    return state._replace(learned=state.learned.add(log.pick_hashes))
+        assert piece.contexts is not None
+        pools = piece.padded(piece.contexts, 0.0), piece.padded(piece.groups, -1)
+        state = after_rounds(policy, state, *pools, piece.picks, piece.rewards)
+    return state.learned_from([key for key, _ in log.pick_keys])
 
 
 def after_rounds(

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from fairbandit.agent.learning import hashes
+from fairbandit.agent.learning import keys
+from fairbandit.agent.state import State
 from fairbandit.environments import Encoder
 from fairbandit.errors import did_you_mean
 from fairbandit.logs import Floats
 from fairbandit.logs.events import Observed
-from fairbandit.logs.schema import Learned
 from fairbandit.notices import listed, remark
 from fairbandit.policy.policy import Policy
 from fairbandit.tables.labels import Codes, is_unknown, normal
+
+FEW = 5
+"""Fewer observed rounds are not compared with earlier ones."""
 
 FAR = 3.29
 """With probability 0.001, a normal variable is more standard deviations away from its mean."""
@@ -36,12 +39,17 @@ def new_groups(encoder: Encoder | None, groups: Codes, first: int) -> None:
             remark(f"new group {label!r}{guess}: the encoder's table has {listed(labels)}")
 
 
-def observed(policy: Policy, learned: Learned, groups: Codes, event: Observed) -> None:
-    """Notes observed rounds that are sorted, or were learned before."""
+def observed(policy: Policy, state: State, event: Observed) -> None:
+    """Notes observed rounds that are sorted, or of which most equal rounds that were observed."""
     if all(len(pool) == 1 for pool in event.groups):
         order(policy, [label for (label,) in event.groups], np.array(event.rewards))
-    if (share := learned.repeated(hashes(event, groups))) > 0.5:
-        remark(f"{share:.0%} of the observed rounds were learned before, and now count again")
+    get, n = state.remembered.get, len(event.groups)
+    known = sum(get(key) is not None for key in keys(event, state.groups.words))
+    if n >= FEW and known > n / 2:
+        remark(
+            f"{known / n:.0%} of the observed rounds equal rounds that were observed before; if "
+            "they are the same, they count again"
+        )
 
 
 def order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:

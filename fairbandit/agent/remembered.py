@@ -1,4 +1,4 @@
-"""The memory of all decisions of an agent: ids of callers, and rewards of picks."""
+"""The memory of all decisions of an agent: ids of callers, rewards of picks, and learned picks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Remembered(NamedTuple):
         return int(self.numbers[at]) if at < len(self.keys) and self.keys[at] == hashed else None
 
     def plus(self, items: Mapping[int, int]) -> Remembered:
-        """Returns the mapping with further items, whose hashes are new."""
+        """Returns the mapping with further items; the number of a known hash stays."""
+        items = {hashed: number for hashed, number in items.items() if self.get(hashed) is None}
         recent, known = self.recent, self.known
         if len(recent) != known or not known:
             recent = {h: item for h, item in recent.items() if item[0] < known}

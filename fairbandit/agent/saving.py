@@ -22,7 +22,6 @@ from fairbandit.files.files import of_file, open_regular
 from fairbandit.files.formats import Count, Natural, Plain, Sha256, fitted, mapping, within
 from fairbandit.logs import Position
 from fairbandit.logs.events import Options, label
-from fairbandit.logs.schema import Learned
 from fairbandit.tables.labels import UNSAID, spellings
 
 FORMAT = "fairbandit.Agent"
@@ -36,6 +35,7 @@ _SAVED = mapping(
     config=Plain,
     options=Options,
     log=tuple[Natural, Sha256, Natural] | None,
+    learned=Natural,
     openings=list[mapping(ticket=Count)],  # type: ignore[misc]
 )
 _WAITING = mapping(
@@ -87,7 +87,7 @@ def plain(now: State, features: Any, reward: str | None) -> dict[str, Any]:
             "contexts": torch.from_numpy(contexts),
         },
         "openings": [{"ticket": t, **offers.state()} for t, offers in now.openings.items()],
-        "learned": now.learned.state(),
+        "learned": now.learned,
         "remembered": now.remembered.state(),
         "log": None if now.log is None else list(now.log),
     }
@@ -124,7 +124,7 @@ def restored(saved: Mapping[str, Any], now: State) -> State:
         latest=latest,
         waiting=waiting,
         openings=openings,
-        learned=Learned.restored(saved["learned"]),
+        learned=saved["learned"],
         remembered=Remembered.restored(saved["remembered"]),
         log=saved["log"] and Position(*saved["log"]),
     )

@@ -18,7 +18,6 @@ from fairbandit.history import History
 from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints, Position
 from fairbandit.logs.events import About, Decided
-from fairbandit.logs.schema import Learned
 from fairbandit.policy.policy import Policy
 from fairbandit.tables.labels import Codes, coded
 
@@ -60,8 +59,9 @@ class State(NamedTuple):
         latest: the last ticket of a decision or an opening; 0 before the first.
         waiting: the decisions that wait for a reward by ticket, oldest round first.
         openings: the openings that are not closed by ticket.
-        learned: the decisions from which the agent has learned.
-        remembered: the ids of decisions with their tickets, and the rewards that were learned.
+        learned: the number of rewards from which the agent has learned.
+        remembered: the ids of decisions with their tickets, the rewards that were learned, and the
+            keys of their picks.
         log: the position of the end of the log; None without a log.
     """
 
@@ -71,7 +71,7 @@ class State(NamedTuple):
     latest: int = 0
     waiting: Mapping[int, Waiting] = MappingProxyType({})
     openings: Mapping[int, Offers] = MappingProxyType({})
-    learned: Learned = Learned()
+    learned: int = 0
     remembered: Remembered = Remembered()
     log: Position | None = None
 
@@ -99,6 +99,11 @@ class State(NamedTuple):
             *self.waiting,
             *(t for t, offers in openings if len(offers.picks) > len(offers.held)),
         )
+
+    def learned_from(self, keys: Sequence[int], items: Mapping[int, int] = {}) -> State:
+        """Returns the state after rewards of picks with some keys, and other items to remember."""
+        remembered = self.remembered.plus({**dict.fromkeys(keys, 0), **items})
+        return self._replace(learned=self.learned + len(keys), remembered=remembered)
 
     def find(self, ticket: int) -> Waiting:
         """Returns the decision of a ticket that waits for rewards; else raises an error."""

@@ -74,7 +74,7 @@ def audit(
     if not len(log):
         raise FairbanditError("the log is empty; an audit needs at least one decision")
     attributes, rows, rates, gaps, choices = attributes_of(log), [], [], [], []
-    scores = log.candidates.scores
+    scores = log.scores
     for attribute, (groups, labels) in attributes.items():
         for group, label in enumerate(labels):
             here = groups == group
@@ -93,7 +93,7 @@ def audit(
     table = pd.DataFrame(rows, columns=columns[: len(rows[0])])
     table = compared(table, ["attribute"], rates, confidence).assign(choices=choices, gap=gaps)
     wealths: dict[str, dict[str, Floats]] = {}
-    known = log.candidates.contexts is not None and log.missing < 1
+    known = log.contexts is not None and log.missing < 1
     if order and not known:
         raise FairbanditError("the test of the order of arrival needs contexts and rewards")
     if known and len(log) > FIRST[0]:
@@ -115,7 +115,7 @@ def audit(
 def attributes_of(log: Log) -> dict[str, tuple[Ints, tuple[str, ...]]]:
     """Returns the codes, (R,), and labels of groups for each attribute and pair of attributes."""
     if not log.attributes:
-        return {"group": (log.candidates.groups, tuple(map(str, log.labels)))}
+        return {"group": (log.groups, tuple(map(str, log.labels)))}
     coded = dict(log.attributes)
     for (left, (groups, labels)), (right, (others, names)) in combinations(coded.items(), 2):
         present, both = np.unique(groups * len(names) + others, return_inverse=True)

@@ -132,7 +132,7 @@ def _frozen(log: Log, first: int) -> tuple[list[int], Floats]:
 
     Scores are by the model of the last freeze, and 0 before the first.
     """
-    x, edges = log.candidates.contexts, np.append(log.starts, len(log.decisions))
+    x, edges = log.contexts, np.append(log.starts, len(log.decisions))
     assert x is not None
     n, scores = len(log), np.zeros(len(log.decisions))
     freezes = [first << i for i in range(n.bit_length()) if first << i < n]

@@ -99,7 +99,7 @@ def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
 def _facts(log: Log) -> dict[str, str]:
     """Returns the contents of a log in words, by topic."""
     picked, names = log.picks >= 0, log.schema.names
-    counts = np.bincount(log.candidates.groups)
+    counts = np.bincount(log.groups)
     groups = [f"{label}: {count:,}" for label, count in zip(log.labels, counts, strict=False)]
     known = "unknown" if np.isnan(log.propensities[picked]).any() else "of the picks alone"
     features = listed(list(names), 12) if names else "without names"
@@ -109,7 +109,7 @@ def _facts(log: Log) -> dict[str, str]:
         "picks": f"{picked.sum():,}, at most {picked.sum(1).max():,} a decision",
         "groups": listed(groups),
         "features": f"{len(log.features)}: {features}",
-        "propensities": known if log.candidates.probabilities is None else "of all candidates",
+        "propensities": known if log.probabilities is None else "of all candidates",
         "rewards": f"{log.reward or 'reward'}; {1 - log.missing:.1%} of the picks have one",
     }
 

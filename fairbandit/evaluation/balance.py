@@ -46,10 +46,10 @@ def balance(log: Log, p: Floats | None, unit: float) -> Balance:
     Returns:
         The sums; none without contexts, without p, or if nothing was left to chance.
     """
-    if p is None or log.candidates.contexts is None or not ((p > 0) & (p < 1)).any():
+    if p is None or log.contexts is None or not ((p > 0) & (p < 1)).any():
         return {}
     if log not in _SUMS:
-        _SUMS[log] = _sums(log, log.candidates.contexts, p, unit)
+        _SUMS[log] = _sums(log, log.contexts, p, unit)
     return _SUMS[log]
 
 
@@ -81,7 +81,7 @@ def _functions(log: Log, x: Floats) -> Iterator[tuple[list[str], Floats]]:
     names, deviation = [repr(name) for name in log.features], x - x.mean(0)
     yield names, deviation
     yield [f"the squared deviation of {name}" for name in names], deviation**2
-    groups, labels = log.candidates.groups, [normal(label) for label in log.labels]
+    groups, labels = log.groups, [normal(label) for label in log.labels]
     if len(labels) > 1:
         members = groups[:, None] == np.arange(len(labels))
         yield [f"the indicator of group {label}" for label in labels], members + 0.0

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def contexts_of(log: Log) -> Floats:
     """Returns the candidates' contexts, (R, d); raises a `FairbanditError` if there are none."""
-    if (contexts := log.candidates.contexts) is None:
+    if (contexts := log.contexts) is None:
         raise FairbanditError("the log leaves out the contexts, which every policy needs")
     return contexts
 
@@ -140,7 +140,7 @@ def direct_values(
         picks of each policy, and this share times the reward of the picks, their rank, and the mean
         of the m largest estimated ranks of the pool. Sums over groups belong to all picks.
     """
-    n, x, groups, decision = len(log), contexts_of(log), log.candidates.groups, log.decisions
+    n, x, groups, decision = len(log), contexts_of(log), log.groups, log.decisions
     among = np.arange(len(x)) - log.starts[decision] < log.slots[decision]  # in order of rank
     members = [np.flatnonzero(groups == group) for group in range(len(log.labels))]
     chances = np.asarray(policies) / log.slots[decision]

@@ -75,17 +75,18 @@ def decided(
         The probabilities of the candidates under the policies, (P, R), and m̂, (R,).
 
     Raises:
-        FairbanditError: the logs lack contexts, or a policy has learned from the decisions that
-            judge.
+        FairbanditError: the logs lack contexts.
     """
     contexts, chances = contexts_of(judged), np.empty((len(judges), len(judged.decisions)))
-    for (name, judge), own in zip(judges.items(), chances, strict=True):
+    for judge, own in zip(judges.values(), chances, strict=True):
         agent = judge if isinstance(judge, Agent) else Agent.from_log(judge, log, seed=seed)
-        list(agent.schema.check_log(judged.schema, judged.pick_hashes, name))
         for m in np.unique(judged.slots).tolist():
             rows = judged[judged.slots == m]
             parts = [rows[cut] for cut in pieces(rows.sizes, PIECE)]
-            pools = [(part.padded(contexts_of(part), 0.0), part.groups) for part in parts]
+            pools = [
+                (part.padded(contexts_of(part), 0.0), part.padded(part.groups, -1))
+                for part in parts
+            ]
             own[(judged.slots == m)[judged.decisions]] = np.concatenate(
                 [agent.probabilities(x, g, judged.labels, m)[g >= 0] for x, g in pools]
             )

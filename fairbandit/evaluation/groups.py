@@ -106,7 +106,7 @@ def group_sums(
     """
     known, weights, rewards, references, groups_of_picks = picked
     n, decision, slots = len(log), log.decisions, log.slots
-    groups, logged = log.candidates.groups, log.candidates.probabilities
+    groups, logged = log.groups, log.probabilities
     model, lacking = chances * scores, np.full(len(chances), math.nan)
     if logged is not None:
         lacking = chances * (logged <= 0)

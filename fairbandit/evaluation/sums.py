@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def weighted_picks(
     references = np.where(filled, 1 / log.propensities, 0.0)
     known = np.asarray(~np.isnan(rewards + references).any(axis=1))
     weights = log.at_picks(chances) * references * (filled.shape[1] / filled.sum(1, keepdims=True))
-    groups = log.at_picks(log.candidates.groups)
+    groups = log.at_picks(log.groups)
     return known, weights[known], rewards[known], references[known], groups[known]
 
 
@@ -104,7 +105,7 @@ class Sums(NamedTuple):
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
         """Returns the sums of decisions, from probabilities π and scores q, (R,)."""
-        p, slots, alike = log.candidates.probabilities, log.slots, uniform(log)
+        p, slots, alike = log.probabilities, log.slots, uniform(log)
         unit = rounding_unit(log.propensities)
         off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]
         if p is None and off.max(initial=0.0) <= unit + 1e-12:
@@ -146,7 +147,7 @@ class Sums(NamedTuple):
         `ips`, `snips` and `dr` are then the mean of the known rewards.
         """
         made, ones = log.picked.astype(np.float64), np.ones(log.picks.shape)
-        certain = log.replaced(propensities=ones, probabilities=made, draws_models=False)
+        certain = replace(log, propensities=ones, probabilities=made, draws_models=False)
         return cls.of(certain, made, scores)
 
     @property

@@ -123,7 +123,7 @@ def evaluate(
     notes = list(log.notes)
     for name, judge in judges.items():
         if isinstance(judge, Agent):
-            notes += judge.schema.check_log(log.schema, log.pick_hashes, name)
+            notes += judge.schema.check_log(log.schema, log.pick_keys, name)
         elif not train:
             if judge.reads_rewards:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")

@@ -30,9 +30,23 @@ SCHEMA = 2
 """The version of the lines that are written. Lines of version 1 are read, too."""
 
 _Texts = NotRequired[list[str]]
-_Columns = list[list[str | bool | list[str | float]]]  # see `tables.encoded.Column`
+
+
+class _Column(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The state of a column of an encoder; see `tables.encoded.Column`."""
+
+    name: str
+    label: bool
+    codes: list[str | bool | float]
+    reference: list[str | bool | float]
+    means: list[float] = []
+    deviations: list[float] = []
+    span: list[float] = []
+    whole: bool = False
+
+
 _Encoder: Any = mapping(
-    columns=_Columns,
+    columns=list[_Column],
     bias=bool,
     fill=bool,
     decimal=str,
@@ -193,6 +207,7 @@ def event_of(line: bytes) -> Line:
     if isinstance(event, Header):
         msgspec.convert(event.config, _CONFIG)
         msgspec.convert(event.options, Options)
+        msgspec.json.encode(event.options)  # half of a surrogate pair raises an error
     elif isinstance(event, Decided | Offered):
         event.groups[:] = map(label, event.groups)
         if event.contexts is not None and len(event.contexts) != len(event.groups):

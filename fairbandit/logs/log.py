@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache, cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, type_of
 from fairbandit.files.files import of_file, written_aside
-from fairbandit.logs.schema import Schema, pick_hashes, pool_key, unnamed
+from fairbandit.logs.schema import Schema, unnamed
 from fairbandit.notices import remark
 from fairbandit.streams import CHUNK_ROUNDS
 from fairbandit.tables.encoder import Encoder
@@ -30,6 +31,9 @@ Ints = NDArray[np.int64]
 
 FLAGS = ("adaptive", "draws_models")
 """The properties of a log that a table holds as columns of truth values."""
+
+_OF_CANDIDATES = "groups", "contexts", "probabilities", "scores"
+_OF_DECISIONS = "sizes", "picks", "rewards", "propensities", "names"
 
 PIECE = 4 * CHUNK_ROUNDS
 """The largest number of decisions that are padded together."""
@@ -63,6 +67,22 @@ def padded(sizes: Ints, values: NDArray[Any], empty: Any) -> NDArray[Any]:
     return array
 
 
+def pick_key(
+    name: Any, labels: Sequence[str], contexts: Floats | None, place: int, reward: float
+) -> int:
+    """Returns an 8-byte hash of a pick: its decision's name and pool, its place and its reward.
+
+    Args:
+        name: the name of the decision, such as the ticket of an agent.
+        labels: the normal forms of the labels of the pool, (K,).
+        contexts: the features of the pool, (K, d), or None.
+        place, reward: the place of the pick, and its reward.
+    """
+    x = b"" if contexts is None else (contexts + 0.0).tobytes()  # + 0.0 turns −0 into 0
+    data = repr((str(name), labels, place, reward + 0.0)).encode() + x
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
+
+
 def check_log(given: Any, remedy: str = "") -> None:
     """Raises an error for anything but a log, such as the table that it is read from."""
     if not isinstance(given, Log):
@@ -71,35 +91,26 @@ def check_log(given: Any, remedy: str = "") -> None:
         )
 
 
-class Candidates(NamedTuple):
-    """The values of all R candidates, one pool after another: (R,), and contexts (R, d)."""
-
-    groups: Ints
-    contexts: Floats | None
-    probabilities: Floats | None
-    scores: Floats | None
-
-
 @dataclass(frozen=True, eq=False)
 class Log:
-    """n decisions, each of m picks from a pool of at most K candidates with d features.
+    """n decisions, each of m picks from a pool, and the R candidates of all pools.
 
-    Values of candidates are stored as rows (`candidates`), so that one large pool costs no more
-    than its own rows. `groups`, `contexts`, `probabilities` and `scores` may be given as arrays
-    padded to the largest pool, and are padded anew each time they are read.
+    Values of candidates are rows, one pool after another, so that one large pool costs no more than
+    its own rows. `padded` returns them by pool.
 
     Attributes:
-        groups: the number of each candidate's group, (n, K); −1 for an empty place.
+        sizes: the number of candidates of each pool, (n,), which is at least 1.
+        groups: the number of each candidate's group, (R,).
         labels: the groups' labels, by number.
         picks: the places picked, in order of preference, (n, m); −1 for an empty slot.
         rewards: the rewards of the picks, (n, m); NaN if unknown.
         propensities: the probability with which each pick was picked, (n, m); NaN if unknown.
-        contexts: the features of the candidates, (n, K, d); None if the log leaves them out.
-        probabilities: the probability of each candidate to be picked, (n, K); None if only
+        contexts: the features of the candidates, (R, d); None if the log leaves them out.
+        probabilities: the probability of each candidate to be picked, (R,); None if only
             `propensities` are known.
         features: the names of the d features; x0, x1, … stand for features without names.
         names: the names of the n decisions.
-        scores: a score of each candidate, (n, K), NaN if unknown; None without scores.
+        scores: a score of each candidate, (R,), NaN if unknown; None without scores.
         group_columns: the group columns of a table by name, each with the label of every group.
         adaptive: whether decisions depend on earlier rewards, as decisions of a learning agent do.
         draws_models: whether probabilities are conditional on a draw of the model, as in posterior
@@ -110,12 +121,9 @@ class Log:
         policies: the names of the policies that decided, if known.
         period: the times of the first and the last decision, in UTC; None if unknown, and for some
             of the decisions.
-        sizes: the number of candidates of each decision, (n,); known from padded `groups`.
-
-    Raises:
-        FairbanditError: a pool without candidates, or with an empty place before a candidate.
     """
 
+    sizes: Ints
     groups: Ints
     labels: tuple[Hashable, ...]
     picks: Ints
@@ -134,20 +142,6 @@ class Log:
     notes: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     period: tuple[str, str] | None = None
-    sizes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def __post_init__(self) -> None:
-        given = vars(self)
-        if given["groups"].ndim == 1:
-            return
-        present = given["groups"] >= 0
-        given["sizes"] = present.sum(1)
-        if not self.sizes.all() or (present[:, 1:] > present[:, :-1]).any():
-            raise FairbanditError(
-                "groups: each pool needs a candidate, and its empty places must come last"
-            )
-        for name in Candidates._fields:
-            given[name] = None if given[name] is None else given[name][present]
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -155,20 +149,11 @@ class Log:
     def __getitem__(self, rows: Any) -> Log:
         """Returns some decisions: a slice, places or truth values."""
         sizes, starts = self.sizes[rows], self.starts[rows]
-        some = np.repeat(starts - sizes.cumsum() + sizes, sizes) + np.arange(sizes.sum())
-        values = {**vars(self.replaced()), "names": np.asarray(self.names)}
-        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-        places = {name: some if name in Candidates._fields else rows for name in arrays}
-        return self.replaced(**{name: arrays[name][at] for name, at in places.items()}, period=None)
-
-    def replaced(self, **changes: Any) -> Log:
-        """Returns the log with other values of some attributes; values of candidates as rows."""
-        return Log(**{**{part.name: vars(self)[part.name] for part in fields(self)}, **changes})
-
-    @property
-    def candidates(self) -> Candidates:
-        """The values of all candidates, one pool after another."""
-        return Candidates(*(vars(self)[name] for name in Candidates._fields))
+        places = np.repeat(starts - sizes.cumsum() + sizes, sizes) + np.arange(sizes.sum())
+        parts: dict[str, Any] = {key: getattr(self, key) for key in _OF_CANDIDATES}
+        parts = {key: None if part is None else part[places] for key, part in parts.items()}
+        parts |= {key: np.asarray(getattr(self, key))[rows] for key in _OF_DECISIONS}
+        return replace(self, **parts, period=None)
 
     @cached_property
     def starts(self) -> Ints:
@@ -204,18 +189,16 @@ class Log:
         return Schema(d, names, self.encoder, labels, self.reward)
 
     @cached_property
-    def pick_hashes(self) -> Ints:
-        """The hashes of the picks whose rewards are known, (n, 3), in order; see `pick_hashes`."""
-        forms, known = [normal(label) for label in self.labels], ~np.isnan(self.rewards)
-        key = cache(lambda codes: pool_key(forms[code] for code in codes))
-        rows, slots = np.nonzero(known & (self.picks >= 0))
-        places, names = self.picks[rows, slots], np.asarray(self.names)[rows].tolist()
-        codes, starts, sizes = self.candidates.groups, self.starts[rows], self.sizes[rows]
-        pools = [key(tuple(codes[i : i + k].tolist())) for i, k in zip(starts, sizes, strict=True)]
-        rewards, x = self.rewards[rows, slots].tolist(), self.candidates.contexts
-        contexts = [None] * len(rows) if x is None else x[starts + places]
-        picks = zip(names, pools, places.tolist(), rewards, contexts, strict=True)
-        return np.array([pick_hashes(*pick) for pick in picks], np.int64).reshape(-1, 3)
+    def pick_keys(self) -> list[tuple[int, int]]:
+        """The keys of the picks whose rewards are known, with and without names; see `pick_key`."""
+        forms, keys = [normal(label) for label in self.labels], list[tuple[int, int]]()
+        for row, slot in np.argwhere(~np.isnan(self.rewards)).tolist():
+            pool = slice(self.starts[row], self.starts[row] + self.sizes[row])
+            labels = [forms[code] for code in self.groups[pool].tolist()]
+            x = None if self.contexts is None else self.contexts[pool]
+            pick = labels, x, int(self.picks[row, slot]), float(self.rewards[row, slot])
+            keys.append((pick_key(self.names[row], *pick), pick_key("", *pick)))
+        return keys
 
     @property
     def attributes(self) -> dict[str, tuple[Ints, tuple[str, ...]]]:
@@ -223,7 +206,7 @@ class Log:
         groups = {}
         for name, label_of_group in self.group_columns.items():
             labels, codes = np.unique(label_of_group, return_inverse=True)
-            groups[name] = codes[self.candidates.groups], tuple(labels.tolist())
+            groups[name] = codes[self.groups], tuple(labels.tolist())
         return groups
 
     def at_picks(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -258,25 +241,24 @@ class Log:
         """
         import pandas as pd
 
-        groups, contexts, chances, scores = self.candidates
-        order = self.picked
+        order, chances = self.picked, self.probabilities
         if chances is None:
             chances = self.at_places(self.propensities, np.nan)
         if (m := self.picks.shape[1]) > 1:
             order = self.at_places(np.broadcast_to(np.arange(m) + 1, self.picks.shape), 0)
         table: dict[str, Any] = {
             "decision": np.asarray(self.names)[self.decisions],
-            "group": np.array([*self.labels, None], dtype=object)[groups],
+            "group": np.array([*self.labels, None], dtype=object)[self.groups],
             "picked": order,
             "propensity": chances,
             "reward": self.at_places(self.rewards, np.nan),
         }
         taken = {*table, "score", *FLAGS}
         names = [name if name not in taken else f"({name})" for name in self.features]
-        if contexts is not None:
-            table |= dict(zip(names, contexts.T, strict=True))
-        if scores is not None:
-            table["score"] = scores
+        if self.contexts is not None:
+            table |= dict(zip(names, self.contexts.T, strict=True))
+        if self.scores is not None:
+            table["score"] = self.scores
         table |= {name: True for name in FLAGS if getattr(self, name)}
         return pd.DataFrame(table)
 
@@ -292,7 +274,7 @@ class Log:
                 feature begins with `_`, or the file cannot be written. If `draws_models`,
                 probabilities are no propensities.
         """
-        groups, contexts, chances, _ = self.candidates
+        contexts, chances = self.contexts, self.probabilities
         wrong = self.picks.shape[1] > 1 or np.isnan(self.propensities).any() or self.draws_models
         if wrong or contexts is None or any(name[:1] == "_" for name in self.features):
             raise FairbanditError(
@@ -307,7 +289,7 @@ class Log:
                 own = slice(self.starts[n], self.starts[n] + self.sizes[n])
                 p, pick = chances[own].tolist(), int(self.picks[n, 0])
                 order = [pick, *(place for place in range(len(p)) if place != pick)]
-                labels = [str(self.labels[group]) for group in groups[own]]
+                labels = [str(self.labels[group]) for group in self.groups[own]]
                 actions = [
                     {"group": {label: 1}, "x": dict(zip(self.features, x.tolist(), strict=True))}
                     for label, x in zip(labels, contexts[own], strict=True)
@@ -323,17 +305,3 @@ class Log:
                     "c": {"_multi": actions},
                 }
                 file.write(json.dumps(line).encode() + b"\n")
-
-
-def _padded(name: str, empty: float) -> property:
-    """Returns a property that stores the values of candidates, and reads them padded."""
-
-    def read(log: Log) -> NDArray[Any] | None:
-        values = vars(log)[name]
-        return None if values is None else log.padded(values, empty)
-
-    return property(read, lambda log, values: vars(log).__setitem__(name, values))
-
-
-for _name, _empty in zip(Candidates._fields, (-1, 0.0, 0.0, np.nan), strict=True):
-    setattr(Log, _name, _padded(_name, _empty))  # not in the class, where it would be a default

@@ -32,7 +32,7 @@ MOST_POOLS = 2_000
 
 def note_mistakes(log: Log, name: str) -> None:
     """Notes mistakes of the rewards and of the groups of a log."""
-    for find in (repeated_reward, changed_scale, changed_sign, group_of_pick, swapped_labels):
+    for find in (repeated_reward, changed_rewards, group_of_pick, swapped_labels):
         if text := find(log):
             remark(f"{name}: {text}")
 
@@ -59,37 +59,26 @@ def repeated_reward(log: Log) -> str:
     return ""
 
 
-def changed_scale(log: Log) -> str:
-    """Notes a jump of the size of rewards other than 0 by a factor of at least 5.
+def changed_rewards(log: Log) -> str:
+    """Notes a jump of the size of rewards other than 0 by a factor of 5, or of their sign.
 
-    Of logs with exchangeable decisions, at most one of 10,000 is noted.
+    Of logs with exchangeable decisions, at most two of 10,000 are noted.
     """
     rewards = log.rewards[:, 0]
     places = np.flatnonzero(np.nan_to_num(rewards))
-    change = jump(np.log(np.abs(rewards[places])))
-    if change is None or abs(change.after - change.before) < math.log(FACTOR):
+    sizes, signs = jump(np.log(np.abs(rewards[places]))), jump(np.sign(rewards[places]))
+    if sizes is not None and abs(sizes.after - sizes.before) >= math.log(FACTOR):
+        factor = math.exp(sizes.after - sizes.before)
+        return (
+            f"from about decision {log.names[places[sizes.place]]} on, rewards are {factor:.3g} "
+            "times as large as before: does their unit change?"
+        )
+    if signs is None or not signs.mirrored:
         return ""
-    return (
-        f"from about decision {log.names[places[change.place]]} on, rewards are "
-        f"{math.exp(change.after - change.before):.3g} times as large as before: does their unit "
-        "change?"
-    )
-
-
-def changed_sign(log: Log) -> str:
-    """Notes a place at which positive and negative rewards change places.
-
-    Of logs with exchangeable decisions, at most one of 10,000 is noted.
-    """
-    signs = np.sign(np.nan_to_num(log.rewards[:, 0]))
-    places = np.flatnonzero(signs)
-    change = jump(signs[places])
-    if change is None or not change.mirrored:
-        return ""
-    before, after = (1 + change.before) / 2, (1 + change.after) / 2
+    before, after = (1 + signs.before) / 2, (1 + signs.after) / 2
     return (
         f"{before:.0%} of the rewards other than 0 are positive before about decision "
-        f"{log.names[places[change.place]]}, and {after:.0%} after it: are some rewards costs?"
+        f"{log.names[places[signs.place]]}, and {after:.0%} after it: are some rewards costs?"
     )
 
 
@@ -100,8 +89,8 @@ def group_of_pick(log: Log) -> str:
     one group by nature, such as the group of a user. They are not noted if the features of
     candidates who were not picked differ between the groups.
     """
-    groups = log.candidates.groups[log.starts]
-    if (log.candidates.groups != groups[log.decisions]).any():
+    groups = log.groups[log.starts]
+    if (log.groups != groups[log.decisions]).any():
         return ""
     sizes, counts = np.unique(log.sizes, return_counts=True)
     shares = np.bincount(groups)[:, None] / len(log)
@@ -125,7 +114,7 @@ def _differ(log: Log, groups: Ints) -> bool:
 
     pools = np.flatnonzero(log.slots < log.sizes)[:MOST_POOLS]
     log, group = log[pools], groups[pools]
-    x, member = log.candidates.contexts, (group == group[:1]) * 1.0
+    x, member = log.contexts, (group == group[:1]) * 1.0
     if x is None or member.all():
         return False
     explained = list[float]()
@@ -151,7 +140,7 @@ def swapped_labels(log: Log) -> str:
     features from the means of the pool. Of logs with exchangeable decisions, at most one of 10,000
     is noted.
     """
-    groups = log.candidates.groups
+    groups = log.groups
     largest = np.bincount(groups).argsort()[::-1][:LARGEST_GROUPS].tolist()
     signs = {(a, b): (groups == a) * 1.0 - (groups == b) for a, b in combinations(largest, 2)}
     for column in _within_pools(log) if signs else ():
@@ -170,7 +159,7 @@ def swapped_labels(log: Log) -> str:
 def _within_pools(log: Log) -> Iterator[Floats]:
     """Yields 1/K for candidates of pools of K, and deviations of features from the pools' means."""
     yield (1.0 / log.sizes)[log.decisions]
-    for column in () if log.candidates.contexts is None else log.candidates.contexts.T:
+    for column in () if log.contexts is None else log.contexts.T:
         deviations = column - (log.sums(column) / log.sizes)[log.decisions]
         yield np.where(np.abs(deviations) > 1e-9 * np.abs(column).max(), deviations, 0.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def read_obp(
     further: Any = {"features": features, "unknown": unknown}
     log = log_of_pools(pools, NAME, contexts, unit="round", **further)
     lacking = np.full_like(log.propensities, np.nan)
-    return log if propensity else log.replaced(propensities=lacking, probabilities=None)
+    return log if propensity else replace(log, propensities=lacking, probabilities=None)
 
 
 def _features(feedback: Mapping[str, Any], key: str) -> Floats:

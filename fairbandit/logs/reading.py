@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,7 @@ def read_log(
     given = dict(locals())
     with noted() as notes:
         log = _read(given)
-    return log.replaced(notes=tuple(notes))
+    return replace(log, notes=tuple(notes))
 
 
 def _read(given: Mapping[str, Any]) -> Log:
@@ -169,7 +170,8 @@ def _read(given: Mapping[str, Any]) -> Log:
         chosen = given["features"], excluded, given["products"], words
         encoder = encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
-    return log.replaced(**dict.fromkeys(flags, True), period=period)
+    adaptive, draws_models = (flag in flags for flag in FLAGS)
+    return replace(log, adaptive=adaptive, draws_models=draws_models, period=period)
 
 
 def is_table(source: Any) -> bool:

@@ -1,32 +1,17 @@
-"""Schemas, which an agent and a log are compared by, and hashes that recognise decisions.
-
-A pick whose reward is known has three hashes: of its outcome, which is the labels of its pool in
-order, its place and its reward; of the outcome and the decision's name; and of its context in
-single precision. One of them survives in copies, exports and logs with erased decisions, if rewards
-are rounded or in other units, if features are encoded anew, or if decisions are renamed.
-"""
+"""Schemas, which an agent and a log are compared by."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
-from typing import Any, NamedTuple, Self
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files.formats import fitted
 from fairbandit.notices import listed
 from fairbandit.tables.encoder import Encoder
-from fairbandit.tables.labels import normal
 
-NONE = np.zeros((0, 3), np.int64)
-
-KEPT = 1_024
-"""The number of hashes that an agent keeps: the least ones, which are a random sample."""
+MOST_KNOWN = 0.1
+"""The largest share of a log's picks that an agent may have learned from. Different picks may be
+equal and have equal names, if features and rewards have few values."""
 
 
 def unnamed(width: int) -> tuple[str, ...]:
@@ -42,112 +27,6 @@ def described(given: Encoder | Sequence[str] | int) -> tuple[Encoder | None, Any
     return given if isinstance(given, Encoder) else None, names, len(names)
 
 
-def pool_key(forms: Iterable[str]) -> str:
-    """Returns a hash of the normal forms of a pool's labels, in order."""
-    return blake2b("\n".join(forms).encode(), digest_size=8).hexdigest()
-
-
-def pick_hashes(
-    name: Any, pool: str, place: int, reward: float, context: NDArray[np.float64] | None
-) -> tuple[int, int, int]:
-    """Returns the hashes of a pick's outcome, named outcome and context."""
-    outcome = f"{pool} {place} {reward + 0.0:.9g}".encode()  # digits that survive as text
-    x = b""
-    if context is not None:  # + 0.0 turns −0 into 0
-        x = np.minimum(np.maximum(context + 0.0, -3e38), 3e38).astype(np.float32).tobytes()
-    return _hash(outcome), _hash(b"%s %s" % (outcome, normal(name).encode())), _hash(x)
-
-
-def _hash(data: bytes) -> int:
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
-
-
-FEW = 5
-"""Batches of fewer picks are not compared with the picks that were learned before."""
-
-
-class Learned(NamedTuple):
-    """Hashes of the picks whose rewards an agent has learned, a value of bounded size.
-
-    Attributes:
-        picks: the number of picks.
-        kept: the hashes of the picks with the least named outcomes, (n, 3); in this order if they
-            are all that are kept.
-    """
-
-    picks: int = 0
-    kept: NDArray[np.int64] = NONE
-
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Self:
-        """Returns the value with a given `state`; raises a `ValueError` if there is none."""
-        read = fitted(state, cls().state())
-        return cls(read["picks"], read["hashes"].numpy())
-
-    def state(self) -> dict[str, Any]:
-        """Returns the value as plain data."""
-        return {"picks": self.picks, "hashes": torch.from_numpy(self.kept)}
-
-    def add(self, hashes: Iterable[tuple[int, int, int]] | NDArray[np.int64]) -> Learned:
-        """Returns the value with further picks."""
-        new = np.array([*hashes], np.int64).reshape(-1, 3)
-        picks, every = self.picks + len(new), self.kept
-        if len(every) == KEPT:  # most picks change nothing any more
-            new = new[new[:, 1] < every[-1, 1]]
-        if len(new):
-            every = np.concatenate([every, new])
-            if len(every) >= KEPT:
-                every = every[every[:, 1].argsort(kind="stable")[:KEPT]]
-        return Learned(picks, every)
-
-    def recognised(self, hashes: NDArray[np.int64]) -> str:
-        """Describes how many picks of a log were learned from, or "" if chance explains them.
-
-        The chance of equal hashes is their frequency among pairs of the log's n picks, (n, 3), and
-        among pairs of the picks that are kept; names are taken to be equal.
-        """
-        n = len(hashes)
-        if not n or not len(self.kept):
-            return ""
-        kept = np.unique(self.kept, axis=0)  # a pick that was learned twice is not a coincidence
-        share, of_name = len(self.kept) / self.picks, 0.0
-        for logged, known in zip(hashes.T, kept.T, strict=True):
-            # equal hashes are kept or left out together: pairs of a sample have more of them
-            alike = max(_pairs(logged), share * _pairs(known))
-            chance = min(1.0, alike * len(kept) + of_name)
-            of_name = alike * share  # the next hash adds the name to the outcome
-            count = _beyond(logged, known, chance)
-            if count:
-                sample = f" (of a sample of {share:.1%})" if share < 1 else ""
-                return f"{count:,} of its {n:,} picks with a reward{sample}"
-        return ""
-
-    def repeated(self, hashes: Iterable[tuple[int, int, int]]) -> float:
-        """Returns the share of picks, (n, 3), that were learned before, or 0 if chance explains it.
-
-        A pick recurs if its outcome and its context do, under any name.
-        """
-        new = np.array([*hashes], np.int64).reshape(-1, 3)
-        if min(len(new), len(self.kept)) < FEW:
-            return 0.0
-        given, known = (one[:, 0] * 31 + one[:, 2] for one in (new, self.kept))  # modulo 2⁶⁴
-        share = len(known) / self.picks
-        chance = min(1.0, max(_pairs(given), share * _pairs(known)) * len(known))
-        return min(1.0, _beyond(given, known, chance) / (len(new) * share))
-
-
-def _beyond(given: NDArray[np.int64], known: NDArray[np.int64], chance: float) -> int:
-    """The number of n hashes that are known, or 0 if the `chance` of each explains so many."""
-    n, count = len(given), int(np.isin(given, known).sum())
-    return count if count > n * chance + 4 * math.sqrt(n * chance) + min(n - 1, 4) else 0
-
-
-def _pairs(hashes: NDArray[np.int64]) -> float:
-    """The frequency of equal hashes among pairs of hashes."""
-    counts, n = np.unique(hashes, return_counts=True)[1], len(hashes)
-    return float((counts * (counts - 1)).sum()) / max(n * (n - 1), 1)
-
-
 class Schema(NamedTuple):
     """The properties by which an agent and a log are compared.
 
@@ -157,8 +36,8 @@ class Schema(NamedTuple):
         encoder: the encoder that made the features of a table, or None.
         labels: the normal forms of the groups' labels.
         reward: the name of the reward, or None.
-        decisions: the decisions that an agent has learned from; None for a log, and for an agent
-            whose policy does not read rewards.
+        learned: a function that returns None for the key of a pick from which an agent has not
+            learned; None for a log, and for an agent whose policy does not read rewards.
     """
 
     width: int
@@ -166,10 +45,13 @@ class Schema(NamedTuple):
     encoder: Encoder | None
     labels: tuple[str, ...]
     reward: str | None
-    decisions: Learned | None = None
+    learned: Callable[[int], int | None] | None = None
 
-    def check_log(self, log: Schema, hashes: NDArray[np.int64], name: str) -> Iterator[str]:
-        """Compares an agent's schema with the schema and the hashes, (n, 3), of a log's picks.
+    def check_log(self, log: Schema, keys: Sequence[tuple[int, int]], name: str) -> Iterator[str]:
+        """Compares an agent's schema with the schema of a log and the keys of its picks.
+
+        An agent has learned from a pick if it knows its key: with the name of its decision, or
+        without a name, if the agent observed the pick or its log has no names.
 
         Yields notes on features that cannot be compared, and on harmless differences; any other
         difference raises a `FairbanditError`. Messages call the agent by `name`.
@@ -201,12 +83,18 @@ class Schema(NamedTuple):
             )
         if None not in (self.reward, log.reward) and self.reward != log.reward:
             yield f"{name} has learned from {self.reward!r}, and the log's reward is {log.reward!r}"
-        if self.decisions and (known := self.decisions.recognised(hashes)):
+        learned = self.learned or (lambda _: None)
+        named = sum(learned(key) is not None for key, bare in keys if key != bare)
+        known = max(named, sum(learned(bare) is not None for _, bare in keys))
+        picks = f"{known:,} of its {len(keys):,} picks with a reward"
+        if named > MOST_KNOWN * len(keys):
             raise FairbanditError(
-                f"{name} has learned from this log, which would flatter it: it knows {known}. "
+                f"{name} has learned from this log, which would flatter it: it knows {picks}. "
                 "Judge it by other decisions, or give its policy, which is trained on a part of "
                 "the log"
             )
+        if known:
+            yield f"{name} has learned from this log, or from equal picks: it knows {picks}"
 
 
 def _names(schema: Schema) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -127,12 +127,6 @@ class Pool:
             raise ValueError(f"candidate {place!r} has a reward already, or was not picked")
         self.rewards[place] = number(reward, "a reward")
 
-    def rows(self) -> Iterator[tuple[float, float, float, float]]:
-        """Yields the line, the number of the pick, the propensity and the reward by candidate."""
-        for place, propensity in enumerate(self.propensities):
-            order, reward = self.order.get(place, 0), self.rewards.get(place, math.nan)
-            yield self.line, order, propensity, reward
-
 
 def number(value: Any, name: str) -> float:
     """Returns a number of a line; raises `ValueError` for any other or too large value."""
@@ -161,7 +155,11 @@ def log_of_pools(
     if not pools:
         raise FairbanditError(f"{name} holds no decision")
     roles = Columns("decision", "picked", "propensity", "reward", None)
-    rows = [row for pool in pools for row in pool.rows()]
+    rows = [
+        (pool.line, pool.order.get(place, 0), propensity, pool.rewards.get(place))
+        for pool in pools
+        for place, propensity in enumerate(pool.propensities)
+    ]
     frame = pd.DataFrame(rows, columns=roles[:4], dtype=np.float64)
     files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
     frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
@@ -181,7 +179,7 @@ def log_of_pools(
         "picks is random: weighted estimates are refused"
     )
     lacking = np.where(short[:, None], np.nan, log.propensities)
-    return log.replaced(propensities=lacking, probabilities=None)
+    return replace(log, propensities=lacking, probabilities=None)
 
 
 def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -228,6 +226,7 @@ def _log_of(
     picked = by_pick[is_pick[by_pick]]
     slots = np.bincount(codes[picked])
     log = Log(
+        sizes=np.bincount(codes),
         groups=groups[0][by_pool],
         labels=groups[1],
         picks=padded(slots, places[picked], -1),
@@ -236,7 +235,6 @@ def _log_of(
         contexts=None if contexts is None else contexts[by_pool],
         probabilities=None if np.isnan(chances).any() else chances[by_pool],
         scores=None if scores is None else scores[by_pool],
-        sizes=np.bincount(codes),
         **{"names": cells.texts(source, columns.decision)[places == 0].tolist(), **further},
     )
     _note_repeats(log, name_of(source))
@@ -245,32 +243,16 @@ def _log_of(
 
 
 def _note_repeats(log: Log, name: str) -> None:
-    """Notes decisions that equal an earlier one, unless by chance.
-
-    Decisions that are alike by chance recur at many distances, and copies at a single distance or
-    under the same name.
-    """
+    """Notes decisions that are logged twice, unless names recur in most decisions or by chance."""
     import pandas as pd
 
-    n, (groups, contexts, *_) = len(log), log.candidates
-    slots = np.broadcast_to(np.arange(log.picks.shape[1]) + 1.0, log.picks.shape)
-    picks = [log.at_places(of_pick, 0.0) for of_pick in (slots, log.rewards, log.propensities)]
-    rows = np.column_stack([groups, *picks, *([] if contexts is None else [contexts])])
-    words, draws = rows.view(np.uint64), np.random.default_rng(0)
-    hashes = words @ (draws.integers(2**62, size=words.shape[1], dtype=np.uint64) * 2 + 1)
-    hashes = log.sums((hashes ^ hashes >> np.uint64(32)) * hashes)  # for any order of candidates
-    _, first, which, counts = np.unique(hashes, True, True, True)
-    distances = np.arange(n) - first[which]
-    repeats = distances[distances > 0]
-    frame = pd.DataFrame({"name": np.asarray(log.names), "hash": hashes})
-    recurring, copies = frame["name"].duplicated().sum(), frame.duplicated().sum()
-    alike = (counts * (counts - 1)).sum() / max(n * (n - 1), 1)  # the chance for two decisions
-    named = recurring < 0.75 * n and copies > (0.4 + 0.6 * alike) * recurring
-    shifted = np.bincount(repeats).max(initial=0) > max(FEW, len(repeats) / 5)
-    if len(repeats) >= max(FEW, n / 100) and (named or shifted):
+    n, of_rows = len(log), pd.util.hash_pandas_object(log.frame, index=False)
+    copies = n - len(np.unique(log.sums(of_rows.to_numpy())))  # for any order of candidates
+    recurring = n - len({*map(str, log.names)})
+    if copies >= max(FEW, n / 100) and recurring / 2 < copies and recurring < 0.75 * n:
         remark(
-            f"{name}: {len(repeats):,} of {n:,} decisions equal an earlier one in all that is "
-            "logged; if they are the same decisions, intervals are too narrow"
+            f"{name}: {copies:,} of {n:,} decisions equal an earlier one in all that is logged; if "
+            "they are the same decisions, intervals are too narrow"
         )
 
 

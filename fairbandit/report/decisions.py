@@ -102,8 +102,8 @@ def _group_feature(log: Log) -> bool | None:
     """Whether the features hold the group; None if the log does not show it."""
     if log.encoder is not None and log.encoder.labels:
         return True
-    x = log.candidates.contexts
-    return None if x is None else holds_group(x, log.candidates.groups)
+    x = log.contexts
+    return None if x is None else holds_group(x, log.groups)
 
 
 def _rewards(log: Log, confidence: float) -> Sheet:

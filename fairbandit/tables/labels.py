@@ -149,9 +149,7 @@ def _normal(text: str) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def coded(
-    labels: Collection[Any], known: Codes, what: str = "groups"
-) -> tuple[NDArray[np.int64], Codes]:
+def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Codes]:
     """Returns the numbers of labels, and all groups, in which new groups get the next numbers.
 
     Missing labels are the group `unknown`.
@@ -169,17 +167,26 @@ def coded(
             known = grown
     except Exception as error:  # a label's own methods may raise any error
         raise FairbanditError(
-            f"{what}: expected hashable labels that are equal to themselves; {error}"
+            f"groups: expected hashable labels that are equal to themselves; {error}"
         ) from error
     return np.array([known[form].code for form in forms], np.int64), known
 
 
 def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
-    """Returns the number of the pool of each candidate; a missing pool is an error."""
+    """Returns the number of the pool of each candidate: equal values of one type are one pool.
+
+    Raises:
+        FairbanditError: a missing pool, or a value that is not hashable.
+    """
+    numbers = dict[Any, int]()
     for row, pool in enumerate(pools):
         if is_missing(pool):
             raise FairbanditError(f"pools: candidate {row} lacks a pool")
-    return coded(pools, Codes(words=frozenset()), "pools")[0]
+    try:
+        codes = [numbers.setdefault((type(pool), pool), len(numbers)) for pool in pools]
+    except TypeError as error:
+        raise FairbanditError(f"pools: {error}") from error
+    return np.array(codes, np.int64)
 
 
 def spellings(known: Codes) -> tuple[Hashable, ...]:

@@ -73,7 +73,7 @@ def test_every_line_is_confirmed(log: Path, tmp_path: Path) -> None:
     read = read_log(log)
     assert len(read) == 55
     assert list(read.names) == [t for t in range(1, 57) if t != 51]
-    logged = read.candidates.probabilities
+    logged = read.probabilities
     assert logged is not None
     chances = read.at_picks(logged)
     assert (chances == read.propensities).all()

@@ -110,7 +110,7 @@ def agent() -> Agent:
         (X, LABELS, {"picks": 0}, "picks: expected a whole number"),
         (X[0], LABELS[0], {"pools": [1, 2, None]}, "candidate 2 lacks a pool"),
         (X[0], LABELS[0], {"pools": [1, 2]}, r"\(3, 4\), 3 groups and 2 pools"),
-        (X[0], LABELS[0], {"pools": [1, 2, {}]}, "pools: .* hashable"),
+        (X[0], LABELS[0], {"pools": [1, 2, {}]}, "pools: unhashable"),
         (pd.DataFrame(X[0]), LABELS[0], {}, "got one table; .* pools=COLUMN"),
         (pd.DataFrame(X[0]), LABELS[0], {"pools": "day"}, "the table lacks the column 'day'"),
         ({"day": [1]}, "sex", {"pools": "day"}, "groups: the table lacks the column 'sex'"),
@@ -140,7 +140,7 @@ def test_a_table_with_a_column_of_pools() -> None:
     draws = np.random.default_rng(0)
     table = pd.DataFrame(
         {
-            "day": draws.permutation(np.repeat(["mon", "tue", "wed"], [5, 3, 4])),
+            "day": draws.permutation(np.repeat(["mon", "7", "007"], [5, 3, 4])),
             "sex": draws.choice(["f", "m"], 12),
             "age": draws.integers(20, 60, 12),
             "job": draws.choice(["nurse", "pilot"], 12),

@@ -76,7 +76,7 @@ def test_saved_logged_and_replayed(selector: str, tmp_path: Path) -> None:
         assert tuple(read.propensities[row, :m]) == one.propensities
         rewards = [{**given, **more}.get((t, place), np.nan) for place in one.picks]
         np.testing.assert_array_equal(read.rewards[row, :m], rewards)
-        assert read.probabilities[row].sum() == pytest.approx(m)
+        assert read.sums(read.probabilities)[row] == pytest.approx(m)
 
 
 def test_an_evaluation_weighs_each_pick_by_its_inclusion(tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_direct_estimate_is_the_mean_over_decisions_of_means_over_picks(tmp_pa
     serve(agent, 60)
     log = read_log(tmp_path / "log")
     assert log.contexts is not None
-    scores, present = RewardFit(log).scores(log.contexts), log.groups >= 0
+    groups, of_rows = log.padded(log.groups, -1), RewardFit(log).scores(log.contexts)
+    scores, present = log.padded(of_rows, 0.0), groups >= 0
     ranks, m = np.zeros(scores.shape), (log.picks >= 0).sum(1)
     for group in range(3):
-        own = np.sort(scores[log.groups == group])
-        here = log.groups == group
+        own, here = np.sort(of_rows[log.groups == group]), groups == group
         ranks[here] = np.searchsorted(own, scores[here], side="right") / len(own)
     pi = present * (m / present.sum(1))[:, None]
     best = [np.sort(ranks[i, present[i]])[::-1][: m[i]].mean() for i in range(len(log))]

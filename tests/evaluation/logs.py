@@ -36,7 +36,19 @@ def random_log(n: int, seed: int = 0, *, k: int = 5, noise: float = 1.0, **chang
         "features": ("age", "years", "test"),
         "names": range(n),
     }
-    return Log(**{**parts, **changed})
+    return Log(**rows(**{**parts, **changed}))
+
+
+def rows(groups: Any, **parts: Any) -> dict[str, Any]:
+    """The arguments of a log from values of candidates by pool, (n, K, …); groups of −1 are empty.
+
+    Values that are rows stay.
+    """
+    present = groups >= 0
+    for name, values in parts.items():
+        if name in ("contexts", "probabilities") and np.shape(values)[:2] == groups.shape:
+            parts[name] = values[present]
+    return {"sizes": present.sum(1), "groups": groups[present], **parts}
 
 
 def softmax(values: Floats, present: NDArray[np.bool_]) -> Floats:
@@ -48,5 +60,5 @@ def softmax(values: Floats, present: NDArray[np.bool_]) -> Floats:
 
 def target(log: Log, seed: int = 1) -> Floats:
     """Probabilities of another policy, (R,)."""
-    draw, present = np.random.default_rng(seed), log.groups >= 0
+    draw, present = np.random.default_rng(seed), log.padded(log.groups, -1) >= 0
     return softmax(draw.normal(size=present.shape), present)[present]

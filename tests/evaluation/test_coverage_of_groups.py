@@ -27,18 +27,18 @@ def shifted(n: int, seed: int) -> tuple[Any, Any]:
     The log's picks and propensities do not read the features, so that its rewards shift with them.
     """
     log = random_log(n, seed)
-    moved = OFFSETS[log.candidates.groups]
-    log.candidates.contexts[:] += moved
+    moved = OFFSETS[log.groups]
+    log.contexts[:] += moved
     log.rewards[:] += log.at_picks(moved @ THETA)
-    weights = np.exp(0.5 * log.candidates.contexts @ THETA)
+    weights = np.exp(0.5 * log.contexts @ THETA)
     return log, weights / log.sums(weights)[log.decisions]
 
 
 def truth() -> dict[str, float]:
     """The policy's values, by plain sums over 300,000 fresh pools."""
     log, chances = shifted(300_000, 10**6)
-    groups, spread = log.candidates.groups, float(np.linalg.norm(THETA))
-    mean, centre = log.candidates.contexts @ THETA, (OFFSETS @ THETA)[groups]
+    groups, spread = log.groups, float(np.linalg.norm(THETA))
+    mean, centre = log.contexts @ THETA, (OFFSETS @ THETA)[groups]
     rank = ndtr((mean - centre) / spread)
     win = ndtr((mean - centre) / np.sqrt(spread**2 + 2))  # two rewards, each with its noise
     best = log.padded(rank, 0.0).max(1)[log.decisions]
@@ -66,7 +66,7 @@ def test_intervals_by_group_hold_the_truth():
     model = RewardFit(shifted(300, 10**7)[0])
     for seed in range(LOGS):
         log, chances = shifted(DECISIONS, seed)
-        sums = Sums.of(log, chances, model.scores(log.candidates.contexts))
+        sums = Sums.of(log, chances, model.scores(log.contexts))
         values = direct_values(log, [chances], seed, REPETITIONS)[:, :, 0]
         rows = [*sums.of_groups(0.95), *direct_estimates(values, log, sums, 0.95)]
         rows += by_group("win", "snips", wins(log, chances)[1], 0.95, whole=True)

@@ -32,10 +32,10 @@ def test_picks_that_all_have_a_feature_do_not_span_it():
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_direct_values_are_exact_ranks_without_noise(noise):
     log = random_log(300, noise=noise)
-    true = np.round(log.candidates.contexts @ THETA, 9)
+    true = np.round(log.contexts @ THETA, 9)
     ranks = np.zeros(true.shape)
     for group in range(3):
-        here = log.candidates.groups == group
+        here = log.groups == group
         ranks[here] = [(true[here] <= one).mean() for one in true[here]]
     chances = target(log)
     values = direct_values(log, [chances], 0, 2)[0, :, 0]
@@ -47,7 +47,7 @@ def test_direct_values_are_exact_ranks_without_noise(noise):
     )
     assert exact == (noise == 0)
     assert share == pytest.approx(1)
-    own = np.where(log.candidates.groups == 1, chances, 0.0)
+    own = np.where(log.groups == 1, chances, 0.0)
     best = log.padded(ranks, 0.0).max(1)[log.decisions]
     of_b = [part.sum() / 300 for part in (own, own * true, own * ranks, own * best)]
     assert (values[:, 1] == pytest.approx(of_b, abs=1e-5)) == (noise == 0)
@@ -57,13 +57,13 @@ def test_the_best_of_shortlists_are_the_m_largest():
     log = random_log(40, noise=0.0)
     second = np.where(np.arange(40) < 10, -1, 1 - log.picks[:, 0].clip(max=1))[:, None]
     picks = np.append(log.picks, second, 1)
-    rewards = np.take_along_axis(log.contexts @ THETA, picks, 1)
+    rewards = np.take_along_axis(log.padded(log.contexts, 0.0) @ THETA, picks, 1)
     listed = random_log(40, noise=0.0, picks=picks, rewards=np.where(picks < 0, np.nan, rewards))
-    true = np.round(log.contexts @ THETA, 9)
-    total = 0.0
-    for groups, own, some in zip(log.groups, true, picks, strict=True):
+    every, total = np.round(log.contexts @ THETA, 9), 0.0
+    true = log.padded(every, 0.0)
+    for groups, own, some in zip(log.padded(log.groups, -1), true, picks, strict=True):
         here = [(g, v) for g, v in zip(groups, own, strict=True) if g >= 0]
-        ranks = [(true[log.groups == group] <= value).mean() for group, value in here]
+        ranks = [(every[log.groups == group] <= value).mean() for group, value in here]
         total += np.mean(sorted(ranks)[-(some >= 0).sum() :])
     chances = target(listed) * (picks >= 0).sum(1)[listed.decisions]
     best = direct_values(listed, [chances], 0, 1)[0, 3].sum()
@@ -74,7 +74,7 @@ def test_scales_of_features_do_not_matter():
     log = random_log(200)
     odd = random_log(200, contexts=log.contexts * [1e-4, 1.0, 1e7] + [0.0, 2020.0, 0.0])
     one, other = (RewardFit(some).scores(some.contexts) for some in (log, odd))
-    assert np.abs(one - other)[log.groups >= 0].max() < 1e-6
+    assert np.abs(one - other).max() < 1e-6
     assert RewardFit(log[:0]).scores(log.contexts).max() == 0
 
 

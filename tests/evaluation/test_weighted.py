@@ -17,14 +17,14 @@ from fairbandit.evaluation.sums import Sums, weighted_picks
 from fairbandit.evaluation.whole import evaluate_sums
 from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Log
-from tests.evaluation.logs import random_log, target
+from tests.evaluation.logs import random_log, rows, target
 
 
 def parts(n: int, seed: int = 0) -> Any:
     """A log, probabilities and model scores, (R,), and the weights and rewards of picks."""
     log = random_log(n, seed)
     chances, model = target(log), RewardFit(random_log(200, 99))
-    scores = model.scores(log.candidates.contexts)
+    scores = model.scores(log.contexts)
     return log, chances, scores, weighted_picks(log, chances)[1:]
 
 
@@ -71,7 +71,7 @@ def test_ips_and_dr_are_unbiased_and_ratios_are_not():
         of = np.array(picks)[:, None]
         drawn: dict[str, Any] = {"picks": of, "rewards": np.take_along_axis(reward, of, 1)}
         drawn["propensities"] = np.take_along_axis(p, of, 1)
-        log = Log(**alike, **drawn, contexts=contexts, probabilities=p, features=("x",))
+        log = Log(**rows(**alike, **drawn, contexts=contexts, probabilities=p, features=("x",)))
         sums, share = Sums.of(log, pi.ravel(), scores), drawn["propensities"].prod()
         found = {"ips": sums.mean[0], "dr": sums.mean[2], "snips": sums.mean[0] / sums.mean[1]}
         found["win"] = wins(log, pi.ravel())[0].value
@@ -159,7 +159,7 @@ def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
 def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
     log, chances, *_ = parts(300)
     log = replace(log, rewards=log.rewards.round(0), labels=(*log.labels, "d"))  # many ties
-    log.candidates.groups[log.picks[0, 0]] = 3  # alone in its group
+    log.groups[log.picks[0, 0]] = 3  # alone in its group
     (found, groups), (_, *picked) = wins(log, chances), weighted_picks(log, chances)
     columns = [part[:, 0] for part in picked]
     assert found.value == pytest.approx(double_sum(*columns), abs=1e-12)
@@ -177,24 +177,6 @@ def test_win_is_the_double_sum_with_ties_and_its_influence_a_jackknife():
     low, high = groups["b"].ends(0.95)
     assert (high - low) / 2 == pytest.approx(t.ppf(0.975, groups["b"].ess - 1) * spread, rel=0.05)
     assert "d" not in groups
-
-
-def test_win_of_uniform_picks_is_a_half_and_empty_slots_change_nothing():
-    log, chances, *_ = parts(60)
-    assert wins(log, np.ones(chances.shape))[0].value == pytest.approx(0.5, abs=1e-12)
-    padded = {
-        name: np.pad(getattr(log, name), ((0, 0), (0, 1)), constant_values=empty)
-        for name, empty in (("picks", -1), ("rewards", math.nan), ("propensities", math.nan))
-    }
-    value = wins(replace(log, **padded), chances)[0].value
-    assert value == pytest.approx(wins(log, chances)[0].value)
-
-
-def test_with_one_group_the_win_of_all_is_that_of_the_group():
-    log = random_log(30, k=2, groups=np.zeros((30, 2), int))
-    whole, groups = wins(log, log.candidates.probabilities * np.repeat([10.0, 1.0, 1.0], 20))
-    assert whole.ess == pytest.approx(groups["a"].ess)
-    assert whole.ends(0.95) == pytest.approx(groups["a"].ends(0.95))
 
 
 def test_the_lower_end_is_where_the_mean_wealth_is_the_limit():
@@ -290,15 +272,15 @@ def full(n: int, seed: int = 0, k: int = 4, epsilon: float = 0.4) -> Any:
 def test_propensities_that_do_not_fit_are_refused(wrong, known):
     """For every policy, the one that logged included, which needs no weights to be judged."""
     log = full(800)
-    p = WRONG[wrong](log.probabilities, np.random.default_rng(0))
+    p = WRONG[wrong](log.padded(log.probabilities, 0.0), np.random.default_rng(0))
     if known == "picks" and wrong == "twice":
         return  # a mean below 1 may be for want of support
     changed = replace(
         log,
         propensities=np.take_along_axis(p, log.picks, 1),
-        probabilities=p if known == "all" else None,
+        probabilities=p.ravel() if known == "all" else None,
     )
-    for chances in (np.full(p.size, 0.25), log.candidates.probabilities, target(log)):
+    for chances in (np.full(p.size, 0.25), log.probabilities, target(log)):
         refusal = Sums.of(changed, chances, np.zeros(p.size)).refusal
         assert "over the picks from pools of K is" in refusal
 
@@ -324,7 +306,7 @@ def test_right_propensities_are_not(decimals, epsilon):
 
 def test_ends_of_an_interval_that_cross_refute_its_assumptions():
     log = full(500, epsilon=1.0)
-    sums = Sums.of(log, log.candidates.probabilities, np.zeros(len(log.decisions)))
+    sums = Sums.of(log, log.probabilities, np.zeros(len(log.decisions)))
     wrong = sums._replace(mean=np.array([0.99, 1.99, 0.5, 1.0, 4.0, 1.0]))
     table = evaluate_sums({"one": wrong}, reward_range=(-9, 9), anytime=True)
     assert "anytime" not in set(table[table["measure"] == "reward"]["estimator"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -17,6 +18,7 @@ from fairbandit.policy.build import build_policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 from fairbandit.tables.labels import normal
+from tests.evaluation.logs import rows
 
 EXPLORING = {"name": "epsilon_greedy", "epsilon": 0.3}
 
@@ -52,10 +54,9 @@ def all_logged(name: str, world: Environment, rounds: int, seeds: Sequence[int])
 
 def one_after_the_other(logs: Sequence[Log]) -> Log:
     """Logs of pools of one size as one log."""
-    own = [vars(one.replaced()) for one in logs]
-    arrays = {name for name, value in own[0].items() if isinstance(value, np.ndarray)}
-    parts: dict[str, Any] = {name: np.concatenate([one[name] for one in own]) for name in arrays}
-    return logs[0].replaced(names=range(sum(map(len, logs))), **parts)
+    arrays = [f.name for f in fields(Log) if isinstance(getattr(logs[0], f.name), np.ndarray)]
+    parts: Any = {name: np.concatenate([getattr(one, name) for one in logs]) for name in arrays}
+    return replace(logs[0], names=range(sum(map(len, logs))), **parts)
 
 
 def played(
@@ -85,13 +86,15 @@ def played(
     }
     return [
         Log(
-            groups=whole["groups"][row],
+            **rows(
+                whole["groups"][row],
+                contexts=whole["contexts"][row],
+                probabilities=whole["inclusion"][row],
+            ),
             labels=world.group_names,
             picks=whole["actions"][row, :, None],
             rewards=whole["rewards"][row, :, None],
             propensities=whole["propensities"][row, :, None],
-            contexts=whole["contexts"][row],
-            probabilities=whole["inclusion"][row],
             features=tuple(f"x{i}" for i in range(world.features)),
             names=range(rounds),
             adaptive=adaptive,

@@ -69,7 +69,7 @@ def _evaluated(log: Log) -> pd.DataFrame:
     found = rows[rows.index == ("uniform", "reward", "ips")]
     if len(found) and log.picks.shape[1] == 1:
         seen = ~np.isnan(log.rewards[:, 0])
-        size = (log.groups >= 0).sum(1)[seen]
+        size = log.sizes[seen]
         terms = log.rewards[seen, 0] / log.propensities[seen, 0] / size
         assert math.isclose(found.iloc[0], terms.mean(), rel_tol=1e-6, abs_tol=1e-6 * terms.std())
     return table
@@ -77,21 +77,22 @@ def _evaluated(log: Log) -> pd.DataFrame:
 
 def _sound(log: Log) -> None:
     """Refuses a log whose parts contradict each other."""
-    n, k = log.groups.shape
-    assert n > 0
+    assert len(log) > 0
+    assert log.groups.shape == (log.sizes.sum(),)
+    assert log.sizes.min() > 0
     assert log.picks.shape == log.rewards.shape == log.propensities.shape
-    assert ((log.groups >= -1) & (log.groups < len(log.labels))).all()
+    assert ((log.groups >= 0) & (log.groups < len(log.labels))).all()
     assert ((log.picks >= 0) & (log.picks < log.sizes[:, None])).all(), "no candidate was picked"
     assert not np.isinf(log.rewards).any()
     known = ~np.isnan(log.propensities)
     assert known.all() or not known.any()
     assert ((log.propensities > 0) & (log.propensities <= 1))[known].all()
     if log.contexts is not None:
-        assert log.contexts.shape == (n, k, len(log.features))
+        assert log.contexts.shape == (len(log.groups), len(log.features))
         assert np.isfinite(log.contexts).all()
     if log.probabilities is not None:
         assert (log.probabilities >= 0).all()
-        assert (np.abs(log.probabilities.sum(1) - 1) <= 0.0051 * k).all()
+        assert (np.abs(log.sums(log.probabilities) - 1) <= 0.0051 * log.sizes.max()).all()
 
 
 def _bytes(draw: random.Random, folder: Path) -> Log:
@@ -122,7 +123,7 @@ def _compare(path: Path, log: Log) -> None:
         assert _number(row["propensity"]) == log.propensities[at, 0]
         reward = log.rewards[at, 0]
         assert math.isnan(reward) or _number(row["reward"]) == reward
-        label = log.labels[log.groups[at, log.picks[at, 0]]]
+        label = log.labels[log.groups[log.starts[at] + log.picks[at, 0]]]
         assert _text(row["group"]) == _text(label) or float(row["group"]) == float(str(label))
 
 
@@ -201,7 +202,7 @@ def _obp(draw: random.Random, folder: Path) -> Log:
     given: dict[str, Any] = {
         "n_rounds": 20,
         "n_actions": 3,
-        "context": log.contexts[:, 0],
+        "context": log.contexts[log.starts],
         "action_context": np.eye(3),
         "action": action,
         "position": None,

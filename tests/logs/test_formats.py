@@ -2,13 +2,15 @@
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from fairbandit import Agent, FairbanditError
+from fairbandit import Agent, Encoder, FairbanditError
+from fairbandit.logs.chain import Position, chained
 from tests.evaluation.logs import random_log, read_log
 
 LINE: dict[str, Any] = {
@@ -38,8 +40,8 @@ def test_a_line_of_vowpal_wabbit(tmp_path):
     log = read_log(path, group="i.id")
     assert log.labels == ("hot", "cold")
     assert (log.picks.tolist(), log.rewards.tolist(), log.names) == ([[1]], [[1.0]], ["13118d9b"])
-    assert log.probabilities.tolist() == [[0.95, 0.05]]
-    values = [dict(zip(log.features, row, strict=True)) for row in log.contexts[0].tolist()]
+    assert log.probabilities.tolist() == [0.95, 0.05]
+    values = [dict(zip(log.features, row, strict=True)) for row in log.contexts.tolist()]
     shared = {"FromUrl.0.weather=Sunny": 1.0, "i.constant": 1.0}
     assert values[0] == shared | {"i.id=hot": 1.0, "i.id=cold": 0.0, "j.0.milk": 2.5}
     assert values[1] == shared | {"i.id=hot": 0.0, "i.id=cold": 1.0, "j.0.milk": 0.0}
@@ -66,7 +68,7 @@ def test_dsjson_there_and_back_is_the_same_log(tmp_path, only_picks):
     found = read_log(path)
     assert (found.probabilities is None) == only_picks
     order = [found.labels.index(label) for label in log.labels]
-    assert np.array_equal(found.groups, np.array([*order, -1])[log.groups])
+    assert np.array_equal(found.groups, np.array(order)[log.groups])
     assert found.features == tuple(f"x.{name}" for name in log.features)
     for name in ("picks", "rewards", "propensities", "contexts"):
         assert np.array_equal(getattr(found, name), getattr(log, name)), name
@@ -81,7 +83,7 @@ def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path, caplo
         log = random_log(30, **{flag: True})
         log.frame.to_csv(tmp_path / "log.csv", index=False)
         for found in (read_log(tmp_path / "log.csv"), read_log(log.frame)):
-            assert found.replaced(**{flag: False}).frame.columns.tolist() == [*found.frame][:-1]
+            assert replace(found, **{flag: False}).frame.columns.tolist() == [*found.frame][:-1]
             assert getattr(found, flag)
             assert flag not in found.features
     with pytest.raises(FairbanditError, match="DSJSON holds"):
@@ -94,19 +96,15 @@ def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path, caplo
     ("change", "expected"),
     [
         ({"_labelIndex": 2}, "`_label_Action` is not"),
-        ({"_labelIndex": "1"}, "TypeError"),
         ({"_label_Action": 1}, "`_label_Action` is not"),
         ({"_label_cost": "1"}, "not a number"),
         ({"_label_probability": 0.5}, "not the pick's"),
         ({"a": [1, 1]}, "not an order"),
         ({"a": [0, 1]}, "KeyError"),
-        ({"a": 7}, "TypeError"),
         ({"a": [1, 2]}, "not the pick's"),
         ({"p": [0.05, 0.5]}, "sum to 1"),
-        ({"p": [0.05]}, "ValueError"),
         ({"p": [0.05, None]}, "not a number"),
         ({"pdrop": 0.9}, "left out"),
-        ({"c": []}, "TypeError"),
         ({"c": {"_multi": [{"i": {"id": "hot"}}, {"i": {"id": ["hot", "cold"]}}]}}, "several"),
     ],
 )
@@ -185,7 +183,7 @@ def test_features_of_dsjson_are_chosen_by_name_and_by_namespace(tmp_path, caplog
     assert like.features == every.features
     assert any("User.id=u8" in message for message in caplog.messages)
     assert not like.contexts[..., every.features.index("User.age")].any()
-    assert like.contexts[..., every.features.index("i.id=hot")].tolist() == [[1.0, 0.0]]
+    assert like.contexts[..., every.features.index("i.id=hot")].tolist() == [1.0, 0.0]
     for options, expected in (
         ({"features": ["i.i"]}, "lacks the feature 'i.i'"),
         ({"exclude": ["us"]}, "lacks the feature 'us'"),
@@ -239,10 +237,10 @@ def test_obp():
     given = feedback()
     log = read_log(given)
     assert log.labels == (0, 1, 2, 3)
-    assert np.array_equal(log.probabilities, given["pi_b"][..., 0])
+    assert np.array_equal(log.probabilities, given["pi_b"].ravel())
     assert np.array_equal(log.rewards[:, 0], given["reward"])
     x, z = given["context"][7], np.eye(4)[2]
-    assert np.array_equal(log.contexts[7, 2], [*z, *x, *np.outer(x, z).ravel()])
+    assert np.array_equal(log.contexts[7 * 4 + 2], [*z, *x, *np.outer(x, z).ravel()])
     grouped = read_log(given, group=["even", "odd", "even", "odd"])
     assert grouped.labels == ("even", "odd")
     bare = {key: given[key] for key in ("context", "action", "reward", "pscore")}
@@ -260,9 +258,7 @@ def test_obp():
         ({"action": np.full(50, 2.0)}, "action: expected whole numbers; got the type float64"),
         ({"context": np.full((50, 2), np.nan)}, "context, row 0: expected numbers .*; got nan"),
         ({"context": csr_array(np.ones((50, 2)))}, "context: expected an array; got a sparse"),
-        ({"position": np.arange(3)}, "ValueError"),
         ({"context": np.zeros(50)}, "50 contexts"),
-        ({"reward": None}, "TypeError"),
     ],
 )
 def test_no_obp(changed, expected):
@@ -292,10 +288,10 @@ def test_obp_without_propensities_with_missing_rewards_and_of_several_positions(
     pscore = pi[range(50), action, position]
     log = read_log(feedback(position=position, pi_b=pi, action=action, pscore=pscore))
     at = [log.features.index(f"position={one}") for one in range(3)]
-    assert np.array_equal(log.contexts[:, :, at], np.eye(3)[position][:, None].repeat(4, 1))
+    assert np.array_equal(log.contexts[:, at], np.eye(3)[position].repeat(4, 0))
     assert log.features[-1] == "position=2*z3"
-    assert np.array_equal(log.contexts[:, :, -1], (position == 2)[:, None] * np.eye(4)[3])
-    assert np.array_equal(log.probabilities, pi[range(50), :, position])
+    assert np.array_equal(log.contexts[:, -1], ((position == 2)[:, None] * np.eye(4)[3]).ravel())
+    assert np.array_equal(log.probabilities, pi[range(50), :, position].ravel())
 
 
 def test_the_log_of_an_agent_counts_what_is_left_out_and_takes_no_arguments(tmp_path, caplog):
@@ -318,3 +314,20 @@ def test_the_log_of_an_agent_counts_what_is_left_out_and_takes_no_arguments(tmp_
     for options in ({"group": "sex"}, {"features": ["x"]}, {"like": random_log(3)}):
         with pytest.raises(FairbanditError, match="a log of an agent takes only a path"):
             read_log(tmp_path / "one.jsonl", **options)
+
+
+@pytest.mark.parametrize("at", [2, 4, 7])
+def test_a_header_is_typed_to_the_last_field(tmp_path, at):
+    table = {"sex": ["f", "m"] * 9, "job": [*"abc"] * 6, "pay": [*range(18)]}
+    encoder = Encoder.from_table(table, group="sex", reward="pay")
+    path = tmp_path / "log.jsonl"
+    Agent.from_config("uniform", features=encoder, groups=["f", "m"], log=path).close()
+    header = json.loads(path.read_bytes())
+    del header["previous"], header["sha256"]
+    wrong = json.loads(json.dumps(header))
+    wrong["options"]["features"]["columns"][0][at] = {2: ["\ud800"] * 3, 4: ["x"] * 3, 7: 0}[at]
+    for record, message in ((header, "holds no decision"), (wrong, r"line 1: \w+Error: ")):
+        line = json.dumps(record, separators=(",", ":")).encode()
+        path.write_bytes(chained(line[:-1], Position())[0])
+        with pytest.raises(FairbanditError, match=message):
+            read_log(path)

@@ -1,6 +1,7 @@
 """Mistakes that leave a trace in a log are noted, and right logs are not."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def test_a_mistake_is_noted(mistake):
     log = right("continuous", seed=1, n=400)
     others, found = (
         read_log(table.frame, propensity=None).notes
-        for table in (log, log.replaced(**MISTAKES[mistake](log)))
+        for table in (log, replace(log, **MISTAKES[mistake](log)))
     )
     (notice,) = {*found} - {*others}
     assert re.search(NOTICES[mistake], notice), notice

@@ -1,6 +1,7 @@
 """Reports as a reader sees them: in a real browser, on a phone and on a wide screen."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ return [document.title, page.scrollWidth - page.clientWidth, document.images.len
 def pages(tmp_path_factory, simulated):
     """Reports of several kinds, with hostile names."""
     log, folder = random_log(60), tmp_path_factory.mktemp("pages")
-    log = log.replaced(labels=(*NAMES[:2], NAMES[4]), notes=NAMES)
+    log = replace(log, labels=(*NAMES[:2], NAMES[4]), notes=NAMES)
     table = evaluate(log, ["forgetting_greedy", "uniform"])
     made = [of_log(log, folder, epsilon=0.1), of_runs(simulated)]
     made.append(of_evaluation(table, log, folder, NAMES))

@@ -5,6 +5,7 @@ import math
 import random
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,9 @@ def test_a_table_of_decisions_names_no_policy():
     table = evaluate(log, ["greedy", "fair_greedy"])
     answers = facts(of_evaluation(table, log, Path("log.csv"), []))[READS]
     assert answers == f"{unknown} (logged); yes (fair_greedy); no (greedy)"
-    indicator = (log.groups == 1)[..., None]  # the same log, with a feature that holds the group
-    log = log.replaced(contexts=np.append(log.contexts, indicator, 2)[log.groups >= 0])
-    log = log.replaced(features=("age", "years", "test", "b"))
+    # the same log, with a feature that holds the group
+    contexts = np.column_stack([log.contexts, log.groups == 1])
+    log = replace(log, contexts=contexts, features=("age", "years", "test", "b"))
     answers = facts(of_evaluation(evaluate(log, ["greedy"]), log, Path("log.csv"), []))[READS]
     assert answers == f"{unknown} (logged); yes (greedy)"
 
@@ -259,7 +260,7 @@ def test_a_log_and_its_audit(command):
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_is_text(name):
     log = random_log(30)
-    log = log.replaced(labels=(name, *log.labels[1:]), notes=(name, "\ud83d"))
+    log = replace(log, labels=(name, *log.labels[1:]), notes=(name, "\ud83d"))
     html = of_log(log, Path("log")).html
     shown = Shown(html)
     assert visible(name) in shown.table("attribute", "group", "received")[1]

@@ -25,6 +25,7 @@ from scipy.stats import binom
 from fairbandit import Agent
 from fairbandit.evaluation import evaluate
 from fairbandit.logs import Log
+from tests.evaluation.logs import rows
 
 POLICIES: dict[str, Any] = {
     "best": "fair_greedy",
@@ -73,14 +74,13 @@ def log_of(kind: str, n: int, draw: np.random.Generator) -> Log:
     rewards = means + draw.normal(size=(n, 1))
     if kind == "binary":
         rewards = (draw.random((n, 1)) < means).astype(float)
+    contexts = np.concatenate([features, np.eye(len(SHARES))[groups]], axis=2)
     return Log(
-        contexts=np.concatenate([features, np.eye(len(SHARES))[groups]], axis=2),
-        groups=groups,
+        **rows(groups, contexts=contexts, probabilities=chances),
         labels=LABELS,
         picks=picks,
         rewards=rewards,
         propensities=np.take_along_axis(chances, picks, 1),
-        probabilities=chances,
         features=("x", "y", "z", *LABELS),
         names=range(n),
     )

@@ -20,6 +20,7 @@ import numpy as np
 
 from fairbandit.audit.processes import arrival, disparity, drift
 from fairbandit.logs import Floats, Ints, Log
+from tests.evaluation.logs import rows
 
 LEVEL = 0.05
 
@@ -71,14 +72,13 @@ def world(
     contexts[at:, :, 0] += shift * (groups[at:] == 0)
     picks = draws.integers(size)[:, None]
     rewards = contexts[np.arange(n), picks[:, 0]] @ [1.0, 0.5] + 0.3 * draws.normal(size=n)
+    groups = np.where(np.arange(k) < size[:, None], groups, -1)
     return Log(
-        groups=np.where(np.arange(k) < size[:, None], groups, -1),
+        **rows(groups, contexts=contexts, probabilities=None),
         labels=tuple(f"group {number}" for number in range(len(shares))),
         picks=picks,
         rewards=rewards[:, None],
         propensities=1 / size[:, None],
-        contexts=contexts,
-        probabilities=None,
         features=("x0", "x1"),
         names=range(n),
     )
@@ -86,7 +86,7 @@ def world(
 
 def rejected(test: Callable[..., Floats], log: Log) -> Ints:
     """The decisions, from 1, at which a test rejects for each group; 0 where it does not."""
-    above = test(log, log.candidates.groups, log.labels) >= math.log(len(log.labels) / LEVEL)
+    above = test(log, log.groups, log.labels) >= math.log(len(log.labels) / LEVEL)
     return np.where(above.any(1), above.argmax(1) + 1, 0)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from fairbandit.logs import Log
 from fairbandit.logs.mistakes import note_mistakes
 from fairbandit.notices import noted
+from tests.evaluation.logs import rows
 
 Draws = np.random.Generator
 
@@ -50,13 +52,11 @@ def right(kind: str, seed: int, n: int | None = None) -> Log:
     picks = np.where(draws.random(n) < learned, merit.argmax(1), draws.integers(0, k, n))[:, None]
     mean = np.take_along_axis(merit, picks, 1)
     return Log(
-        groups=groups,
+        **rows(groups, contexts=x, probabilities=None),
         labels=("a", "b"),
         picks=picks,
         rewards=REWARDS.get(kind, REWARDS["continuous"])(draws, mean) * 1.0,
         propensities=np.full((n, 1), np.nan),
-        contexts=x,
-        probabilities=None,
         features=("age", "years", "test"),
         names=range(n),
     )
@@ -84,10 +84,8 @@ MISTAKES: dict[str, Callable[[Log], dict[str, Any]]] = {
     "missing as the mean": filled(np.mean),
     "cents": lambda log: {"rewards": log.rewards * np.where(later(log), 100, 1)[:, None]},
     "costs": lambda log: {"rewards": log.rewards * np.where(later(log), -1, 1)[:, None]},
-    "labels swapped": lambda log: {"groups": log.candidates.groups ^ later(log)[log.decisions]},
-    "the group of the pick": lambda log: {
-        "groups": log.at_picks(log.candidates.groups)[log.decisions, 0]
-    },
+    "labels swapped": lambda log: {"groups": log.groups ^ later(log)[log.decisions]},
+    "the group of the pick": lambda log: {"groups": log.at_picks(log.groups)[log.decisions, 0]},
 }
 """What each mistake changes in a log."""
 
@@ -95,7 +93,7 @@ MISTAKES: dict[str, Callable[[Log], dict[str, Any]]] = {
 def notices(log: Log, mistake: str | None = None) -> list[str]:
     """Returns the notices of a log, with a mistake if one is named."""
     with noted() as found:
-        note_mistakes(log.replaced(**MISTAKES[mistake](log)) if mistake else log, "the log")
+        note_mistakes(replace(log, **MISTAKES[mistake](log)) if mistake else log, "the log")
     return found
 
 

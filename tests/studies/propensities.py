@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fairbandit.evaluation.sums import Sums
 from fairbandit.logs import Floats, Ints, Log
+from tests.evaluation.logs import rows
 
 Draws = np.random.Generator
 
@@ -51,13 +53,11 @@ def preferring(seed: int, prefers: str, setting: str, n: int, strength: float = 
 def log_of(x: Floats, groups: Ints, picks: Ints, p: Floats) -> Log:
     """A log whose rewards are all 0."""
     return Log(
-        groups=groups,
+        **rows(groups, contexts=x, probabilities=p),
         labels=tuple("abcd"[: groups.max() + 1]),
         picks=picks,
         rewards=np.zeros(picks.shape),
         propensities=np.take_along_axis(p, picks, 1),
-        contexts=x,
-        probabilities=p,
         features=tuple(f"x{i}" for i in range(x.shape[2])),
         names=range(len(x)),
     )
@@ -101,7 +101,7 @@ RIGHT: dict[str, Callable[[int], Log]] = {
     "2 decimals": lambda seed: right(seed, 1000, decimals=2),
     "3 decimals": lambda seed: right(seed, 1000, decimals=3),
     "candidates who come again": lambda seed: right(seed, 1000, again=True),
-    "propensities of picks alone": lambda seed: right(seed, 1000).replaced(probabilities=None),
+    "propensities of picks alone": lambda seed: replace(right(seed, 1000), probabilities=None),
     "30 decisions": lambda seed: right(seed, 30),
 }
 

@@ -113,7 +113,7 @@ def test_dsjson_multiplies_shared_features_by_those_of_actions(tmp_path):
     (tmp_path / "log.dsjson").write_text(json.dumps(line) + "\n")
     log = read_log(tmp_path / "log.dsjson", group="g", products="shared")
     assert log.contexts is not None
-    first, second = (dict(zip(log.features, x, strict=True)) for x in log.contexts[0])
+    first, second = (dict(zip(log.features, x, strict=True)) for x in log.contexts[:2])
     assert (first["user.age × price"], second["user.age × price"]) == (6.0, 15.0)
     assert (first["user.kind=new × price"], first["user.age × hot=yes"]) == (2.0, 0.0)
     assert second["user.kind=new × hot=yes"] == 1.0
