@@ -22,7 +22,7 @@ from fairbandit.files.files import sha256, written_aside
 from fairbandit.logs import Log
 from fairbandit.policy.build import build_policy, policy_label
 from fairbandit.runs import PooledRuns, read_scenes
-from fairbandit.runs.moments import CONFIDENCE
+from fairbandit.runs.intervals import CONFIDENCE
 from fairbandit.runs.pooling import column_of, rate_ends
 from fairbandit.runs.sheets import Sheet, write
 from fairbandit.version import VERSION

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -13,9 +14,9 @@ from fairbandit.errors import unknown
 from fairbandit.files.files import natural_order
 from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
-from fairbandit.runs.moments import Floats
+from fairbandit.runs.intervals import Floats
 from fairbandit.runs.naming import ends_with, full_key, shown, union
-from fairbandit.runs.pooling import PooledRuns, column_of, paired_difference
+from fairbandit.runs.pooling import PooledRuns, column_of
 from fairbandit.runs.record import RATE
 from fairbandit.runs.saved import FOLDER, Run
 from fairbandit.runs.settings import BY_GROUP, COST
@@ -222,9 +223,10 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         steps = ~np.isclose(values[1:], values[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
         ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
         for row in rows:
-            difference = paired_difference(runs[row], runs[rows[0]], column)
-            equal = ranks[row] == 0 or difference["mean"] == 0
-            ties[row] = equal or difference["low"] <= 0 <= difference["high"]
+            difference = replace(runs[row], base=runs[rows[0]]).spreads[column]
+            mean, low, high = (difference[part] for part in ("mean", "low", "high"))
+            known_ends = low is not None and high is not None
+            ties[row] = ranks[row] == 0 or mean == 0 or (known_ends and low <= 0 <= high)
     return ranks, ties
 
 
@@ -242,5 +244,5 @@ def run_table(run: Run) -> Sheet:
         lines[header] = spread(setting.spreads[column])
     for column, group in groups.items():
         lines[f"selection rate, group {group}"] = spread(setting.spreads[column])
-    rows = [*lines.items(), ("time", f"{setting.seconds:.2f} s")]
+    rows = [*lines.items(), ("time", f"{summary['seconds']:.2f} s")]
     return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))

@@ -53,7 +53,7 @@ def run(
 
     Example:
         run = fairbandit.run({"policy": "fair_greedy", "rounds": 500, "environment.noise": 0.5})
-        run.finals.groupby(["measure", "group"], dropna=False)["value"].mean()
+        run.finals.groupby(["measure", "group"])["value"].mean()
     """
     from fairbandit.runs.execute import execute  # which imports TensorBoard
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from fairbandit.files.formats import fitted
 from fairbandit.metrics import Metric, Played, RunningReduction
-from fairbandit.runs.moments import Floats, moments
+from fairbandit.runs.intervals import Floats, moments
 from fairbandit.runs.settings import BY_GROUP, COST, IN_UNIT
 from fairbandit.streams import CHUNK_ROUNDS
 

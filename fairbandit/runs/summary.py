@@ -21,7 +21,7 @@ from fairbandit.files.files import open_regular, written_aside
 from fairbandit.files.formats import Amount, Count, Number, Plain, Sha256, Share, mapping
 from fairbandit.metrics.reduction import Reduce
 from fairbandit.runs.folder import FILES, SUMMARY
-from fairbandit.runs.moments import moments
+from fairbandit.runs.intervals import moments
 from fairbandit.runs.record import Record
 from fairbandit.runs.settings import RATES
 

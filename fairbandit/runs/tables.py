@@ -2,7 +2,8 @@
 
 A table has a row for each value: its settings under their full keys, `seed`, `replica`, `measure`,
 `group` and `value`, and in curves `round`. The settings are `KEYS` and all in which the runs
-differ. A setting that a run lacks is "–", since a `groupby` of pandas drops rows without a key.
+differ. A setting that a run lacks is "–", and so is the group of a measure of the whole run: a
+`groupby` of pandas drops rows without a key.
 """
 
 from __future__ import annotations
@@ -16,19 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.errors import FairbanditError
 from fairbandit.notices import remark
 from fairbandit.policy.build import named_policies, policy_label
 from fairbandit.runs import naming
-from fairbandit.runs.naming import chosen, full_key, joined, of_world
+from fairbandit.runs.naming import baseline_of, chosen, full_key, joined, of_world
 from fairbandit.runs.pooling import spreads, subtracted
 from fairbandit.runs.saved import KEYS, Run, read_runs
+from fairbandit.runs.settings import LACKING
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LACKING = "–"
-"""The value of a setting that a run lacks."""
 
 _VALUES = ("seed", "replica", "measure", "group", "round", "value")
 _POOLED = ("label", "baseline", "n", "mean", "std", "low", "high")
@@ -49,7 +48,7 @@ def load(
 
     Returns:
         The settings in which the runs differ, `seed`, `replica`, `measure`, `group`, with `curves`
-        also `round`, and `value`. A measure without a group is of the whole run.
+        also `round`, and `value`. The group of a measure of the whole run is "–".
 
     Raises:
         FairbanditError: a folder does not exist, a summary is not valid, or no such run was found.
@@ -72,18 +71,13 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
     names = ((run.summary["environment"], run.summary["policy"]) for run in runs)
     order = [(name[0], places.get(name[1], len(places)), name[1]) for name in names]
     runs = [runs[at] for at in sorted(range(len(runs)), key=order.__getitem__)]
-    known = [
-        {k: v for k, v in run.settings.items() if not k.startswith(naming.NO_DIFFERENCE)}
-        for run in runs
-    ]
-    metrics = naming.further_metrics(known)
-    keys = [key for key in naming.differing(known) if key not in {*KEYS, *metrics}]
-    keys = [*(key for key in KEYS if key not in ("seed", "replicas")), *keys]
+    keys = naming.telling_keys([run.settings for run in runs])
+    keys = [*KEYS[:3], *(key for key in keys if key not in KEYS)]
     tables = [run.curves if curves else run.finals for run in runs]
     whole, sizes = pd.concat(tables, ignore_index=True), [*map(len, tables)]
     columns = {}
     for key in [*keys, "seed"]:
-        values = [LACKING if (value := row.get(key)) is None else value for row in known]
+        values = [LACKING if (value := run.settings.get(key)) is None else value for run in runs]
         column = pd.Series(np.repeat(np.array(values, object), sizes))
         numbers = {*map(type, values)} <= {int, float}
         columns[key] = column.infer_objects() if numbers else column.astype("category")
@@ -159,7 +153,10 @@ def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFra
     pair = [key for key in _VALUES[:-1] if key in table]
     apart = [key for key in keys if of_world(key) or key in ("environment", "rounds")]
     parts = [json.dumps([row.get(key) for key in apart]) for row in settings]
-    base = {world: _base(against, settings, labels, parts, world) for world in dict.fromkeys(parts)}
+    base = {
+        world: baseline_of(against, settings, labels, [own == world for own in parts])
+        for world in dict.fromkeys(parts)
+    }
     is_base = np.isin(numbers, [*base.values()])
     names = np.array([labels[base[world]] for world in parts], object)[numbers]
     both = subtracted(table.assign(baseline=names)[~is_base], table[is_base], [*apart, *pair])
@@ -173,33 +170,6 @@ def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFra
     places = [settings.index(row) for row in own]
     found.insert(0, "label", np.array(labels, object)[places][numbers])
     return found
-
-
-def _base(
-    against: str | Mapping[str, Any],
-    settings: Sequence[Mapping[str, Any]],
-    labels: Sequence[str],
-    worlds: Sequence[str],
-    world: str,
-) -> int:
-    """Returns the place of the baseline among the settings of a world."""
-    alike, guess = [at for at, own in enumerate(worlds) if own == world], ""
-    if isinstance(against, str):
-        matches = [at for at in alike if labels[at] == against]
-        matches = matches or [at for at in alike if settings[at]["policy"] == against]
-        names = [name for at in alike for name in (labels[at], settings[at]["policy"])]
-        guess = "" if matches else did_you_mean(against, names)
-    else:
-        found = naming.matching(settings, {key: [value] for key, value in against.items()})
-        matches = [at for at in alike if at in found]
-    if len(matches) != 1:
-        several = "several settings" if matches else "no setting"
-        names = [repr(labels[at]) for at in matches or alike]
-        raise FairbanditError(
-            f"the baseline {against!r} names {several} of an environment{guess}; choose one of "
-            f"{', '.join(names)}"
-        )
-    return matches[0]
 
 
 def _settings(

@@ -6,17 +6,15 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.audit.report import report
 from fairbandit.errors import FairbanditError
-from fairbandit.files.files import sha256
 from fairbandit.runs import read_scenes
 from fairbandit.runs import summary as summaries
 from fairbandit.runs.execute import execute
-from fairbandit.runs.reading import logs, read
+from fairbandit.runs.saved import Run, read
 
 ROWS = "rounds/part-000000-000000001.parquet"
 
@@ -62,14 +60,13 @@ def test_every_bit_of_a_summary_counts(run):
 
 
 def test_files_that_are_not_there_or_from_elsewhere(run):
-    summary = summaries.read(run)
-    part = run / ROWS
-    before = list(logs(run, summary))
+    saved, part = Run(run, summaries.read(run)), run / ROWS
+    before = saved.picks()
     shutil.copy(part, part.with_name("part-000009-000000001.parquet"))
-    assert list(logs(run, summary)) == before  # what the run did not write does not count
+    assert (saved.picks() == before).all()  # what the run did not write does not count
     part.unlink()
     with pytest.raises(FairbanditError, match=r"cannot read .*0001\.parquet: No such file"):
-        list(logs(run, summary))
+        saved.picks()
 
 
 @pytest.mark.parametrize(
@@ -116,29 +113,6 @@ def test_a_crafted_summary_with_a_right_checksum_is_refused_by_its_reader(run, k
     summaries.write(summary | {"checksum": summaries.checksum(summary)}, run)
     with pytest.raises(FairbanditError, match=rf"summary\.json is not a valid summary .*{named}"):
         summaries.read(run)
-
-
-def test_rounds_beyond_the_rows_make_no_array(run):
-    """All entries of the summary agree with each other, and none with the round log."""
-    summary, most = summaries.read(run), 2**31 - 1
-    summary["rounds"] = summary["config"]["rounds"] = most
-    for key in ("selected", "received"):
-        summary[key] = {name: {"mean": most, "std": 0} for name in summary["groups"]}
-    summaries.write(summary | {"checksum": summaries.checksum(summary)}, run)
-    ((pooled,),) = (scene.runs for scene in read_scenes([run]))
-    for use in (pooled.picks, lambda: pooled.curves):
-        with pytest.raises(FairbanditError, match=r"rows are too few for|curves of its run"):
-            use()
-
-
-@pytest.mark.parametrize("column", ["round", "group", "replica"])
-def test_a_crafted_number_in_the_rows_is_refused(run, column):
-    table, summary = pq.read_table(run / ROWS, partitioning=None), summaries.read(run)
-    beyond = pa.array([99] * len(table), pa.int64())
-    pq.write_table(table.set_column(table.column_names.index(column), column, beyond), run / ROWS)
-    summary["files"][ROWS] = sha256(run / ROWS)
-    with pytest.raises(FairbanditError, match=f"number of a {column} is out of range for its run"):
-        read(run, ROWS, summary)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
