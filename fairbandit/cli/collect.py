@@ -14,11 +14,11 @@ from fairbandit.runs import PooledRuns, Run, compare, pool, pooled, read_runs
 from fairbandit.runs.folder import SUMMARY
 from fairbandit.runs.naming import chosen
 from fairbandit.runs.overview import overview
-from fairbandit.runs.pooling import column_of, differences
+from fairbandit.runs.pooling import differences
 from fairbandit.runs.saved import KEYS
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.sheets import console, write
-from fairbandit.runs.tables import selected, tidy
+from fairbandit.runs.tables import column_of, selected, tidy
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,7 @@ from fairbandit.files.files import fresh, within, written_aside
 from fairbandit.policy.build import conf_folder
 from fairbandit.registry.plugins import load_plugins
 from fairbandit.runs.execute import execute
-from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError, writing
+from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError
 from fairbandit.runs.overview import run_table
 from fairbandit.runs.saved import Run
 from fairbandit.runs.sheets import console, named, spread
@@ -116,7 +116,7 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
         text = message if first == job else f"as {first.removesuffix(': ')}"
         print(printable(f"{PREFIX}{job}{text}"), file=sys.stderr, flush=True)
         name = REFUSED if isinstance(error, OccupiedError) else ERROR
-        with writing(folder), written_aside(folder / name) as file:
+        with written_aside(folder / name) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
     regret = summary["metrics"]["fair_regret"]
@@ -145,7 +145,7 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
 
     load_plugins()  # a worker on another host has not loaded them
     plain = plain_config(config)
-    del plain["figures"]  # drawn when a sweep ends
+    del plain["figures"], plain["callbacks"]  # figures are drawn when a sweep ends
     if job:
         plain["resume"] = True  # with resume=false, the sweep already has a new folder
     summary = execute(
@@ -154,5 +154,6 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
         wait=bool(job),
         started=started,
         progress=drives_sweep() or not job,
+        callbacks=hydra.utils.instantiate(config.callbacks) or [],
     )
     return summary, again

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -14,13 +13,14 @@ from fairbandit.errors import unknown
 from fairbandit.files.files import natural_order
 from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
-from fairbandit.runs.intervals import Floats
+from fairbandit.runs.intervals import Floats, interval, moments
 from fairbandit.runs.naming import ends_with, full_key, shown, union
-from fairbandit.runs.pooling import PooledRuns, column_of
+from fairbandit.runs.pooling import PooledRuns
 from fairbandit.runs.record import RATE
 from fairbandit.runs.saved import FOLDER, Run
 from fairbandit.runs.settings import BY_GROUP, COST
 from fairbandit.runs.sheets import Sheet, estimate, meanings, metric_header, spread
+from fairbandit.runs.tables import column_of, subtracted
 
 MOST_GROUPS = 4
 """The largest number of groups whose selection rates the overview shows unless asked."""
@@ -222,11 +222,12 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         values = np.array([losses[row] for row in rows])
         steps = ~np.isclose(values[1:], values[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
         ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
+        best = runs[rows[0]].rows(column)
         for row in rows:
-            difference = replace(runs[row], base=runs[rows[0]]).spreads[column]
-            mean, low, high = (difference[part] for part in ("mean", "low", "high"))
-            known_ends = low is not None and high is not None
-            ties[row] = ranks[row] == 0 or mean == 0 or (known_ends and low <= 0 <= high)
+            paired = subtracted(runs[row].rows(column), best, ["seed", "replica"])
+            count, mean, std = moments(paired["value"])
+            low, high = interval(count, mean, std)
+            ties[row] = ranks[row] == 0 or mean == 0 or low <= 0 <= high
     return ranks, ties
 
 

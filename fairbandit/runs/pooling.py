@@ -6,7 +6,6 @@ too: its values are subtracted replica by replica.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,68 +17,16 @@ from numpy.typing import NDArray
 from fairbandit.errors import FairbanditError
 from fairbandit.policy.build import policy_label
 from fairbandit.runs import naming
-from fairbandit.runs.intervals import CONFIDENCE, SHARE, Floats, Span, interval, share_ends
+from fairbandit.runs.intervals import Floats
 from fairbandit.runs.naming import Setting, differing, joined, of_world
-from fairbandit.runs.record import RATE, Curve, Key
+from fairbandit.runs.record import Curve, Key
 from fairbandit.runs.saved import Run
 from fairbandit.runs.settings import BY_GROUP, COST, LACKING
 from fairbandit.runs.summary import finite
+from fairbandit.runs.tables import PAIR, column_of, spreads, subtracted, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PAIR = ["seed", "replica", "measure", "group"]
-"""The columns that name a value of one setting."""
-
-
-def column_of(measure: str, group: str = LACKING) -> str:
-    """Returns the name of a measure in tables: `fair_regret`, or `rank:GROUP` of a group."""
-    return measure if group == LACKING else f"{measure}:{group}"
-
-
-def spreads(
-    table: pd.DataFrame, by: Sequence[str] = (), *, differences: bool = False
-) -> pd.DataFrame:
-    """Pools the values of each measure and group, separately for the values of the columns `by`.
-
-    Returns:
-        `by`, `measure`, `group`, the number `n` of known values, `mean`, `std` (ddof 1), and the
-        95 % interval of the mean, `low` to `high`. It is Student's, and NaN where all values are
-        equal. Unless the values are differences, it is within 0 and 1 for shares and ranks, and
-        for selection rates at the end of a run it is `rate_ends`.
-    """
-    keys = [*by, *(key for key in ("measure", "group", "round") if key in table)]
-    values = table.groupby(keys, observed=True, sort=False)["value"]
-    pooled = values.agg(n="count", mean="mean", std="std").reset_index()
-    pooled["low"], pooled["high"] = interval(pooled["n"], pooled["mean"], pooled["std"])
-    if differences:
-        return pooled
-    shares = pooled["measure"].isin(("share", "rank", RATE)) & (pooled["group"] != LACKING)
-    ends = pooled.loc[shares, ["low", "high"]]
-    pooled.loc[shares, ["low", "high"]] = ends.clip(0.0, 1.0)
-    if "round" not in table:
-        of_rates, on = pooled["measure"] == RATE, [*by, "group"]
-        received = pooled.loc[pooled["measure"] == "received", [*on, "mean"]]
-        rates = pooled[of_rates].merge(received, on=on, how="left", suffixes=("", "_received"))
-        parts = (rates[part] for part in ("mean", "std", "n", "mean_received"))
-        spans = [rate_ends(*row) for row in zip(*parts, strict=True)]
-        pooled.loc[of_rates, ["low", "high"]] = np.array(spans).reshape(-1, 2)
-    return pooled
-
-
-def rate_ends(
-    mean: float, std: float, n: float, received: float, confidence: float = CONFIDENCE
-) -> Span:
-    """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
-
-    See `share_ends`. An event is unseen by the candidates of all replicas. If all replicas have the
-    same rate, it is unseen by replicas: a learner may always pick a group in some, and never in
-    others.
-    """
-    if math.isnan(std):
-        return math.nan, math.nan
-    units = n * received if std else n
-    return share_ends(mean, std**2 / n, n - 1, units, SHARE, confidence)
 
 
 @dataclass(frozen=True)
@@ -147,17 +94,9 @@ class PooledRuns:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The finals of all runs with their `seed`; a replica of several runs stands once."""
-        table = self._joined([run.finals for run in self.runs])
+        """The tidy table of the finals of all runs, or of the differences."""
+        table = tidy(self.runs)
         return subtracted(table, self.base.table, PAIR) if self.base else table
-
-    def _joined(self, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        import pandas as pd
-
-        seeds = (run.summary["seed"] for run in self.runs)
-        parts = [table.assign(seed=seed) for table, seed in zip(tables, seeds, strict=True)]
-        table = pd.concat(parts, ignore_index=True)
-        return table.drop_duplicates([key for key in table if key != "value"])
 
     @cached_property
     def spreads(self) -> dict[str, dict[str, Any]]:
@@ -186,8 +125,7 @@ class PooledRuns:
     @cached_property
     def curves(self) -> dict[Key, Curve]:
         """The curves of all replicas, by measure and group."""
-        table = self._joined([run.curves for run in self.runs])
-        curves = dict[Key, Curve]()
+        table, curves = tidy(self.runs, curves=True), dict[Key, Curve]()
         for (measure, group), rows in table.groupby(
             ["measure", "group"], observed=True, sort=False
         ):
@@ -207,10 +145,17 @@ class PooledRuns:
         mean, std = np.array([[s["mean"], s["std"]] for s in known], dtype=np.float64).T
         return mean, std
 
+    def rows(self, column: str) -> pd.DataFrame:
+        """Returns the rows of a column of `spreads`: one for each seed and replica."""
+        measure, named, group = column.partition(":")
+        table = self.table
+        return table[
+            (table["measure"] == measure) & (table["group"] == (group if named else LACKING))
+        ]
+
     def finals(self, column: str) -> Floats:
         """Returns a column of `spreads` in each replica, (B,)."""
-        names = [*map(column_of, self.table["measure"], self.table["group"])]
-        return self.table["value"].to_numpy()[np.array(names) == column]
+        return self.rows(column)["value"].to_numpy()
 
     def picks(self) -> NDArray[np.int64]:
         """Returns the number of replicas that picked each group in each round, (T, G)."""
@@ -237,13 +182,6 @@ def pool(runs: Sequence[Run], *, each: bool = False) -> list[PooledRuns]:
     pooled = [PooledRuns(tuple(alike), each) for alike in pools.values()]
     found = naming.varied([setting.settings for setting in pooled]) if pooled else []
     return [replace(setting, varied=names) for setting, names in zip(pooled, found, strict=True)]
-
-
-def subtracted(table: pd.DataFrame, base: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
-    """Subtracts the value with the same `on` in a baseline; rows without one are left out."""
-    values = base[[*on, "value"]].rename(columns={"value": "base"})
-    both = table.merge(values, on=[*on])
-    return both.assign(value=both["value"] - both["base"]).drop(columns="base")
 
 
 def differences(

@@ -87,7 +87,7 @@ def summarise(
         "group_feature": group_feature,
         "metrics": {
             column: {
-                **_statistic(record.final(column)),
+                **_statistic(record.values[column, None]),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
@@ -147,21 +147,12 @@ def read(folder: Path | str) -> dict[str, Any]:
         if summary.get("checksum") != checksum(summary):
             raise ValueError("its checksum does not match its contents")
         msgspec.convert(summary, _SUMMARY)
-        _check_consistency(summary)
     except (ValueError, RecursionError) as error:
         raise FairbanditError(
             f"{path} is not a valid summary of a run ({error}); it may be truncated, edited, or "
             "from another version. Restore it, or remove it: its command then plays the run again"
         ) from error
     return summary
-
-
-def _check_consistency(summary: Mapping[str, Any]) -> None:
-    config = summary["config"]
-    same = all(config.get(key) == summary[key] for key in KEYS[2:])
-    same = same and all(list(summary[key]) == summary["groups"] for key in RATES)
-    if not same or list(config["metrics"]) != list(summary["metrics"]):
-        raise ValueError(f"its {', '.join(KEYS[2:])}, groups or metrics contradict each other")
 
 
 def _statistic(values: Tensor) -> dict[str, Any]:

@@ -9,6 +9,7 @@ differ. A setting that a run lacks is "–", and so is the group of a measure of
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -21,13 +22,17 @@ from fairbandit.errors import FairbanditError
 from fairbandit.notices import remark
 from fairbandit.policy.build import named_policies, policy_label
 from fairbandit.runs import naming
+from fairbandit.runs.intervals import CONFIDENCE, SHARE, Span, interval, share_ends
 from fairbandit.runs.naming import baseline_of, chosen, full_key, joined, of_world
-from fairbandit.runs.pooling import spreads, subtracted
+from fairbandit.runs.record import RATE
 from fairbandit.runs.saved import KEYS, Run, read_runs
 from fairbandit.runs.settings import LACKING
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PAIR = ["seed", "replica", "measure", "group"]
+"""The columns that name a value of one setting."""
 
 _VALUES = ("seed", "replica", "measure", "group", "round", "value")
 _POOLED = ("label", "baseline", "n", "mean", "std", "low", "high")
@@ -91,6 +96,63 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
             "first of them counts: was the package changed between them?"
         )
     return whole[~again].reset_index(drop=True)
+
+
+def column_of(measure: str, group: str = LACKING) -> str:
+    """Returns the name of a measure in tables: `fair_regret`, or `rank:GROUP` of a group."""
+    return measure if group == LACKING else f"{measure}:{group}"
+
+
+def spreads(
+    table: pd.DataFrame, by: Sequence[str] = (), *, differences: bool = False
+) -> pd.DataFrame:
+    """Pools the values of each measure and group, separately for the values of the columns `by`.
+
+    Returns:
+        `by`, `measure`, `group`, the number `n` of known values, `mean`, `std` (ddof 1), and the
+        95 % interval of the mean, `low` to `high`. It is Student's, and NaN where all values are
+        equal. Unless the values are differences, it is within 0 and 1 for shares and ranks, and
+        for selection rates at the end of a run it is `rate_ends`.
+    """
+    keys = [*by, *(key for key in ("measure", "group", "round") if key in table)]
+    values = table.groupby(keys, observed=True, sort=False)["value"]
+    pooled = values.agg(n="count", mean="mean", std="std").reset_index()
+    pooled["low"], pooled["high"] = interval(pooled["n"], pooled["mean"], pooled["std"])
+    if differences:
+        return pooled
+    shares = pooled["measure"].isin(("share", "rank", RATE)) & (pooled["group"] != LACKING)
+    ends = pooled.loc[shares, ["low", "high"]]
+    pooled.loc[shares, ["low", "high"]] = ends.clip(0.0, 1.0)
+    if "round" not in table:
+        of_rates, on = pooled["measure"] == RATE, [*by, "group"]
+        received = pooled.loc[pooled["measure"] == "received", [*on, "mean"]]
+        rates = pooled[of_rates].merge(received, on=on, how="left", suffixes=("", "_received"))
+        parts = (rates[part] for part in ("mean", "std", "n", "mean_received"))
+        spans = [rate_ends(*row) for row in zip(*parts, strict=True)]
+        pooled.loc[of_rates, ["low", "high"]] = np.array(spans).reshape(-1, 2)
+    return pooled
+
+
+def rate_ends(
+    mean: float, std: float, n: float, received: float, confidence: float = CONFIDENCE
+) -> Span:
+    """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
+
+    See `share_ends`. An event is unseen by the candidates of all replicas. If all replicas have the
+    same rate, it is unseen by replicas: a learner may always pick a group in some, and never in
+    others.
+    """
+    if math.isnan(std):
+        return math.nan, math.nan
+    units = n * received if std else n
+    return share_ends(mean, std**2 / n, n - 1, units, SHARE, confidence)
+
+
+def subtracted(table: pd.DataFrame, base: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
+    """Subtracts the value with the same `on` in a baseline; rows without one are left out."""
+    values = base[[*on, "value"]].rename(columns={"value": "base"})
+    both = table.merge(values, on=[*on])
+    return both.assign(value=both["value"] - both["base"]).drop(columns="base")
 
 
 def settings_of(table: pd.DataFrame) -> list[str]:

@@ -16,8 +16,9 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import lookup
+from fairbandit.runs.callbacks import Callback
 from fairbandit.runs.execute import execute
-from fairbandit.runs.folder import StorageError, claim, folder_name
+from fairbandit.runs.folder import claim, folder_name
 from fairbandit.runs.identity import differences, identity
 from fairbandit.runs.play import Config, plain
 from fairbandit.runs.settings import checked
@@ -103,9 +104,9 @@ def tune(
             trial = _interrupted(study, spaces) or study.ask(spaces)
             values = meant(trial.params, search)
             run = place / "trials" / folder_name(f"{key}={_text(v)}" for key, v in values.items())
-            watch = _reporter(study, trial, columns[0], lower[0], rounds, prune)
-            alone = watch if len(columns) == 1 else None  # Optuna prunes by one objective
-            _play(study, trial, compose(values), run, columns, alone)
+            reporter = _Reporter(study, trial, columns[0], lower[0], rounds, prune)
+            callbacks = [reporter] if len(columns) == 1 else []  # Optuna prunes by one objective
+            _play(study, trial, compose(values), run, columns, callbacks)
             if after is not None:
                 after(study.get_trials(deepcopy=False)[trial.number])
     return study
@@ -134,7 +135,12 @@ def _storage(folder: str | Path) -> Iterator[None]:
 
 
 def _play(
-    study: Study, trial: Trial, config: Any, folder: Path, columns: Sequence[str], watch: Any
+    study: Study,
+    trial: Trial,
+    config: Any,
+    folder: Path,
+    columns: Sequence[str],
+    callbacks: Sequence[Callback],
 ) -> None:
     """Plays a trial, and tells the study its outcome.
 
@@ -143,7 +149,7 @@ def _play(
     import optuna
 
     try:
-        metrics = execute(config, folder, watch=watch)["metrics"]
+        metrics = execute(config, folder, callbacks=callbacks)["metrics"]
         values = [metrics[column]["mean"] for column in columns]
         if None in values:
             raise FairbanditError(f"{' or '.join(columns)} of the run is not finite")
@@ -152,7 +158,7 @@ def _play(
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     except Exception as error:
         complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
-        if isinstance(error, StorageError) or not complete:
+        if isinstance(error, OSError) or not complete:
             raise
         trial.set_user_attr("error", str(error) or type(error).__name__)
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -169,31 +175,33 @@ def _interrupted(study: Study, spaces: Mapping[str, Any]) -> Trial | None:
     return None
 
 
-def _reporter(
-    study: Study, trial: Trial, column: str, lower: bool, rounds: int, prune: bool
-) -> Callable[[int, Mapping[str, float]], None]:
-    """Returns a function that reports a metric, and stops a trial that is worse than the median.
+class _Reporter(Callback):
+    """Reports a metric to Optuna, and stops a trial that is worse than the median.
 
     Optuna's own median pruner compares the best report of each trial. Cumulative regret is always
     best in the first report, so that pruner would never stop a trial.
     """
-    import optuna
 
-    every = max(1, rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
+    def __init__(
+        self, study: Study, trial: Trial, column: str, lower: bool, rounds: int, prune: bool
+    ) -> None:
+        self.study, self.trial, self.column, self.lower = study, trial, column, lower
+        self.rounds, self.prune = rounds, prune
+        self.every = max(1, rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
 
-    def watch(t: int, means: Mapping[str, float]) -> None:
-        value = means[column]
-        if t % every or t >= rounds or not isfinite(value):
+    def on_rounds(self, t: int, means: Mapping[str, float]) -> None:
+        import optuna
+
+        value = means[self.column]
+        if t % self.every or t >= self.rounds or not isfinite(value):
             return
-        trial.report(value, t)
-        reports = (one.intermediate_values.get(t) for one in _ended(study))
+        self.trial.report(value, t)
+        reports = (one.intermediate_values.get(t) for one in _ended(self.study))
         others = [report for report in reports if report is not None]
-        if prune and len(others) >= _STARTUP and t >= _WARM_UP * rounds:
+        if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * self.rounds:
             middle = median(others)
-            if value > middle if lower else value < middle:
+            if value > middle if self.lower else value < middle:
                 raise optuna.TrialPruned
-
-    return watch
 
 
 def meant(values: Mapping[str, Any], search: Mapping[str, Any]) -> dict[str, Any]:

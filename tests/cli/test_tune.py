@@ -14,8 +14,8 @@ from optuna.trial import FrozenTrial, TrialState
 import fairbandit
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
+from fairbandit.runs import Callback, tuning
 from fairbandit.runs import summary as summaries
-from fairbandit.runs import tuning
 
 SEARCH = "search={policy.estimator.regularization: {low: 1e-3, high: 10, log: true}}"
 PLAIN = ["tune", "rounds=30", "replicas=2", "folder=study"]
@@ -78,13 +78,13 @@ def test_an_interrupted_trial_is_played_again(command, tmp_path, monkeypatch):
     assert command(*words, "folder=whole")[0] == 0
     execute = vars(tuning)["execute"]
 
-    def interrupted(config, folder, watch):
-        def stop(t, means):
-            watch(t, means)
-            if t > 256 and len(list(folder.parent.iterdir())) == 2:
-                raise KeyboardInterrupt
+    def interrupted(config, folder, callbacks):
+        class Stop(Callback):
+            def on_rounds(self, t, means):
+                if t > 256 and len(list(folder.parent.iterdir())) == 2:
+                    raise KeyboardInterrupt
 
-        return execute(config, folder, watch=stop)
+        return execute(config, folder, callbacks=[*callbacks, Stop()])
 
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "execute", interrupted)

@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from fairbandit.runs import pool, read_runs
 from fairbandit.runs.intervals import interval, moments
-from fairbandit.runs.pooling import rate_ends
+from fairbandit.runs.tables import rate_ends
 from tests.figures.conftest import sweep
 
 
