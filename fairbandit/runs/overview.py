@@ -80,7 +80,7 @@ def overview(
             for row, group in pairs
         ]
         default = [name for name in OF_PICKS if any(name in own for own in spreads)]
-    bases = [row.base.label for row in rows if row.base]
+    bases = [r.difference["baseline"].iloc[0] for r in rows if r.difference is not None]
     if groups or bases:
         default = [c for c in default if not all(_IN_UNIT.get(c) in own for own in spreads)]
     varied = [{one.name: one.text for one in row.varied} for row in rows]

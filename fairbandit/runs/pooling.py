@@ -1,7 +1,6 @@
 """Runs that differ only in their seeds, pooled into one setting.
 
-All numbers are groupings of one tidy table of finals. A difference from a baseline is such a table,
-too: its values are subtracted replica by replica.
+All numbers are groupings of one tidy table of finals, or of differences from a baseline.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError
 from fairbandit.policy.build import policy_label
 from fairbandit.runs import naming
 from fairbandit.runs.intervals import Floats
@@ -23,7 +21,7 @@ from fairbandit.runs.record import Curve, Key
 from fairbandit.runs.saved import Run
 from fairbandit.runs.settings import BY_GROUP, COST, LACKING
 from fairbandit.runs.summary import finite
-from fairbandit.runs.tables import PAIR, column_of, spreads, subtracted, tidy
+from fairbandit.runs.tables import column_of, differences, settings_of, spreads, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,13 +35,13 @@ class PooledRuns:
         runs: the runs, at least one.
         each: whether this is a single run that keeps its seed.
         varied: the settings that tell this one from others; see `naming.varied`.
-        base: the baseline that is subtracted from all results, if any.
+        difference: the differences from a baseline that stand for the results, if any.
     """
 
     runs: tuple[Run, ...]
     each: bool = False
     varied: tuple[Setting, ...] = ()
-    base: PooledRuns | None = None
+    difference: pd.DataFrame | None = None
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -95,8 +93,7 @@ class PooledRuns:
     @cached_property
     def table(self) -> pd.DataFrame:
         """The tidy table of the finals of all runs, or of the differences."""
-        table = tidy(self.runs)
-        return subtracted(table, self.base.table, PAIR) if self.base else table
+        return tidy(self.runs) if self.difference is None else self.difference
 
     @cached_property
     def spreads(self) -> dict[str, dict[str, Any]]:
@@ -116,7 +113,9 @@ class PooledRuns:
         described[COST] = {"lower_is_better": True}
         return {
             column_of(measure, group): finite(spread) | described.get(measure, {})
-            for (measure, group), spread in spreads(self.table, differences=self.base is not None)
+            for (measure, group), spread in spreads(
+                self.table, differences=self.difference is not None
+            )
             .set_index(["measure", "group"])
             .to_dict("index")
             .items()
@@ -184,33 +183,13 @@ def pool(runs: Sequence[Run], *, each: bool = False) -> list[PooledRuns]:
     return [replace(setting, varied=names) for setting, names in zip(pooled, found, strict=True)]
 
 
-def differences(
-    settings: Sequence[PooledRuns], baseline: str | Mapping[str, Any]
-) -> list[PooledRuns]:
-    """Returns the differences of settings from the baseline of their environment and rounds.
-
-    Args:
-        settings: the settings.
-        baseline: the label or the policy of the baseline, or values of its settings.
-
-    Raises:
-        FairbanditError: the baseline does not match exactly one setting, or shares no seed and
-            replica with another setting.
-    """
-    labels, worlds = (
-        [run.label for run in settings],
-        [(run.environment, run.rounds) for run in settings],
-    )
-    known, found = [run.settings for run in settings], list[PooledRuns]()
-    for world in dict.fromkeys(worlds):
-        base = settings[
-            naming.baseline_of(baseline, known, labels, [one == world for one in worlds])
-        ]
-        for run, own in zip(settings, worlds, strict=True):
-            if own == world and run is not base:
-                found.append(replace(run, base=base))
-                if not found[-1].replicas:
-                    raise FairbanditError(f"{run.label!r} and {base.label!r} share no seed")
-    if not found:
-        raise FairbanditError(f"there is no run to compare with the baseline {baseline!r}")
+def compared(settings: Sequence[PooledRuns], against: str | Mapping[str, Any]) -> list[PooledRuns]:
+    """Returns the settings with their differences from a baseline; see `compare`."""
+    table = differences(tidy([run for setting in settings for run in setting.runs]), against)
+    found = list[PooledRuns]()
+    for setting in settings:
+        known = {key: setting.settings.get(key) for key in settings_of(table)}
+        mine = [table[k] == (LACKING if v is None else v) for k, v in known.items()]
+        rows = table[np.logical_and.reduce(mine)]
+        found += [replace(setting, difference=rows)] if len(rows) else []
     return found

@@ -31,9 +31,6 @@ from fairbandit.runs.settings import LACKING
 if TYPE_CHECKING:
     import pandas as pd
 
-PAIR = ["seed", "replica", "measure", "group"]
-"""The columns that name a value of one setting."""
-
 _VALUES = ("seed", "replica", "measure", "group", "round", "value")
 _POOLED = ("label", "baseline", "n", "mean", "std", "low", "high")
 
@@ -186,7 +183,11 @@ def pooled(
     if by is not None:
         _, settings = _settings(table, keys)
         keys = [full_key(settings, word) for word in by]
-    return _labelled(spreads(table, [*keys, "seed"] if each else keys), keys)
+    if {"policy", "environment"} <= {*keys}:
+        numbers, settings = _settings(table, keys)
+        labels = np.array(_labels(settings), object)
+        table, keys = table.assign(label=labels[numbers]), ["label", *keys]
+    return spreads(table, [*keys, "seed"] if each else keys)
 
 
 def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFrame:
@@ -209,6 +210,12 @@ def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFra
         FairbanditError: the baseline does not match exactly one setting, or shares no environment
             with the same data, no seed and no replica with another setting.
     """
+    keys = ["label", *settings_of(table), "baseline"]
+    return spreads(differences(table, against), keys, differences=True)
+
+
+def differences(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFrame:
+    """Returns a table of the differences that `compare` pools, with `label` and `baseline`."""
     keys = settings_of(table)
     numbers, settings = _settings(table, keys)
     labels = _labels(settings)
@@ -220,18 +227,15 @@ def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFra
         for world in dict.fromkeys(parts)
     }
     is_base = np.isin(numbers, [*base.values()])
-    names = np.array([labels[base[world]] for world in parts], object)[numbers]
-    both = subtracted(table.assign(baseline=names)[~is_base], table[is_base], [*apart, *pair])
+    names = {"label": labels, "baseline": [labels[base[world]] for world in parts]}
+    table = table.assign(**{key: np.array(own, object)[numbers] for key, own in names.items()})
+    both = subtracted(table[~is_base], table[is_base], [*apart, *pair])
     if both.empty:
         raise FairbanditError(
             f"no other run shares an environment with the same data, a seed and a replica with the "
             f"baseline {against!r}"
         )
-    found = spreads(both, [*keys, "baseline"], differences=True)
-    numbers, own = _settings(found, keys)
-    places = [settings.index(row) for row in own]
-    found.insert(0, "label", np.array(labels, object)[places][numbers])
-    return found
+    return both
 
 
 def _settings(
@@ -253,12 +257,3 @@ def _labels(settings: Sequence[Mapping[str, Any]]) -> list[str]:
         label = joined(policy_label(row["policy"]), [one for one in own if not of_world(one.key)])
         labels.append(joined(label, [*first, *(one for one in own if of_world(one.key))]))
     return labels
-
-
-def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Adds the column `label`, which no two settings share, in front."""
-    if not {"policy", "environment"} <= {*keys}:
-        return table
-    numbers, settings = _settings(table, keys)
-    table.insert(0, "label", np.array(_labels(settings), object)[numbers])
-    return table

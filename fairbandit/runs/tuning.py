@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from statistics import median
@@ -20,6 +18,7 @@ from fairbandit.runs.callbacks import Callback
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import claim, folder_name
 from fairbandit.runs.identity import differences, identity
+from fairbandit.runs.naming import shown
 from fairbandit.runs.play import Config, plain
 from fairbandit.runs.settings import checked
 from fairbandit.streams import CHUNK_ROUNDS
@@ -69,8 +68,13 @@ def tune(
             before another one is complete.
     """
     optuna = _optuna()
-    spaces = {key: _distribution(space) for key, space in _checked(search).items()}
-    compose = config if callable(config) else partial(_composed, config)
+    if not isinstance(search, Mapping) or not search:
+        raise FairbanditError(
+            "tune needs the keys that it varies, as in 'search={policy.estimator.exploration: "
+            f"{{low: 0.001, high: 1, log: true}}}}'; got {search!r}"
+        )
+    spaces = {key: _distribution(space) for key, space in search.items()}
+    compose = config if callable(config) else lambda own: plain({**plain(config), **own})
     first = {
         k: space[0] if isinstance(space, list) else space["low"] for k, space in search.items()
     }
@@ -85,7 +89,11 @@ def tune(
         )
     lower = [lookup("metric", metrics[column]["name"]).lower_is_better for column in columns]
     asked, place = {**known, "search": search, "objective": columns}, Path(folder).absolute()
-    with claim(place, f"another process plays the study in {folder}"), _storage(folder):
+    with (
+        claim(place, f"another process plays the study in {folder}"),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "The reported value is ignored")  # when resumed
         study = optuna.create_study(
             study_name="fairbandit",
             storage=f"sqlite:///{place / DATABASE}",
@@ -103,7 +111,7 @@ def tune(
             study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
             trial = _interrupted(study, spaces) or study.ask(spaces)
             values = meant(trial.params, search)
-            run = place / "trials" / folder_name(f"{key}={_text(v)}" for key, v in values.items())
+            run = place / "trials" / folder_name(f"{key}={shown(v)}" for key, v in values.items())
             reporter = _Reporter(study, trial, columns[0], lower[0], rounds, prune)
             callbacks = [reporter] if len(columns) == 1 else []  # Optuna prunes by one objective
             _play(study, trial, compose(values), run, columns, callbacks)
@@ -115,23 +123,6 @@ def tune(
 def _ended(study: Study) -> list[FrozenTrial]:
     """Returns the trials that are complete, were stopped early, or failed."""
     return [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
-
-
-@contextmanager
-def _storage(folder: str | Path) -> Iterator[None]:
-    """Turns an error of Optuna's storage into one message."""
-    from optuna.exceptions import StorageInternalError
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The reported value is ignored")  # when resumed
-            yield
-    except (SQLAlchemyError, StorageInternalError) as error:
-        reason = str(error.__cause__ or error).splitlines()[0]
-        raise FairbanditError(
-            f"{DATABASE} in {folder} cannot be read or written: {reason}"
-        ) from error
 
 
 def _play(
@@ -218,19 +209,6 @@ def _stored(choice: Any) -> Any:
     return json.dumps(choice) if isinstance(choice, (list, dict)) else choice
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _checked(search: Any) -> Mapping[str, Any]:
-    if not isinstance(search, Mapping) or not search:
-        raise FairbanditError(
-            "tune needs the keys that it varies, as in 'search={policy.estimator.exploration: "
-            f"{{low: 0.001, high: 1, log: true}}}}'; got {search!r}"
-        )
-    return search
-
-
 def _distribution(space: Any) -> Any:
     from optuna import distributions as d
 
@@ -245,10 +223,6 @@ def _distribution(space: Any) -> Any:
             "search must map keys to lists of choices, or to {low: 0.1, high: 10}, optionally with "
             f"log: true or step: 0.1; got {space!r} ({error})"
         ) from None
-
-
-def _composed(config: Config, values: Mapping[str, Any]) -> dict[str, Any]:
-    return plain({**plain(config), **values})
 
 
 def _optuna() -> Any:

@@ -167,16 +167,13 @@ def test_what_cannot_be_searched(command, tmp_path, words, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_another_study_and_a_damaged_one(command, tmp_path):
+def test_another_study(command, tmp_path):
     assert command(*WORDS, "trials=1")[0] == 0
     assert "rounds: 30 there, 31 here" in command(*WORDS, "rounds=31")[2]
     other = command(*PLAIN, "search={policy/split: [full]}")[2]
     assert 'policy.split.name: "halves" there' in other
     assert command(*WORDS, "rounds=31", "trials=1", "resume=false")[0] == 0
     assert len(trials(tmp_path / "study-2")) == 1
-    database = tmp_path / "study" / "study.db"
-    database.write_bytes(database.read_bytes()[:5000])
-    assert "cannot be read or written" in command(*WORDS, "trials=2")[2]
 
 
 def test_optuna_is_not_installed(command, monkeypatch):

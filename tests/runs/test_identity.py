@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fairbandit import compare, load, pooled
 from fairbandit.environments import Simulation, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
@@ -88,6 +89,23 @@ def test_an_edit_of_a_plugin_folder_plays_its_runs_again(sweep, folder, tmp_path
     assert len(replaced) == 4
     for old in replaced:
         assert {"summary.json", "curves.parquet", "rounds"} <= {path.name for path in old.iterdir()}
+
+
+def test_runs_before_and_after_an_edit_of_a_plugin_are_two_settings(sweep, folder, tmp_path):
+    one = rank(folder, "one")
+    sweep(ranked("one")[0])
+    (tmp_path / "sweep").rename(tmp_path / "before")
+    edit(one, "1 - 1.0 *", "0 + 1.0 *")
+    sweep(ranked("one")[1])
+    table = load(tmp_path)
+    assert table["plugins"].nunique() == 2
+    found = pooled(table)
+    assert found["n"].max() == 3
+    labels = [*found["label"].unique()]
+    assert len(labels) == 2
+    assert all("plugins=" in label for label in labels)
+    with pytest.raises(FairbanditError, match="no other run shares an environment"):
+        compare(table, labels[0])
 
 
 def test_an_edit_of_a_data_file(sweep, folder, tmp_path, monkeypatch):
