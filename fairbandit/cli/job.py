@@ -12,6 +12,7 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -140,12 +141,16 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
     del plain["figures"], plain["callbacks"]  # figures are drawn when a sweep ends
     if job:
         plain["resume"] = True  # with resume=false, the sweep already has a new folder
+    try:
+        callbacks = hydra.utils.instantiate(config.callbacks) or []
+    except HydraException as error:
+        raise FairbanditError(one_message(error)) from error
     summary = execute(
         plain,
         folder,
         wait=bool(job),
         started=started,
         progress=drives_sweep() or not job,
-        callbacks=hydra.utils.instantiate(config.callbacks) or [],
+        callbacks=callbacks,
     )
     return summary, again

@@ -77,6 +77,24 @@ def test_a_callback_of_the_users_own_and_logging(command, code):
     assert "All jobs: 1 finished, 1 failed" in out
 
 
+def test_callbacks_of_runs_are_built_by_hydra(command, code):
+    (code / "trap.py").write_text(
+        "from fairbandit import Callback\nclass Mine(Callback):\n"
+        "    def __init__(self, word): self.word = word\n"
+        "    def on_start(self, settings): print(self.word, settings['policy.name'])\n"
+        "    def on_rounds(self, t, means): print(t, *means)\n"
+        "    def on_end(self, run): print(run.folder.name, len(run.curves) > 0)\n"
+    )
+    words = [*SMALL, "policy=greedy", "callbacks=[{_target_: trap.Mine, word: hello}]"]
+    exit_code, out, _ = command(*words)
+    assert exit_code == 0
+    assert "hello greedy\n3 standard_regret fair_regret\npolicy-greedy_rounds-3" in out
+    assert "hello" not in command(*words)[1]  # the run is finished
+    wrong = command(*SMALL, "callbacks=[{_target_: trap.Nine}]", "seed=1")
+    assert wrong[0] == 1
+    assert "error: Error locating target 'trap.Nine'" in wrong[2]
+
+
 def test_parts_come_from_registered_names_alone(command, code, tmp_path):
     (code / "trap.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef run(): ...\n")
     for word in (

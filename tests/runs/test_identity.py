@@ -177,16 +177,6 @@ def test_the_package_of_an_entry_point_is_a_plugin(tmp_path, monkeypatch, clean,
     assert sweep(*ranked("one")) == [0, 1]
 
 
-def test_an_environment_that_speaks_of_its_data_is_asked(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(Simulation, "fingerprint", lambda parameters: "one")
-    execute(config, tmp_path / "run")
-    execute(config, tmp_path / "run", started=lambda _: pytest.fail("played"))
-    monkeypatch.setattr(Simulation, "fingerprint", lambda parameters: "two")
-    lines: list[str] = []
-    execute(config, tmp_path / "run", started=lines.append)
-    assert lines[0].startswith("played again: data changed; ")
-
-
 def test_a_part_made_at_a_prompt_is_played_again(config, tmp_path, clean):
     space: dict[str, Any] = {"__name__": "no_such_module", "Simulation": Simulation}
     exec("class Mine(Simulation):\n    '''Mine.'''\n", space)
