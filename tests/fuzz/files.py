@@ -1,8 +1,8 @@
 """Files that are damaged, or crafted with right checksums: agents, checkpoints, runs and logs.
 
-A file whose bytes were damaged must be refused, or give exactly what the whole file gives. A crafted
-agent or log may be accepted where its content makes sense, and must be refused where not; what
-is accepted must serve whatever is asked of it next.
+A file whose bytes were damaged must be refused, or give exactly what the whole file gives. An agent
+or a log that was crafted may be accepted where its content makes sense, and must be refused where
+not; what is accepted must serve whatever is asked of it next.
 """
 
 import json
