@@ -17,6 +17,7 @@ from typing import Any
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, open_dict, read_write
 
@@ -73,7 +74,7 @@ class Sweeps(Callback):
         except Exception as error:
             raise SystemExit(printable(f"{PREFIX}{one_message(error)}")) from None
 
-    def on_job_end(self, config: DictConfig, **kwargs: Any) -> None:
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         """Counts a job."""
         if _driven:
             _driven[-1].advance()
