@@ -15,9 +15,9 @@ from fairbandit.runs.folder import SUMMARY
 from fairbandit.runs.naming import chosen
 from fairbandit.runs.overview import overview
 from fairbandit.runs.pooling import compared
-from fairbandit.runs.saved import KEYS
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.sheets import console, write
+from fairbandit.runs.summary import KEYS
 from fairbandit.runs.tables import column_of, selected, tidy
 
 if TYPE_CHECKING:

@@ -27,9 +27,6 @@ from fairbandit.runs.settings import LACKING, dotted
 if TYPE_CHECKING:
     import pandas as pd
 
-KEYS = summaries.KEYS
-"""The settings that every table shows, whether or not the runs differ in them."""
-
 FOLDER = "folder"
 """The column of tables with the folder of a run."""
 
@@ -59,7 +56,7 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The resolved config by dotted keys, `KEYS` first, and what else makes a setting.
+        """The resolved config by dotted keys, `summary.KEYS` first, and what else makes a setting.
 
         These are the first digits of the hashes of `data` and of `plugins`, the `unit` of a table's
         reward, and the versions. Lists and units are JSON.
@@ -69,10 +66,10 @@ class Run:
         unit = {"unit": json.dumps(self.summary["unit"])} if self.summary.get("unit") else {}
         config = dotted(self.summary["config"])
         versions = dotted(self.summary["versions"], "versions.")
-        return {key: self.summary[key] for key in KEYS} | {
+        return {key: self.summary[key] for key in summaries.KEYS} | {
             key: json.dumps(value) if isinstance(value, list) else value
             for key, value in [*config, *hashes.items(), *unit.items(), *versions]
-            if key not in {*KEYS, *_NAMES} and value != {}
+            if key not in {*summaries.KEYS, *_NAMES} and value != {}
         }
 
     @property

@@ -26,7 +26,7 @@ from fairbandit.runs.record import Record
 from fairbandit.runs.settings import RATES
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
-"""The first keys of every summary."""
+"""The first keys of every summary, and of every table, whether or not runs differ in them."""
 
 _Column = Annotated[str, Meta(pattern=rf"\A{registry.NAME.pattern}\Z")]
 _STD = {"std": Amount | None, "n": NotRequired[Count]}

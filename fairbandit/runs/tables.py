@@ -25,8 +25,9 @@ from fairbandit.runs import naming
 from fairbandit.runs.intervals import CONFIDENCE, SHARE, Span, interval, share_ends
 from fairbandit.runs.naming import baseline_of, chosen, full_key, joined, of_world
 from fairbandit.runs.record import RATE
-from fairbandit.runs.saved import KEYS, Run, read_runs
+from fairbandit.runs.saved import Run, read_runs
 from fairbandit.runs.settings import LACKING
+from fairbandit.runs.summary import KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,14 +78,17 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
     keys = [*KEYS[:3], *(key for key in keys if key not in KEYS)]
     tables = [run.curves if curves else run.finals for run in runs]
     whole, sizes = pd.concat(tables, ignore_index=True), [*map(len, tables)]
-    columns = {}
+    columns, rows = {}, list[Any]()
     for key in [*keys, "seed"]:
         values = [LACKING if (value := run.settings.get(key)) is None else value for run in runs]
         column = pd.Series(np.repeat(np.array(values, object), sizes))
         numbers = {*map(type, values)} <= {int, float}
         columns[key] = column.infer_objects() if numbers else column.astype("category")
+        rows.append(values)
     whole = pd.DataFrame(columns).join(whole)
     whole = whole.astype({"measure": "category", "group": "category"})
+    if len({*zip(*rows, strict=True)}) == len(runs):  # no two runs share replicas
+        return whole
     whole = whole.drop_duplicates(ignore_index=True)
     again = whole.duplicated([key for key in whole if key != "value"])
     if again.any():

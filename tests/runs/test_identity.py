@@ -122,21 +122,6 @@ def test_an_edit_of_a_data_file(sweep, folder, tmp_path, monkeypatch):
     assert sweep(*jobs) == []
 
 
-def test_a_summary_holds_the_identity(sweep, folder, tmp_path):
-    rank(folder, "one")
-    world = arguments(write(tmp_path / "people.csv", people()))
-    sweep({**ranked("one")[0], "environment": world}, ranked("empirical_cdf")[0])
-    mine, plain = (
-        json.loads((tmp_path / "sweep" / number / "summary.json").read_text())["identity"]
-        for number in "01"
-    )
-    assert set(mine) == {"config", "version", "plugins", "data"}
-    assert len(mine["plugins"]) == len(mine["data"]) == 64
-    assert (plain["plugins"], plain["data"]) == ("", "")
-    assert mine["config"]["seed"] == 0
-    assert not {"threads", "resume"} & set(mine["config"])
-
-
 def test_the_version_of_the_package_counts(config, tmp_path, monkeypatch):
     execute(config, tmp_path / "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
