@@ -123,15 +123,21 @@ class PooledRuns:
 
     @cached_property
     def curves(self) -> dict[Key, Curve]:
-        """The curves of all replicas, by measure and group."""
-        table, curves = tidy(self.runs, curves=True), dict[Key, Curve]()
-        for (measure, group), rows in table.groupby(
-            ["measure", "group"], observed=True, sort=False
-        ):
-            wide = rows.pivot(index=["seed", "replica"], columns="round", values="value")
-            key = measure, None if group == LACKING else group
-            curves[key] = Curve(wide.columns.to_numpy(), wide.to_numpy())
-        return curves
+        """The curves by measure and group; a replica of several runs counts once."""
+        parts, seen = dict[Key, list[Curve]](), dict[int, int]()
+        for run in self.runs:
+            first = seen.get(run.summary["seed"], 0)
+            seen[run.summary["seed"]] = max(first, run.summary["replicas"])
+            for key, rows in run.curves.groupby(["measure", "group"], observed=True, sort=False):
+                rounds = rows["round"].unique()  # the same for each replica in turn
+                values = rows["value"].to_numpy().reshape(-1, len(rounds))[first:]
+                measure, group = key
+                named = measure, None if group == LACKING else group
+                parts.setdefault(named, []).append(Curve(rounds, values))
+        return {
+            key: Curve(curves[0].rounds, np.concatenate([curve.values for curve in curves]))
+            for key, curves in parts.items()
+        }
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
