@@ -39,6 +39,7 @@ OTHERS = {
     ),
     "environment": ("simulation", "a registered environment"),
     "figures": ("null", "what a sweep draws at its end, as `figures=[overview,price]`"),
+    "callbacks": ("null", "objects that take part in runs: [Sweeps](sweeps.md)"),
     "hydra.run.dir": ("outputs/runs/…", "the folder of a run"),
     "hydra.sweep.dir": ("outputs/sweeps/…", "the folder of a sweep"),
 }

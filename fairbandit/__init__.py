@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from fairbandit.policy import Engine, Policy
     from fairbandit.policy.build import build
     from fairbandit.registry import load_plugins, register
-    from fairbandit.runs import Run, compare, load, pooled, run, sweep
+    from fairbandit.runs import Callback, Run, compare, load, pooled, run, sweep
     from fairbandit.runs.tuning import tune
     from fairbandit.tables.reading import read_table
 
 _MODULES = {
     "Agent": "agent",
+    "Callback": "runs",
     "Decision": "agent",
     "Encoder": "environments",
     "Engine": "policy",
@@ -59,6 +60,7 @@ command can answer before torch, which takes seconds, is imported."""
 
 __all__ = [
     "Agent",
+    "Callback",
     "Decision",
     "Encoder",
     "Engine",

@@ -22,9 +22,9 @@ from fairbandit.files.files import sha256, written_aside
 from fairbandit.logs import Log
 from fairbandit.policy.build import build_policy, policy_label
 from fairbandit.runs import PooledRuns, read_scenes
-from fairbandit.runs.moments import CONFIDENCE
-from fairbandit.runs.pooling import column_of, rate_ends
+from fairbandit.runs.intervals import CONFIDENCE
 from fairbandit.runs.sheets import Sheet, write
+from fairbandit.runs.tables import column_of, rate_ends
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from fairbandit.runs import PooledRuns, Run, compare, pool, pooled, read_runs
 from fairbandit.runs.folder import SUMMARY
 from fairbandit.runs.naming import chosen
 from fairbandit.runs.overview import overview
-from fairbandit.runs.pooling import column_of, differences
-from fairbandit.runs.saved import KEYS
+from fairbandit.runs.pooling import compared
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.sheets import console, write
-from fairbandit.runs.tables import selected, tidy
+from fairbandit.runs.summary import KEYS
+from fairbandit.runs.tables import column_of, selected, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ def collect(words: Sequence[str]) -> None:
     rows: Sequence[PooledRuns]
     if given.against is not None:
         settings = [row for scene in scenes_of(runs) for row in scene.runs]
-        rows = chosen(differences(settings, given.against), where)
+        rows = chosen(compared(settings, given.against), where)
     elif given.each:
         rows = pool(chosen(runs, where), each=True)
     else:

@@ -53,6 +53,7 @@ _SETTINGS = {
     "resume": "continues an unfinished run; false starts over, in a new folder",
     "metrics": "metrics recorded beside both regrets, as in metrics={COLUMN: NAME}",
     "figures": "figures that a sweep draws at its end, as in figures=[overview,price]",
+    "callbacks": "objects that take part in runs, as in callbacks=[{_target_: MODULE.CLASS}]",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
 }
 

@@ -11,27 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.messages import in_a_line, one_message, short
-from fairbandit.cli.parsers import as_setting, quoted
+from fairbandit.cli.parsers import quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
-from fairbandit.cli.sweeps import drives_sweep, finish_sweep
+from fairbandit.cli.sweeps import drives_sweep, failed_jobs, finish_sweep
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.files.files import fresh, within, written_aside
 from fairbandit.policy.build import conf_folder
 from fairbandit.registry.plugins import load_plugins
 from fairbandit.runs.execute import execute
-from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError, writing
+from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError
 from fairbandit.runs.overview import run_table
 from fairbandit.runs.saved import Run
 from fairbandit.runs.sheets import console, named, spread
-
-_errors = dict[str, str]()  # the first job of a sweep with each message, in this process
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -44,16 +42,16 @@ def run_app(words: Sequence[str]) -> None:
             composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
     """
     publish()
-    _errors.clear()
     application = hydra.main(
         version_base="1.3", config_path=str(conf_folder()), config_name="config"
     )(run_job)
     try:
         with _given_to_hydra(words):
             application()
-    except (KeyboardInterrupt, FairbanditError):  # interrupted, or the config of all jobs is wrong
-        finish_sweep(results=False)
-        raise
+    except (KeyboardInterrupt, FairbanditError) as error:
+        if isinstance(error, KeyboardInterrupt) or not failed_jobs():  # the config of all is wrong
+            finish_sweep(results=False)
+            raise
     finally:
         failed = finish_sweep()
     if failed:
@@ -68,9 +66,6 @@ def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
     """Passes words to Hydra, and turns an error that Hydra would print into one message."""
     argv, full_error = sys.argv, os.environ.get(FULL_ERROR, "")
     ordered = sorted(words, key=lambda word: word not in ("-m", "--multirun"))  # first for argparse
-    wrong = " ".join(get_args_parser().parse_known_args(ordered)[1])
-    if wrong.startswith("-"):  # of which Hydra's parser would show its own usage
-        raise FairbanditError(f"unrecognized arguments: {wrong}; {as_setting(wrong)}")
     sys.argv, os.environ[FULL_ERROR] = ["fairbandit", *map(quoted, ordered)], "1"
     try:
         yield
@@ -112,11 +107,9 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     except Exception as error:
         known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
-        first = _errors.setdefault(message, job)
-        text = message if first == job else f"as {first.removesuffix(': ')}"
-        print(printable(f"{PREFIX}{job}{text}"), file=sys.stderr, flush=True)
+        print(printable(f"{PREFIX}{job}{message}"), file=sys.stderr, flush=True)
         name = REFUSED if isinstance(error, OccupiedError) else ERROR
-        with writing(folder), written_aside(folder / name) as file:
+        with written_aside(folder / name) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
     regret = summary["metrics"]["fair_regret"]
@@ -145,14 +138,19 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
 
     load_plugins()  # a worker on another host has not loaded them
     plain = plain_config(config)
-    del plain["figures"]  # drawn when a sweep ends
+    del plain["figures"], plain["callbacks"]  # figures are drawn when a sweep ends
     if job:
         plain["resume"] = True  # with resume=false, the sweep already has a new folder
+    try:
+        callbacks = hydra.utils.instantiate(config.callbacks) or []
+    except HydraException as error:
+        raise FairbanditError(one_message(error)) from error
     summary = execute(
         plain,
         folder,
         wait=bool(job),
         started=started,
         progress=drives_sweep() or not job,
+        callbacks=callbacks,
     )
     return summary, again

@@ -25,11 +25,14 @@ class Config(Settings):
         environment: a registered environment.
         figures: the figures that a sweep draws at its end: a list of names, each alone or with
             the policies that it shows.
+        callbacks: a list of mappings with `_target_`, the class of a `fairbandit.Callback`, and its
+            arguments.
     """
 
     policy: dict[str, Any] = field(default_factory=lambda: {"refresh": None})
     environment: Any = MISSING
     figures: Any = None
+    callbacks: Any = None
 
 
 def publish() -> None:

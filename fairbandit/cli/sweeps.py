@@ -17,9 +17,8 @@ from typing import Any
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Quote, QuotedString
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
-from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
 from fairbandit.cli.figures import figures_asked, print_files
@@ -61,7 +60,7 @@ def drives_sweep() -> bool:
 
 
 class Sweeps(Callback):
-    """Locks the sweep's folder, and lets the sweep continue when a job fails."""
+    """Locks the sweep's folder, and counts its jobs."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Checks the figures, and chooses and locks the sweep's folder.
@@ -76,13 +75,9 @@ class Sweeps(Callback):
             raise SystemExit(printable(f"{PREFIX}{one_message(error)}")) from None
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
-        """Counts a job; if its error was written to its folder, Hydra is told that it completed."""
-        if config.hydra.mode != RunMode.MULTIRUN:
-            return
+        """Counts a job."""
         if _driven:
             _driven[-1].advance()
-        if _failures(Path(config.hydra.runtime.output_dir)):
-            job_return.return_value, job_return.status = None, JobStatus.COMPLETED
 
 
 def _begin(config: DictConfig) -> None:
@@ -127,6 +122,11 @@ def _settle(config: DictConfig, folder: Path, fixed: list[Override]) -> None:
             f"hydra.sweep.dir={place}",
             f"hydra.job.config.override_dirname.exclude_keys={keys}",
         ]
+
+
+def failed_jobs() -> list[Path]:
+    """Returns the files with the errors of the jobs of the sweep that this process drives."""
+    return _failures(_driven[-1].folder) if _driven else []
 
 
 def finish_sweep(*, results: bool = True) -> int:

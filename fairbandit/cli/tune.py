@@ -86,7 +86,7 @@ def _composed(words: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]
             config = plain_config(compose("config", overrides=overrides))
     except (HydraException, OmegaConfBaseException) as error:
         raise FairbanditError(one_message(error)) from None
-    return {key: value for key, value in config.items() if key != "figures"}
+    return {key: value for key, value in config.items() if key not in ("figures", "callbacks")}
 
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:

@@ -25,7 +25,7 @@ from fairbandit.figures.style import (
 )
 from fairbandit.policy.build import policy_label
 from fairbandit.runs import PooledRuns, Scene
-from fairbandit.runs.moments import Floats, interval
+from fairbandit.runs.intervals import Floats, interval
 from fairbandit.runs.naming import full_key, joined, union
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from fairbandit.figures.style import (
 )
 from fairbandit.metrics import REGRETS
 from fairbandit.runs import PooledRuns
-from fairbandit.runs.moments import Floats
-from fairbandit.runs.pooling import column_of
+from fairbandit.runs.intervals import Floats
 from fairbandit.runs.settings import COST
+from fairbandit.runs.tables import column_of
 from fairbandit.runs.tensorboard import titled
 
 if TYPE_CHECKING:

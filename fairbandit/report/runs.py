@@ -92,7 +92,8 @@ def group_line(scene: Scene) -> str:
     runs = scene.runs
     configs = {run.label: run.runs[0].summary["config"]["policy"] for run in runs}
     groups = max(len(runs[0].groups), 2)  # with one group, no candidate could have another
-    return f"{READS.capitalize()}: {in_words(answers(configs, runs[0].group_feature, groups))}."
+    group_feature = runs[0].runs[0].summary.get("group_feature")
+    return f"{READS.capitalize()}: {in_words(answers(configs, group_feature, groups))}."
 
 
 def _made(runs: Sequence[PooledRuns]) -> Iterator[str | Sheet]:

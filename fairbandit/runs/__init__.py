@@ -5,6 +5,7 @@ below some folders as one tidy table of pandas, which `pooled` and `compare` tak
 verified when they are read.
 """
 
+from fairbandit.runs.callbacks import Callback
 from fairbandit.runs.play import run, sweep
 from fairbandit.runs.pooling import PooledRuns, pool
 from fairbandit.runs.saved import Run, read_runs
@@ -12,6 +13,7 @@ from fairbandit.runs.scenes import Scene, read_scenes
 from fairbandit.runs.tables import compare, load, pooled
 
 __all__ = [
+    "Callback",
     "PooledRuns",
     "Run",
     "Scene",

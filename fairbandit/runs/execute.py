@@ -15,29 +15,30 @@ from torch import Tensor
 
 from fairbandit import registry
 from fairbandit.environments import Environment, Table
+from fairbandit.errors import FairbanditError
+from fairbandit.files import state
 from fairbandit.files.files import within
 from fairbandit.metrics import Played
 from fairbandit.policy.engine import Engine
-from fairbandit.runs import checkpoint
 from fairbandit.runs import summary as summaries
+from fairbandit.runs.callbacks import Callback
 from fairbandit.runs.folder import (
     CHECKPOINT,
     CURVES,
     FINALS,
     ROUNDS,
-    StorageError,
     claim,
     clear,
     set_aside,
-    writing,
 )
-from fairbandit.runs.identity import continued, finished, identity
+from fairbandit.runs.identity import continued, differences, finished, identity
 from fairbandit.runs.notices import note_rare_groups, note_settings, note_unknown
 from fairbandit.runs.progress import progress_bar
 from fairbandit.runs.record import MAX_GROUPS, Record
 from fairbandit.runs.round_log import RoundLog, write_rewards, write_table
+from fairbandit.runs.saved import Run
 from fairbandit.runs.separation import holds_group
-from fairbandit.runs.settings import Job, checked
+from fairbandit.runs.settings import Job, checked, dotted
 from fairbandit.runs.tensorboard import EventWriter, config_text, layout, scalars
 from fairbandit.streams import CHUNK_ROUNDS, Streams
 
@@ -54,9 +55,6 @@ BUDGET = 2**30
 _CANDIDATES = 1024  # number of candidates in which `group_feature` is looked for
 _EXTRA = 8  # numbers kept per candidate in addition to its features: group, score, rank, …
 
-Watch = Callable[[int, Mapping[str, float]], None]
-"""Called during a run with a round t and the mean over replicas of each metric after round t."""
-
 
 def execute(
     config: Mapping[str, Any],
@@ -65,7 +63,7 @@ def execute(
     wait: bool = False,
     started: Callable[[str], Any] | None = None,
     progress: bool = True,
-    watch: Watch | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> dict[str, Any]:
     """Plays a policy in an environment, writes the results, and returns the summary.
 
@@ -83,37 +81,33 @@ def execute(
             after which an interrupted run continues, with the reason and the folder of results that
             were set aside, or with an empty text.
         progress: shows a progress bar on a terminal.
-        watch: called after each piece of rounds of the first batch of replicas. An exception that
-            it raises leaves the run unfinished.
+        callbacks: called during the run, in this order.
 
     Raises:
-        FairbanditError: a bad config; a folder that cannot be written to, is in use, or holds a
-            run of another config; or, with `resume` false, a folder that holds any run.
+        FairbanditError: a bad config; a folder that is in use or holds a run of another config; or,
+            with `resume` false, a folder that holds any run.
+        OSError: the folder cannot be written to; finished batches are kept.
     """
     job = checked(config)
     now, resume = identity(job), job.settings.resume
-    try:
-        with _threads(job.settings.threads or THREADS), claim(folder, wait=wait):
-            summary, changed = finished(folder, now, resume=resume)
-            if summary is not None and not changed:
-                return summary
-            environment: Environment = job.environment.build()
-            now = identity(job)  # missing data may have been downloaded
-            run = _Run(job, environment, folder, now, watch)
-            with writing(folder):
-                news = run.resumes_at
-                if summary is not None:
-                    aside = set_aside(folder)
-                    news = f"played again: {changed}; the results before are in {aside.name}"
-                clear(folder, keep=run.parts)
-                if started is not None:
-                    started(news)
-                return run.record(progress=progress)
-    except StorageError:
-        summary, changed = finished(folder, now, resume=resume)
-        if summary is None or changed:
-            raise
-        return summary  # a finished run in a read-only folder
+    summary, changed = finished(folder, now, resume=resume)
+    if summary is not None and not changed:  # before a lock, since the folder may be read-only
+        return summary
+    with _threads(job.settings.threads or THREADS), claim(folder, wait=wait):
+        summary, changed = finished(folder, now, resume=resume)  # by the process waited for
+        if summary is not None and not changed:
+            return summary
+        environment: Environment = job.environment.build()
+        now = identity(job)  # missing data may have been downloaded
+        run = _Run(job, environment, folder, now, callbacks)
+        news = run.resumes_at
+        if summary is not None:
+            aside = set_aside(folder)
+            news = f"played again: {changed}; the results before are in {aside.name}"
+        clear(folder, keep=run.saved["parts"])
+        if started is not None:
+            started(news)
+        return run.play(progress=progress)
 
 
 class _Run:
@@ -125,15 +119,15 @@ class _Run:
         environment: Environment,
         folder: Path,
         now: Mapping[str, Any],
-        watch: Watch | None,
+        callbacks: Sequence[Callback],
     ) -> None:
         self.policy, self.metrics = job.policy, job.metrics
-        self.environment, self.folder, self.watch = environment, folder, watch
+        self.environment, self.folder, self.callbacks = environment, folder, callbacks
         self.rounds = environment.rounds if job.settings.rounds is None else job.settings.rounds
         self.settings, self.identity = replace(job.settings, rounds=self.rounds), now
         note_settings(job.policy, environment, self.rounds, job.settings.picks)
         unit = environment.unit if isinstance(environment, Table) else None
-        self.found = Record(self.rounds, environment.group_names, self.metrics, unit)
+        self.record = Record(self.rounds, environment.group_names, self.metrics, unit)
         sizes = {"places": environment.places, "features": environment.features}
         self.batches = replica_batches(self.settings.replicas, rounds=self.rounds, **sizes)
         self.config = {
@@ -142,48 +136,77 @@ class _Run:
             **asdict(self.settings),
         }
         del self.config["resume"]
-        self.continued = continued(now)
-        saved = checkpoint.load(folder, self.continued, self.batches, self.found)
-        self.finished: int = saved["batches"]
-        self.parts: dict[str, str] = saved["parts"]  # the hashes of Parquet files, by name
-        self.seconds: float = saved["seconds"]
+        # the number of finished batches, their seconds, and the hashes of their Parquet files
+        self.saved: dict[str, Any] = {"batches": 0, "seconds": 0.0, "parts": {}}
+        self._load()
         # made before anything is written, since it raises an error if the run cannot be played
-        self.ready = [self._engine(self.batches[self.finished])]
+        self.ready = [self._engine(self.batches[self.saved["batches"]])]
+
+    def _load(self) -> None:
+        """Restores the results of the finished batches of an interrupted run."""
+        path, same = self.folder / CHECKPOINT, continued(self.identity)
+        if not path.exists():
+            return
+        try:
+            saved = state.read(path)
+            different = differences(saved["identity"], same)
+            why = f"belongs to a different run: {'; '.join(different)}"
+        except (ValueError, KeyError, TypeError) as error:
+            different, why = ["damaged"], f"is not a complete checkpoint ({error})"
+        if different:
+            raise FairbanditError(
+                f"{path} {why}. Restore the earlier state to continue from the checkpoint, or "
+                "remove it to start this run over in its folder; resume=false starts in a new "
+                "folder and leaves this folder unchanged"
+            )
+        for part in ("values", "curves"):
+            setattr(self.record, part, {(key, group): at for key, group, at in saved.pop(part)})
+        self.saved = saved
+
+    def _save(self) -> None:
+        """Saves the results of the finished batches."""
+        results = {
+            part: [[*key, tensor] for key, tensor in getattr(self.record, part).items()]
+            for part in ("values", "curves")
+        }
+        contents = {**self.saved, **results, "identity": continued(self.identity)}
+        state.write(state.packed(contents), self.folder / CHECKPOINT)
 
     @property
     def resumes_at(self) -> str:
         """Where an interrupted run continues; empty for a run that begins."""
-        played = self.batches[self.finished].start
+        played = self.batches[self.saved["batches"]].start
         return f"going on after {played:,} of {self.settings.replicas:,} replicas" if played else ""
 
-    def record(self, *, progress: bool) -> dict[str, Any]:
+    def play(self, *, progress: bool) -> dict[str, Any]:
         """Plays the run, and writes its files, the summary last."""
-        began = time.perf_counter() - self.seconds
+        began, first = time.perf_counter() - self.saved["seconds"], self.saved["batches"]
         files = write_rewards(self.environment, self.folder)
         total = self.rounds * self.settings.replicas
         bar = progress_bar(self.policy.name, total, shown=progress)
+        for callback in self.callbacks:
+            callback.on_start(dict(dotted(self.config)))
         with closing(self._events()) as events, bar as advance:
-            if self.finished:
-                advance(self.rounds * self.batches[self.finished].start)
-                events.add(scalars(self.found.curves()))
-            for index in range(self.finished, len(self.batches)):
-                if index > self.finished:
-                    seconds = time.perf_counter() - began
-                    saved = {"batches": index, "seconds": seconds, "parts": self.parts}
-                    checkpoint.save(self.folder, self.continued, self.found, saved)
+            if first:
+                advance(self.rounds * self.batches[first].start)
+                events.add(scalars(self.record.drawn()))
+            for index in range(first, len(self.batches)):
+                if index > first:
+                    self.saved |= {"batches": index, "seconds": time.perf_counter() - began}
+                    self._save()
                 self._play(index, events, advance)
         picks = self.settings.picks
-        note_rare_groups(self.policy, self.environment, self.found, self.rounds, picks)
-        note_unknown(self.policy, self.found)
+        note_rare_groups(self.policy, self.environment, self.record, self.rounds, picks)
+        note_unknown(self.policy, self.record)
         if len(self.batches) > 1:  # TensorBoard has shown only the curves of the first batch
-            clear(self.folder, keep=self.parts)
+            clear(self.folder, keep=self.saved["parts"])
             with closing(self._events()) as events:
-                events.add(scalars(self.found.curves()))
-        for name, table in zip((FINALS, CURVES), self.found.tables(), strict=True):
+                events.add(scalars(self.record.drawn()))
+        for name, table in zip((FINALS, CURVES), self.record.tables(), strict=True):
             files[name] = write_table(self.folder / name, table)
-        files |= {f"{ROUNDS}/{name}": digest for name, digest in self.parts.items()}
+        files |= {f"{ROUNDS}/{name}": digest for name, digest in self.saved["parts"].items()}
         summary = summaries.summarise(
-            *(self.config, self.found),
+            *(self.config, self.record),
             seconds=time.perf_counter() - began,
             files=files,
             identity=self.identity,
@@ -191,6 +214,8 @@ class _Run:
         )
         summaries.write(summary, self.folder)
         (self.folder / CHECKPOINT).unlink(missing_ok=True)
+        for callback in self.callbacks:
+            callback.on_end(Run(self.folder, summary))
         return summary
 
     def _group_feature(self) -> bool | None:
@@ -219,7 +244,7 @@ class _Run:
         events = EventWriter(self.folder)
         events.write(config_text(summaries.finite(self.config)))
         environment = str(self.config["environment"]["name"])
-        groups = self.found.group_names
+        groups = self.record.group_names
         drawn = groups if len(groups) <= MAX_GROUPS else ()
         events.write(layout(tuple(self.metrics), environment, drawn))
         return events
@@ -229,19 +254,19 @@ class _Run:
         engine = self.ready.pop() if self.ready else self._engine(replicas)
         rounds = within(self.folder, ROUNDS)
         log = RoundLog(rounds, replicas, tuple(self.metrics), self.settings.picks)
-        self.found.start(len(replicas))
+        self.record.start(len(replicas))
         for piece in engine.play():
             played = _on_cpu(piece)
             log.add(played)
-            part = self.found.add(played)
+            part = self.record.add(played)
             advance(played.actions.shape[:2].numel())
             if index == 0:
                 events.add(scalars(part))
-                if self.watch is not None:
-                    self.watch(played.last, self.found.means())
+                for callback in self.callbacks:
+                    callback.on_rounds(played.last, self.record.means())
         log.finish()
-        self.found.finish()
-        self.parts |= log.written
+        self.record.finish()
+        self.saved["parts"] |= log.written
 
 
 def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -> list[range]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -40,7 +39,7 @@ FILES = rf"\A({ROUNDS}/{PART}|{FINALS}|{CURVES}|{REWARDS})\Z"
 """The paths of all Parquet files in the folder, as a regular expression."""
 
 CHECKPOINT = "checkpoint.pt"
-"""The results of the finished batches of an unfinished run; see `fairbandit.runs.checkpoint`."""
+"""The results of the finished batches of an unfinished run."""
 
 LOCK = ".lock"
 """The file that a process locks with `flock` while it writes to the folder, and then removes."""
@@ -54,18 +53,12 @@ REFUSED = "refused.txt"
 LONGEST = 80
 """The largest number of characters in the name of a folder."""
 
-_NO_MATTER = ("resume", "threads", "figures")  # keys that name no folder
+_NO_MATTER = ("resume", "threads", "figures", "callbacks")  # keys that name no folder
 _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # the end of the name of a folder set aside
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
 
 class OccupiedError(FairbanditError):
     """A folder holds a run of another config."""
-
-
-class StorageError(FairbanditError):
-    """A folder cannot be written to: the disk is full or read-only, or permission is denied."""
 
 
 @contextmanager
@@ -76,9 +69,8 @@ def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None
     """
     lock = FileLock(folder / LOCK)
     try:
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=-1 if wait else 0, poll_interval=0.1)
     except Timeout:
         raise FairbanditError(taken or f"another run is writing to {folder}") from None
     try:
@@ -136,20 +128,6 @@ def finished_below(folder: Path) -> Iterator[str]:
     for place, folders, files in walk(folder):
         if SUMMARY in {*files, *folders} and ERROR not in files:
             yield place
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Re-raises an OSError that prevents writing to a folder as a `StorageError`."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL | _FORBIDDEN:
-            raise
-        raise StorageError(
-            f"cannot write to {folder}: {os.strerror(error.errno or 0)}. Finished work is kept; "
-            "once the folder can be written to again, the same command continues from there"
-        ) from error
 
 
 def folder_name(

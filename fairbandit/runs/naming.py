@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fairbandit.errors import FairbanditError, did_you_mean, unknown
 from fairbandit.notices import remark
@@ -12,9 +12,6 @@ from fairbandit.policy.build import build_policy, policy_label, preset, presets
 from fairbandit.policy.policy import Policy
 from fairbandit.registry import PART_KINDS, create, describe
 from fairbandit.tables.labels import normal
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NO_DIFFERENCE = (
     *("threads", "device", "replicas", "versions."),
@@ -56,41 +53,34 @@ def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
     >>> [joined("OFUL", run) for run in varied(rows)]
     ['OFUL, z=1', 'OFUL, z=-2.0']
     """
-    import pandas as pd
-
-    texts = pd.DataFrame([{key: shown(value) for key, value in row.items()} for row in settings])
-    texts = texts[[key for key in texts if not key.startswith(NO_DIFFERENCE)]]
-    worlds = texts[[key for key in texts if of_world(key)]]
-    others, policies = texts.drop(columns=[*worlds]), texts["policy"]
-    labels = policies.map({name: policy_label(name) for name in policies.unique()})
-    scene = worlds.fillna("").groupby([*worlds], sort=False).ngroup()
-    tables = [_told_apart(worlds, worlds["environment"]), _replaced_parts(texts)]
-    tables += [_told_apart(rows, labels[rows.index]) for _, rows in others.groupby(scene)]
-    table = pd.concat(tables)
-    found: list[list[Setting]] = [[] for _ in settings]
-    for key, name in short_names([key for key in texts if key in table]).items():
-        known = table[key].dropna()
-        known = known[~known.index.duplicated()]
-        short = _shortened(known.unique())
-        for at, text in known.items():
-            found[at].append(Setting(key, name, short[text]))
+    rows = [
+        {key: shown(value) for key, value in row.items() if not key.startswith(NO_DIFFERENCE)}
+        for row in settings
+    ]
+    worlds = [{key: text for key, text in row.items() if of_world(key)} for row in rows]
+    apart = _told_apart(worlds, [row["environment"] for row in rows])
+    scenes = [tuple(sorted(world.items())) for world in worlds]
+    presets_of = {name: preset(name) for name in {row["policy"] for row in rows} & {*presets()}}
+    for scene in dict.fromkeys(scenes):
+        places = [at for at, other in enumerate(scenes) if other == scene]
+        others = [{k: v for k, v in rows[at].items() if not of_world(k)} for at in places]
+        labels = [policy_label(row["policy"]) for row in others]
+        for at, row, keys in zip(places, others, _told_apart(others, labels), strict=True):
+            own = presets_of.get(row["policy"], {})
+            parts = {f"policy.{kind}.name": own[kind]["name"] for kind in PART_KINDS if kind in own}
+            apart[at] = apart[at] | keys | {k for k in parts if row.get(k, parts[k]) != parts[k]}
+    found: list[list[Setting]] = [[] for _ in rows]
+    named = [
+        key
+        for key in union(rows)
+        if any(key in row and key in own for row, own in zip(rows, apart, strict=True))
+    ]
+    for key, name in short_names(named).items():
+        places = [at for at, row in enumerate(rows) if key in row and key in apart[at]]
+        short = _shortened(dict.fromkeys(rows[at][key] for at in places))
+        for at in places:
+            found[at].append(Setting(key, name, short[rows[at][key]]))
     return [tuple(row) for row in found]
-
-
-def _replaced_parts(texts: pd.DataFrame) -> pd.DataFrame:
-    """Returns the parts that are not those of the file of a named policy; missing elsewhere."""
-    import pandas as pd
-
-    named = {policy: preset(policy) for policy in texts["policy"].unique() if policy in presets()}
-    parts = texts[[key for kind in PART_KINDS if (key := f"policy.{kind}.name") in texts]]
-    own = {
-        key: [
-            named.get(policy, {}).get(key.split(".")[1], {"name": part})["name"]
-            for policy, part in zip(texts["policy"], parts[key], strict=True)
-        ]
-        for key in parts
-    }
-    return parts.where(parts != pd.DataFrame(own, parts.index))
 
 
 def with_replaced(policy: Policy) -> str:
@@ -116,22 +106,21 @@ def with_replaced(policy: Policy) -> str:
     return joined(policy.name, [Setting(key, names[key], replaced[key]) for key in replaced])
 
 
-def _told_apart(texts: pd.DataFrame, names: pd.Series[str]) -> pd.DataFrame:
-    """Returns the columns that tell rows of one name apart; missing where a row needs no value."""
-    import pandas as pd
+def _told_apart(rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[set[str]]:
+    """Returns for each row the keys that tell the rows of its name apart."""
 
-    several = [key for key in texts.columns[texts.nunique() > 1] if key not in _LAST]
-    general = [key for key in several if "." not in key and key not in ("policy", "environment")]
-    tables = []
-    for _, rows in texts.groupby(names, sort=False):
-        keys = [
-            key for key in rows if key in general or (rows[key].nunique() > 1 and key not in _LAST)
-        ]
-        others = [
-            key for key in rows if key not in keys and (key in _LAST or rows[key].isna().any())
-        ]
-        tables.append(rows[telling(rows.fillna("").to_dict("records"), others, keys)])
-    return pd.concat(tables)
+    def several(key: str, rows: Sequence[Mapping[str, str]]) -> bool:
+        return key not in _LAST and len({row[key] for row in rows if key in row}) > 1
+
+    keys, found = union(rows), dict[str, set[str]]()
+    general = {key for key in keys if "." not in key and several(key, rows)}
+    general -= {"policy", "environment"}
+    for name in dict.fromkeys(names):
+        alike = [row for row, other in zip(rows, names, strict=True) if other == name]
+        first = [key for key in keys if key in general or several(key, alike)]
+        partly = (key for key in keys if key in _LAST or any(key not in row for row in alike))
+        found[name] = {*telling(alike, [key for key in partly if key not in first], first)}
+    return [found[name] for name in names]
 
 
 def telling(
@@ -201,13 +190,19 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [key for key in union(settings) if len({run.get(key) for run in settings}) > 1]
 
 
-def further_metrics(settings: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Returns the keys of metrics that make no other setting: no two runs differ in their values.
+def telling_keys(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the keys whose values differ and that make another setting, or are the seed.
 
-    A run that records a further metric is otherwise the same.
+    A run that records a further metric is otherwise the same, so metrics count only if two runs
+    have one metric with different parameters.
     """
-    keys = {key for row in settings for key in row if key.startswith("metrics.")}
-    return {key for key in keys if len({shown(row[key]) for row in settings if key in row}) == 1}
+    keys = [key for key in differing(settings) if not key.startswith(NO_DIFFERENCE)]
+    return [
+        key
+        for key in keys
+        if not key.startswith("metrics.")
+        or len({shown(row[key]) for row in settings if key in row}) > 1
+    ]
 
 
 def union(rows: Iterable[Iterable[str]]) -> list[str]:
@@ -280,3 +275,38 @@ def matching(
             if guess := did_you_mean(wanted[form], present):
                 remark(f"no run has {end}={wanted[form]}{guess}")
     return kept
+
+
+def baseline_of(
+    asked: str | Mapping[str, Any],
+    settings: Sequence[Mapping[str, Any]],
+    labels: Sequence[str],
+    alike: Sequence[bool],
+) -> int:
+    """Returns the place of a baseline among the settings that are alike in their world.
+
+    Args:
+        asked: the label or the policy of the baseline, or values of its settings.
+        settings, labels: the settings, and their names.
+        alike: whether each setting is of the world.
+
+    Raises:
+        FairbanditError: the baseline does not match exactly one of these settings.
+    """
+    places, guess = [at for at, here in enumerate(alike) if here], ""
+    if isinstance(asked, str):
+        matches = [at for at in places if labels[at] == asked]
+        matches = matches or [at for at in places if settings[at]["policy"] == asked]
+        names = [name for at in places for name in (labels[at], settings[at]["policy"])]
+        guess = "" if matches else did_you_mean(asked, names)
+    else:
+        found = matching(settings, {key: [value] for key, value in asked.items()})
+        matches = [at for at in places if at in found]
+    if len(matches) != 1:
+        several = "several settings" if matches else "no setting"
+        names = [repr(labels[at]) for at in matches or places]
+        raise FairbanditError(
+            f"the baseline {asked!r} names {several} of an environment{guess}; choose one of "
+            f"{', '.join(names)}"
+        )
+    return matches[0]

@@ -13,13 +13,14 @@ from fairbandit.errors import unknown
 from fairbandit.files.files import natural_order
 from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
-from fairbandit.runs.moments import Floats
+from fairbandit.runs.intervals import Floats, interval, moments
 from fairbandit.runs.naming import ends_with, full_key, shown, union
-from fairbandit.runs.pooling import PooledRuns, column_of, paired_difference
+from fairbandit.runs.pooling import PooledRuns
 from fairbandit.runs.record import RATE
 from fairbandit.runs.saved import FOLDER, Run
 from fairbandit.runs.settings import BY_GROUP, COST
 from fairbandit.runs.sheets import Sheet, estimate, meanings, metric_header, spread
+from fairbandit.runs.tables import column_of, subtracted
 
 MOST_GROUPS = 4
 """The largest number of groups whose selection rates the overview shows unless asked."""
@@ -79,7 +80,7 @@ def overview(
             for row, group in pairs
         ]
         default = [name for name in OF_PICKS if any(name in own for own in spreads)]
-    bases = [row.base.label for row in rows if row.base]
+    bases = [r.difference["baseline"].iloc[0] for r in rows if r.difference is not None]
     if groups or bases:
         default = [c for c in default if not all(_IN_UNIT.get(c) in own for own in spreads)]
     varied = [{one.name: one.text for one in row.varied} for row in rows]
@@ -221,10 +222,12 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
         values = np.array([losses[row] for row in rows])
         steps = ~np.isclose(values[1:], values[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
         ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
+        best = runs[rows[0]].rows(column)
         for row in rows:
-            difference = paired_difference(runs[row], runs[rows[0]], column)
-            equal = ranks[row] == 0 or difference["mean"] == 0
-            ties[row] = equal or difference["low"] <= 0 <= difference["high"]
+            paired = subtracted(runs[row].rows(column), best, ["seed", "replica"])
+            count, mean, std = moments(paired["value"])
+            low, high = interval(count, mean, std)
+            ties[row] = ranks[row] == 0 or mean == 0 or low <= 0 <= high
     return ranks, ties
 
 
@@ -242,5 +245,5 @@ def run_table(run: Run) -> Sheet:
         lines[header] = spread(setting.spreads[column])
     for column, group in groups.items():
         lines[f"selection rate, group {group}"] = spread(setting.spreads[column])
-    rows = [*lines.items(), ("time", f"{setting.seconds:.2f} s")]
+    rows = [*lines.items(), ("time", f"{summary['seconds']:.2f} s")]
     return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))

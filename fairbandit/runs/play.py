@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -24,14 +24,16 @@ from fairbandit.runs.tables import tidy
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fairbandit.runs.execute import Watch
+    from fairbandit.runs.callbacks import Callback
 
 Config = Mapping[str, Any] | str | PathLike[str]
 """The config of a run: a mapping, the path of a YAML file, or the name of a policy."""
 
 
 def run(
-    config: Config, folder: str | PathLike[str] | None = None, watch: Watch | None = None
+    config: Config,
+    folder: str | PathLike[str] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Plays a policy in an environment.
 
@@ -42,8 +44,7 @@ def run(
             mapping with `name` and parameters; keys may have dots, as in `"environment.noise"`.
         folder: where the files of the run are written, in the form of the command line. A finished
             run of the same config is read, and an interrupted one continued. None keeps no file.
-        watch: called during the first batch of replicas with a round t and the mean over replicas
-            of each metric after round t.
+        callbacks: objects that take part in the run; see `Callback`.
 
     Returns:
         The run, with `settings`, `finals`, `curves` and `folder`.
@@ -53,15 +54,15 @@ def run(
 
     Example:
         run = fairbandit.run({"policy": "fair_greedy", "rounds": 500, "environment.noise": 0.5})
-        run.finals.groupby(["measure", "group"], dropna=False)["value"].mean()
+        run.finals.groupby(["measure", "group"])["value"].mean()
     """
     from fairbandit.runs.execute import execute  # which imports TensorBoard
 
     given = plain(config)
     if folder is not None:
-        return Run(Path(folder), execute(given, Path(folder), watch=watch))
+        return Run(Path(folder), execute(given, Path(folder), callbacks=callbacks))
     with tempfile.TemporaryDirectory(prefix="fairbandit-") as place:
-        made = Run(Path(place), execute(given, Path(place), watch=watch))
+        made = Run(Path(place), execute(given, Path(place), callbacks=callbacks))
         return made.kept()
 
 

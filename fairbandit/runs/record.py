@@ -21,9 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.files.formats import fitted
 from fairbandit.metrics import Metric, Played, RunningReduction
-from fairbandit.runs.moments import Floats, moments
+from fairbandit.runs.intervals import Floats, moments
 from fairbandit.runs.settings import BY_GROUP, COST, IN_UNIT
 from fairbandit.streams import CHUNK_ROUNDS
 
@@ -92,27 +91,6 @@ def sampled(
     return curves | {(RATE, name): ends for name in groups if len(groups) <= MAX_GROUPS}
 
 
-def measured(metrics: Iterable[str], groups: Sequence[str], unit: Any) -> list[Key]:
-    """Returns the measures of a run in the order of its finals."""
-    whole = [*metrics, COST] if unit else [*metrics]
-    by_group = [name for name in BY_GROUP if IN_UNIT.get(name, "") in {"", *(unit or ())}]
-    return [*((name, None) for name in whole), *((m, group) for m in by_group for group in groups)]
-
-
-def index_of(keys: Mapping[Key, NDArray[np.int64]], replicas: int, schema: pa.Schema) -> pa.Table:
-    """Returns the columns of finals or curves except the values: by measure, replica and round."""
-    sizes = [replicas * len(at) for at in keys.values()]
-    repeated = [np.repeat(np.array(part, object), sizes) for part in zip(*keys, strict=True)]
-    columns = {
-        "replica": np.concatenate([np.arange(replicas).repeat(len(at)) for at in keys.values()]),
-        "measure": pa.array(repeated[0], pa.string()),
-        "group": pa.array(repeated[1], pa.string()),
-        "round": np.concatenate([np.tile(at, replicas) for at in keys.values()]),
-    }
-    names = [name for name in schema.names if name != "value"]
-    return pa.table({name: columns[name] for name in names})
-
-
 class Record:
     """Finals and curves of the replicas so far, updated while a run is played.
 
@@ -121,6 +99,10 @@ class Record:
         group_names: the groups, in order of their codes.
         metrics: the metrics by column.
         unit: the `std` and `mean` of the reward's column, if rewards are standardised.
+
+    Attributes:
+        values: the measures at the end in the finished batches, by measure and group, (R,) each.
+        curves: the curves of the finished batches, by measure and group, (R, n) each.
     """
 
     def __init__(
@@ -132,13 +114,8 @@ class Record:
     ) -> None:
         self.group_names, self.metrics, self.unit = tuple(group_names), metrics, unit
         self.steps = sampled(rounds, metrics, self.group_names)
-        self.keys = measured(metrics, self.group_names, unit)
-        self._values = torch.zeros(0, len(self.keys), dtype=torch.float64)
-        self._curves = {key: self._none(len(at)) for key, at in self.steps.items()}
-
-    @staticmethod
-    def _none(width: int) -> Tensor:
-        return torch.zeros(0, width, dtype=torch.float64)
+        self.values: dict[Key, Tensor] = {}
+        self.curves: dict[Key, Tensor] = {}
 
     def start(self, replicas: int) -> None:
         """Begins a batch with the given number of replicas."""
@@ -152,22 +129,20 @@ class Record:
 
     def add(self, played: Played) -> dict[Key, Curve]:
         """Adds a piece of rounds of the current batch; returns its part of the curves."""
-        for column in self.metrics:
-            running = self._running[column].add(played.metrics[column])
-            self._ends[column] = running[:, -1]
-            steps = self.steps[column, None]
-            inside = steps[(steps >= played.first) & (steps <= played.last)]
-            self._pieces[column, None].append(running[:, torch.from_numpy(inside - played.first)])
         self._add_groups(played)
-        self._received += played.received
-        rates = self._sums[0, :, 1:] / self._received
+        rates, running = self._sums[0, :, 1:] / self._received, dict[str, Tensor]()
+        for column, reduction in self._running.items():
+            running[column] = reduction.add(played.metrics[column])
+            self._ends[column] = running[column][:, -1]
         part = dict[Key, Curve]()
-        for key, steps in self.steps.items():
+        for (measure, group), steps in self.steps.items():
             inside = steps[(steps >= played.first) & (steps <= played.last)]
-            if key[1] is not None:
-                code = self.group_names.index(key[1])
-                self._pieces[key].append(rates[:, code, None][:, : len(inside)])
-            part[key] = Curve(inside, self._pieces[key][-1].numpy())
+            if group is None:
+                values = running[measure][:, torch.from_numpy(inside - played.first)]
+            else:
+                values = rates[:, self.group_names.index(group), None][:, : len(inside)]
+            self._pieces[measure, group].append(values)
+            part[measure, group] = Curve(inside, values.numpy())
         return part
 
     def _add_groups(self, played: Played) -> None:
@@ -185,6 +160,7 @@ class Record:
             sums.append(best[..., None] - own)
         for total, values in zip(self._sums, sums, strict=True):
             total.scatter_add_(1, codes.flatten(1), values.reshape(replicas, -1).double())
+        self._received += played.received
 
     def means(self) -> dict[str, float]:
         """Returns the mean of each metric so far over the replicas of the current batch."""
@@ -192,60 +168,57 @@ class Record:
 
     def finish(self) -> None:
         """Ends the current batch."""
-        picked = self._sums[0, :, 1:]
+        picked, values = self._sums[0, :, 1:], dict[Key, Tensor]()
         reward, rank, fair, standard = self._sums[1:, :, 1:] / picked
         rates = picked / self._received, picked / picked.sum(1, keepdim=True)
         columns = [picked, self._received.double(), *rates, reward, rank, fair, standard]
-        whole = list(self._ends.values())
+        for column, end in self._ends.items():
+            values[column, None] = end
         if self.unit:
             std, mean = self.unit["std"], self.unit.get("mean", torch.nan)
             columns += [mean + std * reward, std * standard]
-            whole.append(self._ends["standard_regret"] * (std / picked.sum(1).clamp(min=1)))
-        by_name = dict(zip(BY_GROUP, columns, strict=False))
-        names = dict.fromkeys(name for name, group in self.keys if group is not None)
-        values = torch.cat([torch.stack(whole, 1), *(by_name[name] for name in names)], 1)
-        self._values = torch.cat([self._values, values])
-        for key, pieces in self._pieces.items():
-            self._curves[key] = torch.cat([self._curves[key], torch.cat(pieces, 1)])
+            values[COST, None] = values["standard_regret", None] * (
+                std / picked.sum(1).clamp(min=1)
+            )
+        for name, by_group in zip(BY_GROUP, columns, strict=False):
+            if IN_UNIT.get(name, "") in {"", *(self.unit or ())}:
+                values |= {(name, g): by_group[:, code] for code, g in enumerate(self.group_names)}
+        curves = {key: torch.cat(pieces, 1) for key, pieces in self._pieces.items()}
+        self.values = _joined(self.values, values)
+        self.curves = _joined(self.curves, curves)
 
     def of(self, name: str) -> Tensor:
         """Returns a measure of each group, (R, G)."""
-        return self._values[:, [at for at, key in enumerate(self.keys) if key[0] == name]]
+        return torch.stack([self.values[name, group] for group in self.group_names], 1)
 
-    def final(self, column: str) -> Tensor:
-        """Returns a metric at the end, (R,)."""
-        return self._values[:, self.keys.index((column, None))]
-
-    def curves(self) -> dict[Key, Curve]:
+    def drawn(self) -> dict[Key, Curve]:
         """Returns the curves of the finished batches."""
-        return {key: Curve(at, self._curves[key].numpy()) for key, at in self.steps.items()}
+        return {key: Curve(self.steps[key], curve.numpy()) for key, curve in self.curves.items()}
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Returns the tidy tables of the finals and the curves."""
-        replicas = len(self._values)
-        finals = index_of({key: np.zeros(1, np.int64) for key in self.keys}, replicas, SCHEMA)
-        curves = index_of(self.steps, replicas, CURVES_SCHEMA)
-        values = (values.flatten() for values in self._curves.values())
-        whole = self._values.T.flatten(), torch.cat([*values])
-        return tuple(
-            table.append_column("value", pa.array(column.numpy(), from_pandas=True)).cast(schema)
-            for table, column, schema in zip(
-                (finals, curves), whole, (SCHEMA, CURVES_SCHEMA), strict=True
-            )
-        )
+        finals = {
+            key: Curve(np.zeros(1, np.int64), end[:, None].numpy())
+            for key, end in self.values.items()
+        }
+        return _tidy(finals, SCHEMA), _tidy(self.drawn(), CURVES_SCHEMA)
 
-    def state(self) -> dict[str, Any]:
-        """Returns the results of the finished batches as tensors."""
-        return {"values": self._values, "curves": list(self._curves.values())}
 
-    def load_state(self, state: Mapping[str, Any], replicas: int) -> None:
-        """Continues from a state that `state` returned after so many replicas.
+def _joined(first: Mapping[Key, Tensor], then: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
+    return {key: torch.cat([first[key], new]) if first else new for key, new in then.items()}
 
-        Raises:
-            ValueError: the state does not fit; other errors if it lacks an entry.
-        """
-        like = [torch.zeros(replicas, len(at), dtype=torch.float64) for at in self.steps.values()]
-        values = torch.zeros(replicas, len(self.keys), dtype=torch.float64)
-        read = fitted(state, {"values": values, "curves": like})
-        self._values = read["values"]
-        self._curves = dict(zip(self.steps, read["curves"], strict=True))
+
+def _tidy(curves: Mapping[Key, Curve], schema: pa.Schema) -> pa.Table:
+    """Returns a row for each value of some curves: by measure, replica and round."""
+    tables = []
+    for (measure, group), curve in curves.items():
+        replicas, points = curve.values.shape
+        columns = {
+            "replica": np.arange(replicas).repeat(points),
+            "measure": pa.repeat(measure, curve.values.size),
+            "group": pa.repeat(pa.scalar(group, pa.string()), curve.values.size),
+            "round": np.tile(curve.rounds, replicas),
+            "value": pa.array(curve.values.ravel(), from_pandas=True),
+        }
+        tables.append(pa.table({name: columns[name] for name in schema.names}, schema))
+    return pa.concat_tables(tables).combine_chunks()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -11,27 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.files.files import natural_order
-from fairbandit.notices import listed, remark
+from fairbandit.files.files import natural_order, open_regular
 from fairbandit.runs import summary as summaries
-from fairbandit.runs.folder import CURVES, FINALS, SUMMARY, finished_below
-from fairbandit.runs.reading import read_picks, read_rewards, read_tidy
-from fairbandit.runs.record import Curve, Key
-from fairbandit.runs.settings import dotted
+from fairbandit.runs.folder import CURVES, FINALS, REWARDS, ROUNDS, SUMMARY, finished_below
+from fairbandit.runs.record import CURVES_SCHEMA, SCHEMA
+from fairbandit.runs.round_log import REWARDS_SCHEMA, schema
+from fairbandit.runs.settings import LACKING, dotted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-KEYS = summaries.KEYS
-"""The settings that every table shows, whether or not the runs differ in them."""
 
 FOLDER = "folder"
 """The column of tables with the folder of a run."""
 
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
+_SCHEMAS = {FINALS: SCHEMA, CURVES: CURVES_SCHEMA, REWARDS: REWARDS_SCHEMA}
 
 
 @dataclass(eq=False)
@@ -56,7 +56,7 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The resolved config by dotted keys, `KEYS` first, and what else makes a setting.
+        """The resolved config by dotted keys, `summary.KEYS` first, and what else makes a setting.
 
         These are the first digits of the hashes of `data` and of `plugins`, the `unit` of a table's
         reward, and the versions. Lists and units are JSON.
@@ -66,10 +66,10 @@ class Run:
         unit = {"unit": json.dumps(self.summary["unit"])} if self.summary.get("unit") else {}
         config = dotted(self.summary["config"])
         versions = dotted(self.summary["versions"], "versions.")
-        return {key: self.summary[key] for key in KEYS} | {
+        return {key: self.summary[key] for key in summaries.KEYS} | {
             key: json.dumps(value) if isinstance(value, list) else value
             for key, value in [*config, *hashes.items(), *unit.items(), *versions]
-            if key not in {*KEYS, *_NAMES} and value != {}
+            if key not in {*summaries.KEYS, *_NAMES} and value != {}
         }
 
     @property
@@ -81,55 +81,85 @@ class Run:
     def finals(self) -> pd.DataFrame:
         """Each measure at the end of the run: `replica`, `measure`, `group`, `value`.
 
-        A measure of the whole run has no group; see `fairbandit.runs.record`.
+        The group of a measure of the whole run is `LACKING`; see `fairbandit.runs.record`.
         """
-        return read_tidy(self._place, FINALS, self.summary)[0].to_pandas()
+        return self._read(FINALS).to_pandas().fillna({"group": LACKING})
 
     @cached_property
     def curves(self) -> pd.DataFrame:
         """Each metric over rounds 1 … t: `replica`, `measure`, `group`, `round`, `value`."""
-        table, _ = read_tidy(self._place, CURVES, self.summary)
-        return table.to_pandas(categories=["measure", "group"])
-
-    @cached_property
-    def curve_of(self) -> Mapping[Key, Curve]:
-        """The curves as arrays, by measure and group."""
-        table, steps = read_tidy(self._place, CURVES, self.summary)
-        sizes = [self.summary["replicas"] * len(at) for at in steps.values()]
-        parts = np.split(table["value"].to_numpy(), np.cumsum(sizes)[:-1])
-        return {
-            key: Curve(at, values.reshape(-1, len(at)))
-            for (key, at), values in zip(steps.items(), parts, strict=True)
-        }
+        return self._read(CURVES).to_pandas(categories=["measure"]).fillna({"group": LACKING})
 
     @cached_property
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The columns value, density and cdf of each group's true rewards; None if not known."""
-        return read_rewards(self._place, self.summary)
+        known = dict[Any, Any]()
+        if self._folder.joinpath(REWARDS).exists():
+            known = dict(iter(self._read(REWARDS).to_pandas().groupby("group")))
+        return tuple(known.get(code) for code in range(len(self.groups)))
 
     def kept(self) -> Run:
         """Returns the run without its folder, with what its files hold except single rounds."""
         run = Run(None, self.summary)
-        for name in ("finals", "curves", "curve_of", "rewards"):
+        for name in ("finals", "curves", "rewards"):
             run.__dict__[name] = getattr(self, name)
         return run
 
     def picks(self, first: int = 0) -> NDArray[np.int64]:
-        """Returns the number of replicas, from `first` on, that picked each group by round."""
-        return read_picks(self._place, self.summary, first)
+        """Returns the number of replicas, from `first` on, that picked each group by round, (T, G).
+
+        Raises:
+            FairbanditError: the round log is damaged.
+        """
+        counts = np.zeros((self.summary["rounds"], len(self.groups) + 1), np.int64)
+        for name in (name for name in self.summary["files"] if name.startswith(f"{ROUNDS}/")):
+            table = self._read(name, ["replica", "round", "group"])
+            replicas, rounds, groups = (column.to_numpy() for column in table.columns)
+            new = replicas >= first
+            np.add.at(counts, (rounds[new] - 1, groups[new]), 1)  # the last column: no pick, −1
+        return counts[:, :-1]
 
     @property
-    def _place(self) -> Path:
+    def _folder(self) -> Path:
         if self.folder is None:
             raise FairbanditError("this run was played without a folder, so it has no such file")
         return self.folder
+
+    def _read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        return read(self._folder, name, self.summary, columns)
+
+
+def read(
+    folder: Path, name: str, summary: Mapping[str, Any], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Reads columns of a Parquet file of a finished run.
+
+    Raises:
+        FairbanditError: the file is missing, has changed, or is of another type.
+    """
+    path = folder / name
+    with open_regular(path) as file:
+        try:
+            data = file.read()
+            if hashlib.sha256(data).hexdigest() != summary["files"].get(name):
+                raise ValueError("its contents have changed since its run wrote it")
+            # without read-ahead, whose threads could outlive the process
+            with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as parquet:
+                log = schema(summary["metrics"], summary["config"]["picks"])
+                if not parquet.schema_arrow.equals(_SCHEMAS.get(name, log)):
+                    raise ValueError("its columns differ from the columns of a run")
+                return parquet.read(columns, use_threads=False)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise FairbanditError(
+                f"{path} cannot be read: {error}. Restore the file, or remove the run's folder and "
+                "play the run again"
+            ) from error
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
     """Reads every finished run below some folders once, sorted by path.
 
-    Numbers in paths are sorted by value. Of runs with the same config and results, such as copies,
-    the first is read, and a notice names the others.
+    Numbers in paths are sorted by value.
 
     Raises:
         FairbanditError: a folder does not exist, a summary is not valid, or no run was found.
@@ -147,12 +177,4 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
             f"no finished run below {', '.join(map(str, folders))}: a run leaves a {SUMMARY}"
         )
     ordered = sorted(places.values(), key=lambda pair: natural_order(pair[0], True))
-    runs, repeated = dict[str, Run](), list[str]()
-    for place, path in ordered:
-        run = Run(Path(path), summaries.read(path), place)
-        first = runs.setdefault(run.summary["checksum"], run)
-        if first is not run:
-            repeated.append(f"{place} repeats {first.place}")
-    if repeated:
-        remark(f"the same run in several folders is read once: {listed(repeated, 3)}")
-    return list(runs.values())
+    return [Run(Path(path), summaries.read(path), place) for place, path in ordered]

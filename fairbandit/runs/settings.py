@@ -24,6 +24,9 @@ COST = "cost_per_pick"
 IN_UNIT = {"raw_reward": "mean", "cost_of_pick": "std"}
 """The measures of a group in the unit of a table's reward, and the entry of the unit they need."""
 
+LACKING = "–"
+"""The group of a measure of a whole run, and the value of a setting that a run lacks."""
+
 BY_GROUP = {
     **dict.fromkeys(("selected", "received", "selection_rate", "share")),
     **{"reward": False, "rank": False, "fair_regret_of_pick": True},

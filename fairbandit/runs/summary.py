@@ -21,12 +21,12 @@ from fairbandit.files.files import open_regular, written_aside
 from fairbandit.files.formats import Amount, Count, Number, Plain, Sha256, Share, mapping
 from fairbandit.metrics.reduction import Reduce
 from fairbandit.runs.folder import FILES, SUMMARY
-from fairbandit.runs.moments import moments
+from fairbandit.runs.intervals import moments
 from fairbandit.runs.record import Record
 from fairbandit.runs.settings import RATES
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
-"""The first keys of every summary."""
+"""The first keys of every summary, and of every table, whether or not runs differ in them."""
 
 _Column = Annotated[str, Meta(pattern=rf"\A{registry.NAME.pattern}\Z")]
 _STD = {"std": Amount | None, "n": NotRequired[Count]}
@@ -87,7 +87,7 @@ def summarise(
         "group_feature": group_feature,
         "metrics": {
             column: {
-                **_statistic(record.final(column)),
+                **_statistic(record.values[column, None]),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
@@ -147,21 +147,12 @@ def read(folder: Path | str) -> dict[str, Any]:
         if summary.get("checksum") != checksum(summary):
             raise ValueError("its checksum does not match its contents")
         msgspec.convert(summary, _SUMMARY)
-        _check_consistency(summary)
     except (ValueError, RecursionError) as error:
         raise FairbanditError(
             f"{path} is not a valid summary of a run ({error}); it may be truncated, edited, or "
             "from another version. Restore it, or remove it: its command then plays the run again"
         ) from error
     return summary
-
-
-def _check_consistency(summary: Mapping[str, Any]) -> None:
-    config = summary["config"]
-    same = all(config.get(key) == summary[key] for key in KEYS[2:])
-    same = same and all(list(summary[key]) == summary["groups"] for key in RATES)
-    if not same or list(config["metrics"]) != list(summary["metrics"]):
-        raise ValueError(f"its {', '.join(KEYS[2:])}, groups or metrics contradict each other")
 
 
 def _statistic(values: Tensor) -> dict[str, Any]:

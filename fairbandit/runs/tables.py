@@ -2,12 +2,14 @@
 
 A table has a row for each value: its settings under their full keys, `seed`, `replica`, `measure`,
 `group` and `value`, and in curves `round`. The settings are `KEYS` and all in which the runs
-differ. A setting that a run lacks is "–", since a `groupby` of pandas drops rows without a key.
+differ. A setting that a run lacks is "–", and so is the group of a measure of the whole run: a
+`groupby` of pandas drops rows without a key.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -16,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.errors import FairbanditError
 from fairbandit.notices import remark
 from fairbandit.policy.build import named_policies, policy_label
 from fairbandit.runs import naming
-from fairbandit.runs.naming import chosen, full_key, joined, of_world
-from fairbandit.runs.pooling import spreads, subtracted
-from fairbandit.runs.saved import KEYS, Run, read_runs
+from fairbandit.runs.intervals import CONFIDENCE, SHARE, Span, interval, share_ends
+from fairbandit.runs.naming import baseline_of, chosen, full_key, joined, of_world
+from fairbandit.runs.record import RATE
+from fairbandit.runs.saved import Run, read_runs
+from fairbandit.runs.settings import LACKING
+from fairbandit.runs.summary import KEYS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LACKING = "–"
-"""The value of a setting that a run lacks."""
 
 _VALUES = ("seed", "replica", "measure", "group", "round", "value")
 _POOLED = ("label", "baseline", "n", "mean", "std", "low", "high")
@@ -49,7 +51,7 @@ def load(
 
     Returns:
         The settings in which the runs differ, `seed`, `replica`, `measure`, `group`, with `curves`
-        also `round`, and `value`. A measure without a group is of the whole run.
+        also `round`, and `value`. The group of a measure of the whole run is "–".
 
     Raises:
         FairbanditError: a folder does not exist, a summary is not valid, or no such run was found.
@@ -72,23 +74,21 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
     names = ((run.summary["environment"], run.summary["policy"]) for run in runs)
     order = [(name[0], places.get(name[1], len(places)), name[1]) for name in names]
     runs = [runs[at] for at in sorted(range(len(runs)), key=order.__getitem__)]
-    known = [
-        {k: v for k, v in run.settings.items() if not k.startswith(naming.NO_DIFFERENCE)}
-        for run in runs
-    ]
-    metrics = naming.further_metrics(known)
-    keys = [key for key in naming.differing(known) if key not in {*KEYS, *metrics}]
-    keys = [*(key for key in KEYS if key not in ("seed", "replicas")), *keys]
+    keys = naming.telling_keys([run.settings for run in runs])
+    keys = [*KEYS[:3], *(key for key in keys if key not in KEYS)]
     tables = [run.curves if curves else run.finals for run in runs]
     whole, sizes = pd.concat(tables, ignore_index=True), [*map(len, tables)]
-    columns = {}
+    columns, rows = {}, list[Any]()
     for key in [*keys, "seed"]:
-        values = [LACKING if (value := row.get(key)) is None else value for row in known]
+        values = [LACKING if (value := run.settings.get(key)) is None else value for run in runs]
         column = pd.Series(np.repeat(np.array(values, object), sizes))
         numbers = {*map(type, values)} <= {int, float}
         columns[key] = column.infer_objects() if numbers else column.astype("category")
+        rows.append(values)
     whole = pd.DataFrame(columns).join(whole)
     whole = whole.astype({"measure": "category", "group": "category"})
+    if len({*zip(*rows, strict=True)}) == len(runs):  # no two runs share replicas
+        return whole
     whole = whole.drop_duplicates(ignore_index=True)
     again = whole.duplicated([key for key in whole if key != "value"])
     if again.any():
@@ -97,6 +97,63 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
             "first of them counts: was the package changed between them?"
         )
     return whole[~again].reset_index(drop=True)
+
+
+def column_of(measure: str, group: str = LACKING) -> str:
+    """Returns the name of a measure in tables: `fair_regret`, or `rank:GROUP` of a group."""
+    return measure if group == LACKING else f"{measure}:{group}"
+
+
+def spreads(
+    table: pd.DataFrame, by: Sequence[str] = (), *, differences: bool = False
+) -> pd.DataFrame:
+    """Pools the values of each measure and group, separately for the values of the columns `by`.
+
+    Returns:
+        `by`, `measure`, `group`, the number `n` of known values, `mean`, `std` (ddof 1), and the
+        95 % interval of the mean, `low` to `high`. It is Student's, and NaN where all values are
+        equal. Unless the values are differences, it is within 0 and 1 for shares and ranks, and
+        for selection rates at the end of a run it is `rate_ends`.
+    """
+    keys = [*by, *(key for key in ("measure", "group", "round") if key in table)]
+    values = table.groupby(keys, observed=True, sort=False)["value"]
+    pooled = values.agg(n="count", mean="mean", std="std").reset_index()
+    pooled["low"], pooled["high"] = interval(pooled["n"], pooled["mean"], pooled["std"])
+    if differences:
+        return pooled
+    shares = pooled["measure"].isin(("share", "rank", RATE)) & (pooled["group"] != LACKING)
+    ends = pooled.loc[shares, ["low", "high"]]
+    pooled.loc[shares, ["low", "high"]] = ends.clip(0.0, 1.0)
+    if "round" not in table:
+        of_rates, on = pooled["measure"] == RATE, [*by, "group"]
+        received = pooled.loc[pooled["measure"] == "received", [*on, "mean"]]
+        rates = pooled[of_rates].merge(received, on=on, how="left", suffixes=("", "_received"))
+        parts = (rates[part] for part in ("mean", "std", "n", "mean_received"))
+        spans = [rate_ends(*row) for row in zip(*parts, strict=True)]
+        pooled.loc[of_rates, ["low", "high"]] = np.array(spans).reshape(-1, 2)
+    return pooled
+
+
+def rate_ends(
+    mean: float, std: float, n: float, received: float, confidence: float = CONFIDENCE
+) -> Span:
+    """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
+
+    See `share_ends`. An event is unseen by the candidates of all replicas. If all replicas have the
+    same rate, it is unseen by replicas: a learner may always pick a group in some, and never in
+    others.
+    """
+    if math.isnan(std):
+        return math.nan, math.nan
+    units = n * received if std else n
+    return share_ends(mean, std**2 / n, n - 1, units, SHARE, confidence)
+
+
+def subtracted(table: pd.DataFrame, base: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
+    """Subtracts the value with the same `on` in a baseline; rows without one are left out."""
+    values = base[[*on, "value"]].rename(columns={"value": "base"})
+    both = table.merge(values, on=[*on])
+    return both.assign(value=both["value"] - both["base"]).drop(columns="base")
 
 
 def settings_of(table: pd.DataFrame) -> list[str]:
@@ -130,7 +187,11 @@ def pooled(
     if by is not None:
         _, settings = _settings(table, keys)
         keys = [full_key(settings, word) for word in by]
-    return _labelled(spreads(table, [*keys, "seed"] if each else keys), keys)
+    if {"policy", "environment"} <= {*keys}:
+        numbers, settings = _settings(table, keys)
+        labels = np.array(_labels(settings), object)
+        table, keys = table.assign(label=labels[numbers]), ["label", *keys]
+    return spreads(table, [*keys, "seed"] if each else keys)
 
 
 def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFrame:
@@ -153,53 +214,32 @@ def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFra
         FairbanditError: the baseline does not match exactly one setting, or shares no environment
             with the same data, no seed and no replica with another setting.
     """
+    keys = ["label", *settings_of(table), "baseline"]
+    return spreads(differences(table, against), keys, differences=True)
+
+
+def differences(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFrame:
+    """Returns a table of the differences that `compare` pools, with `label` and `baseline`."""
     keys = settings_of(table)
     numbers, settings = _settings(table, keys)
     labels = _labels(settings)
     pair = [key for key in _VALUES[:-1] if key in table]
     apart = [key for key in keys if of_world(key) or key in ("environment", "rounds")]
     parts = [json.dumps([row.get(key) for key in apart]) for row in settings]
-    base = {world: _base(against, settings, labels, parts, world) for world in dict.fromkeys(parts)}
+    base = {
+        world: baseline_of(against, settings, labels, [own == world for own in parts])
+        for world in dict.fromkeys(parts)
+    }
     is_base = np.isin(numbers, [*base.values()])
-    names = np.array([labels[base[world]] for world in parts], object)[numbers]
-    both = subtracted(table.assign(baseline=names)[~is_base], table[is_base], [*apart, *pair])
+    names = {"label": labels, "baseline": [labels[base[world]] for world in parts]}
+    table = table.assign(**{key: np.array(own, object)[numbers] for key, own in names.items()})
+    both = subtracted(table[~is_base], table[is_base], [*apart, *pair])
     if both.empty:
         raise FairbanditError(
             f"no other run shares an environment with the same data, a seed and a replica with the "
             f"baseline {against!r}"
         )
-    found = spreads(both, [*keys, "baseline"], differences=True)
-    numbers, own = _settings(found, keys)
-    places = [settings.index(row) for row in own]
-    found.insert(0, "label", np.array(labels, object)[places][numbers])
-    return found
-
-
-def _base(
-    against: str | Mapping[str, Any],
-    settings: Sequence[Mapping[str, Any]],
-    labels: Sequence[str],
-    worlds: Sequence[str],
-    world: str,
-) -> int:
-    """Returns the place of the baseline among the settings of a world."""
-    alike, guess = [at for at, own in enumerate(worlds) if own == world], ""
-    if isinstance(against, str):
-        matches = [at for at in alike if labels[at] == against]
-        matches = matches or [at for at in alike if settings[at]["policy"] == against]
-        names = [name for at in alike for name in (labels[at], settings[at]["policy"])]
-        guess = "" if matches else did_you_mean(against, names)
-    else:
-        found = naming.matching(settings, {key: [value] for key, value in against.items()})
-        matches = [at for at in alike if at in found]
-    if len(matches) != 1:
-        several = "several settings" if matches else "no setting"
-        names = [repr(labels[at]) for at in matches or alike]
-        raise FairbanditError(
-            f"the baseline {against!r} names {several} of an environment{guess}; choose one of "
-            f"{', '.join(names)}"
-        )
-    return matches[0]
+    return both
 
 
 def _settings(
@@ -221,12 +261,3 @@ def _labels(settings: Sequence[Mapping[str, Any]]) -> list[str]:
         label = joined(policy_label(row["policy"]), [one for one in own if not of_world(one.key)])
         labels.append(joined(label, [*first, *(one for one in own if of_world(one.key))]))
     return labels
-
-
-def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Adds the column `label`, which no two settings share, in front."""
-    if not {"policy", "environment"} <= {*keys}:
-        return table
-    numbers, settings = _settings(table, keys)
-    table.insert(0, "label", np.array(_labels(settings), object)[numbers])
-    return table

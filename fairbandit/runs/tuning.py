@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from statistics import median
@@ -16,9 +14,11 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import lookup
+from fairbandit.runs.callbacks import Callback
 from fairbandit.runs.execute import execute
-from fairbandit.runs.folder import StorageError, claim, folder_name
+from fairbandit.runs.folder import claim, folder_name
 from fairbandit.runs.identity import differences, identity
+from fairbandit.runs.naming import shown
 from fairbandit.runs.play import Config, plain
 from fairbandit.runs.settings import checked
 from fairbandit.streams import CHUNK_ROUNDS
@@ -68,8 +68,13 @@ def tune(
             before another one is complete.
     """
     optuna = _optuna()
-    spaces = {key: _distribution(space) for key, space in _checked(search).items()}
-    compose = config if callable(config) else partial(_composed, config)
+    if not isinstance(search, Mapping) or not search:
+        raise FairbanditError(
+            "tune needs the keys that it varies, as in 'search={policy.estimator.exploration: "
+            f"{{low: 0.001, high: 1, log: true}}}}'; got {search!r}"
+        )
+    spaces = {key: _distribution(space) for key, space in search.items()}
+    compose = config if callable(config) else lambda own: plain({**plain(config), **own})
     first = {
         k: space[0] if isinstance(space, list) else space["low"] for k, space in search.items()
     }
@@ -84,7 +89,11 @@ def tune(
         )
     lower = [lookup("metric", metrics[column]["name"]).lower_is_better for column in columns]
     asked, place = {**known, "search": search, "objective": columns}, Path(folder).absolute()
-    with claim(place, f"another process plays the study in {folder}"), _storage(folder):
+    with (
+        claim(place, f"another process plays the study in {folder}"),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "The reported value is ignored")  # when resumed
         study = optuna.create_study(
             study_name="fairbandit",
             storage=f"sqlite:///{place / DATABASE}",
@@ -102,10 +111,10 @@ def tune(
             study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
             trial = _interrupted(study, spaces) or study.ask(spaces)
             values = meant(trial.params, search)
-            run = place / "trials" / folder_name(f"{key}={_text(v)}" for key, v in values.items())
-            watch = _reporter(study, trial, columns[0], lower[0], rounds, prune)
-            alone = watch if len(columns) == 1 else None  # Optuna prunes by one objective
-            _play(study, trial, compose(values), run, columns, alone)
+            run = place / "trials" / folder_name(f"{key}={shown(v)}" for key, v in values.items())
+            reporter = _Reporter(study, trial, columns[0], lower[0], rounds, prune)
+            callbacks = [reporter] if len(columns) == 1 else []  # Optuna prunes by one objective
+            _play(study, trial, compose(values), run, columns, callbacks)
             if after is not None:
                 after(study.get_trials(deepcopy=False)[trial.number])
     return study
@@ -116,25 +125,13 @@ def _ended(study: Study) -> list[FrozenTrial]:
     return [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
 
 
-@contextmanager
-def _storage(folder: str | Path) -> Iterator[None]:
-    """Turns an error of Optuna's storage into one message."""
-    from optuna.exceptions import StorageInternalError
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The reported value is ignored")  # when resumed
-            yield
-    except (SQLAlchemyError, StorageInternalError) as error:
-        reason = str(error.__cause__ or error).splitlines()[0]
-        raise FairbanditError(
-            f"{DATABASE} in {folder} cannot be read or written: {reason}"
-        ) from error
-
-
 def _play(
-    study: Study, trial: Trial, config: Any, folder: Path, columns: Sequence[str], watch: Any
+    study: Study,
+    trial: Trial,
+    config: Any,
+    folder: Path,
+    columns: Sequence[str],
+    callbacks: Sequence[Callback],
 ) -> None:
     """Plays a trial, and tells the study its outcome.
 
@@ -143,7 +140,7 @@ def _play(
     import optuna
 
     try:
-        metrics = execute(config, folder, watch=watch)["metrics"]
+        metrics = execute(config, folder, callbacks=callbacks)["metrics"]
         values = [metrics[column]["mean"] for column in columns]
         if None in values:
             raise FairbanditError(f"{' or '.join(columns)} of the run is not finite")
@@ -152,7 +149,7 @@ def _play(
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     except Exception as error:
         complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
-        if isinstance(error, StorageError) or not complete:
+        if isinstance(error, OSError) or not complete:
             raise
         trial.set_user_attr("error", str(error) or type(error).__name__)
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -169,31 +166,33 @@ def _interrupted(study: Study, spaces: Mapping[str, Any]) -> Trial | None:
     return None
 
 
-def _reporter(
-    study: Study, trial: Trial, column: str, lower: bool, rounds: int, prune: bool
-) -> Callable[[int, Mapping[str, float]], None]:
-    """Returns a function that reports a metric, and stops a trial that is worse than the median.
+class _Reporter(Callback):
+    """Reports a metric to Optuna, and stops a trial that is worse than the median.
 
     Optuna's own median pruner compares the best report of each trial. Cumulative regret is always
     best in the first report, so that pruner would never stop a trial.
     """
-    import optuna
 
-    every = max(1, rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
+    def __init__(
+        self, study: Study, trial: Trial, column: str, lower: bool, rounds: int, prune: bool
+    ) -> None:
+        self.study, self.trial, self.column, self.lower = study, trial, column, lower
+        self.rounds, self.prune = rounds, prune
+        self.every = max(1, rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
 
-    def watch(t: int, means: Mapping[str, float]) -> None:
-        value = means[column]
-        if t % every or t >= rounds or not isfinite(value):
+    def on_rounds(self, t: int, means: Mapping[str, float]) -> None:
+        import optuna
+
+        value = means[self.column]
+        if t % self.every or t >= self.rounds or not isfinite(value):
             return
-        trial.report(value, t)
-        reports = (one.intermediate_values.get(t) for one in _ended(study))
+        self.trial.report(value, t)
+        reports = (one.intermediate_values.get(t) for one in _ended(self.study))
         others = [report for report in reports if report is not None]
-        if prune and len(others) >= _STARTUP and t >= _WARM_UP * rounds:
+        if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * self.rounds:
             middle = median(others)
-            if value > middle if lower else value < middle:
+            if value > middle if self.lower else value < middle:
                 raise optuna.TrialPruned
-
-    return watch
 
 
 def meant(values: Mapping[str, Any], search: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,19 +209,6 @@ def _stored(choice: Any) -> Any:
     return json.dumps(choice) if isinstance(choice, (list, dict)) else choice
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _checked(search: Any) -> Mapping[str, Any]:
-    if not isinstance(search, Mapping) or not search:
-        raise FairbanditError(
-            "tune needs the keys that it varies, as in 'search={policy.estimator.exploration: "
-            f"{{low: 0.001, high: 1, log: true}}}}'; got {search!r}"
-        )
-    return search
-
-
 def _distribution(space: Any) -> Any:
     from optuna import distributions as d
 
@@ -237,10 +223,6 @@ def _distribution(space: Any) -> Any:
             "search must map keys to lists of choices, or to {low: 0.1, high: 10}, optionally with "
             f"log: true or step: 0.1; got {space!r} ({error})"
         ) from None
-
-
-def _composed(config: Config, values: Mapping[str, Any]) -> dict[str, Any]:
-    return plain({**plain(config), **values})
 
 
 def _optuna() -> Any:

@@ -69,7 +69,7 @@ def test_rows_of_a_file(command, save):
     table = collected(command, "runs", "--each", "--columns", "fair_regret,selection_rate:0")
     assert [*table.columns[:4]] == ["label", "policy", "environment", "rounds"]
     assert {*table["measure"]} == {"fair_regret", "selection_rate"}
-    assert {*table["group"].dropna()} == {"0"}
+    assert {*table["group"]} == {"–", "0"}
     own = table[table["measure"] == "fair_regret"].set_index("seed")
     assert own.loc[4, "policy.rank.alpha"] == "0.5"
     assert {*own.loc[0, "policy.rank.alpha"]} == {"–"}

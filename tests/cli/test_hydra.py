@@ -24,8 +24,6 @@ class Mine(Callback):
         print(self.word, "run starts")
     def on_job_end(self, config, job_return, **kwargs):
         logging.getLogger("mine").info("%s job %s", self.word, job_return.status.name)
-    def on_multirun_end(self, config, **kwargs):
-        print(self.word, "sweep ends")
 """
 
 
@@ -73,8 +71,27 @@ def test_a_callback_of_the_users_own_and_logging(command, code):
     assert exit_code == 1
     assert out.count("hello job COMPLETED\n") == 1
     assert out.count("hello job FAILED\n") == 1  # and the sweep goes on all the same
-    assert "hello sweep ends\n" in out
     assert "All jobs: 1 finished, 1 failed" in out
+
+
+def test_callbacks_of_runs_are_built_by_hydra(command, code):
+    (code / "trap.py").write_text(
+        "from fairbandit import Callback\nclass Mine(Callback):\n"
+        "    def __init__(self, word): self.word = word\n"
+        "    def on_start(self, settings): print(self.word, settings['policy.name'])\n"
+        "    def on_rounds(self, t, means): print(t, *means)\n"
+        "    def on_end(self, run): print(run.folder.name, len(run.curves) > 0)\n"
+    )
+    words = [*SMALL, "policy=greedy", "callbacks=[{_target_: trap.Mine, word: hello}]"]
+    exit_code, out, _ = command(*words)
+    assert exit_code == 0
+    assert (
+        "hello greedy\n3 standard_regret fair_regret\nrounds-3_replicas-1_policy-greedy True" in out
+    )
+    assert "hello" not in command(*words)[1]  # the run is finished
+    wrong = command(*SMALL, "callbacks=[{_target_: trap.Nine}]", "seed=1")
+    assert wrong[0] == 1
+    assert "error: Error locating target 'trap.Nine'" in wrong[2]
 
 
 def test_parts_come_from_registered_names_alone(command, code, tmp_path):

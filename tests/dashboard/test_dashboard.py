@@ -94,7 +94,8 @@ def test_bands_are_those_of_all_replicas(played, tmp_path):
     written = EventAccumulator(str(tmp_path / name)).Reload()
     assert '"seed"' not in written.Tensors("config")[0].tensor_proto.string_val[0].decode()
     for column in ("fair_regret", "standard_regret"):
-        finals = np.concatenate([run.curve_of[column, None].values[:, -1] for run in runs])
+        tables = [run.curves[run.curves["measure"] == column] for run in runs]
+        finals = np.concatenate([table[table["round"] == 5]["value"] for table in tables])
         last = written.Scalars(f"{column}/upper")[-1]
         assert last.step == 5
         assert last.value == pytest.approx(finals.mean() + finals.std(ddof=1), rel=1e-5)

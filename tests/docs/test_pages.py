@@ -201,8 +201,9 @@ LONG = {
     ],
 )
 def test_every_block_in_order(page, folder, short_runs, capsys, monkeypatch):
-    wandb = MagicMock()  # the real one is no dependency, and speaks to a server
+    wandb, mlflow = MagicMock(), MagicMock()  # neither is a dependency, and one needs a server
     monkeypatch.setitem(sys.modules, "wandb", wandb)
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
     done = carried_out(page, folder, capsys)
     said = "".join(printed for block, printed in done if block.language)
     for pattern in SAID.get(page.place, ()):
@@ -211,9 +212,10 @@ def test_every_block_in_order(page, folder, short_runs, capsys, monkeypatch):
         sweep = Path(f"outputs/sweeps/experiment-{name}")
         check(name, sweep, said, rounds=ROUNDS, replicas=REPLICAS)
     if "to_wandb.ToWandb" in page.text:
-        sent = wandb.init.return_value.__enter__.return_value.log.call_args_list
-        assert [one.kwargs["step"] for one in sent] == 2 * [*range(1, ROUNDS + 1)]
+        sent = [*wandb.init.return_value.log.call_args_list, *mlflow.log_metrics.call_args_list]
+        assert [one.kwargs["step"] for one in sent] == [ROUNDS, ROUNDS, 256, 300]
         assert all(one.args[0]["fair_regret"] >= 0 for one in sent)
+        assert mlflow.log_artifacts.call_args.args == ("outputs/mlflow",)
 
 
 def alike(shown: str, printed: str) -> bool:

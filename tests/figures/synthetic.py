@@ -13,9 +13,9 @@ import pandas as pd
 from fairbandit.figures.draw import compose as compose_all
 from fairbandit.figures.layout import Options
 from fairbandit.runs import Run, Scene
-from fairbandit.runs.moments import moments
-from fairbandit.runs.record import Curve
+from fairbandit.runs.intervals import moments
 from fairbandit.runs.scenes import scenes_of
+from fairbandit.runs.settings import LACKING
 
 ROUNDS = 500
 STEPS = np.arange(1, ROUNDS + 1, 50)
@@ -36,7 +36,7 @@ def saved(
     policy's; `changes` are to the summary, and `higher` names metrics of which higher is better.
     """
     higher = changes.pop("higher", ())
-    spreads, curves = {}, {}
+    spreads, curves = {}, []
     for column, values in finals.items():
         count, mean, std = (part[()] for part in moments(values))
         ends = {"mean": mean, "std": std}
@@ -44,15 +44,19 @@ def saved(
             **{key: None if np.isnan(end) else float(end) for key, end in ends.items()},
             **{"n": int(count), "reduce": "sum", "lower_is_better": column not in higher},
         }
-        curves[column, None] = Curve(STEPS, np.outer(values, STEPS / STEPS[-1]))
+        for n, value in enumerate(values):
+            points = {"round": STEPS, "value": value * STEPS / STEPS[-1]}
+            curves.append(
+                pd.DataFrame({"replica": n, "measure": column, "group": LACKING, **points})
+            )
     numbers = range(REPLICAS)
-    rows: list[tuple[int, str, str | None, float]] = [
-        (n, column, None, v)
+    rows: list[tuple[int, str, str, float]] = [
+        (n, column, LACKING, v)
         for column, some in finals.items()
         for n, v in zip(numbers, some, strict=False)
     ]
     if "unit" in changes:
-        rows += [(n, "cost_per_pick", None, v) for n, _, _, v in rows[:REPLICAS]]
+        rows += [(n, "cost_per_pick", LACKING, v) for n, _, _, v in rows[:REPLICAS]]
     noise, each = np.array([-9.0, 9.0, -9.0, 9.0]) * 0.75**0.5, dict[str, Any]()
     for place, group in enumerate(groups):
         each[group] = {"mean": 20.0 + 8 * place, "std": 9.0}
@@ -72,9 +76,9 @@ def saved(
     grid = np.linspace(0, 1, 50)
     densities = [1 + k * np.sin(3 * grid) for k in range(len(groups))]
     rewards = [pd.DataFrame({"value": grid, "density": one, "cdf": grid}) for one in densities]
-    run.__dict__.update(
-        finals=table, curve_of=curves, rewards=tuple(rewards)
-    )  # else read from files
+    run.__dict__.update(  # which else are read from files
+        finals=table, curves=pd.concat(curves), rewards=tuple(rewards)
+    )
     return run
 
 

@@ -19,7 +19,7 @@ from fairbandit.figures.draw import compose as compose_all
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.runs import PooledRuns, Scene
-from fairbandit.runs.moments import interval
+from fairbandit.runs.intervals import interval
 from tests.environments.data import people
 from tests.figures.placing import check_texts
 from tests.figures.synthetic import SIX, around, compose, crossed, saved, scene_of

@@ -1,41 +1,28 @@
 """Files that are damaged, or crafted with right checksums: agents, checkpoints, runs and logs.
 
-A file whose bytes were damaged must be refused, or give exactly what the whole file gives. A file
-that was crafted may be accepted where its content makes sense, and must be refused where not; what
-is accepted must serve whatever is asked of it next.
+A file whose bytes were damaged must be refused, or give exactly what the whole file gives. An agent
+or a log that was crafted may be accepted where its content makes sense, and must be refused where
+not; what is accepted must serve whatever is asked of it next.
 """
 
 import json
 import random
 import shutil
 import tempfile
-import warnings
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from fairbandit import Agent, evaluate, load, read_log
+from fairbandit import Agent, evaluate, read_log
 from fairbandit.agent.replaying import replay
-from fairbandit.audit.report import report
-from fairbandit.cli.dashboard import write_pooled
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.draw import FIGURES
-from fairbandit.figures.draw import draw as draw_figures
-from fairbandit.files.files import sha256
 from fairbandit.logs import chain, erase
-from fairbandit.runs import Run, pool, pooled, read_runs
-from fairbandit.runs import summary as summaries
+from fairbandit.runs import read_runs
 from fairbandit.runs.execute import execute
-from fairbandit.runs.overview import overview, run_table
 from tests import support
 from tests.agent import worlds
-from tests.fuzz.values import NUMBERS, crafted, damaged
+from tests.fuzz.values import crafted, damaged
 from tests.killing import cut_off, outcome
 
 RUN: dict[str, Any] = {"policy": {"name": "greedy"}, "environment": {"name": "simulation"}}
@@ -47,7 +34,7 @@ RUN |= {"rounds": 260, "replicas": 2}
 def files(draw: random.Random, folder: Path) -> None:
     """Every kind of file that the package reads back."""
     damages = [_damaged_agent, _damaged_run, _damaged_checkpoint]
-    crafts = [_crafted_agent, _crafted_summary, _crafted_table, _crafted_checkpoint, _crafted_log]
+    crafts = [_crafted_agent, _crafted_log]
     draw.choice([*damages, *crafts])(draw, folder)
 
 
@@ -121,84 +108,6 @@ def _damaged_run(draw: random.Random, folder: Path) -> None:
     path.write_bytes(damaged(draw, path.read_bytes()))
     found, right = ([one.summary for one in read_runs([at])] for at in (run, _whole() / "run"))
     assert found == right, f"a damaged {path.name} gives other values"
-
-
-def _crafted_summary(draw: random.Random, folder: Path) -> None:
-    """A finished run whose summary is crafted, its own checksum being right."""
-    run = folder / "run"
-    shutil.copytree(_whole() / "run", run)
-    summary = json.loads((run / "summary.json").read_text())
-    _save(run, _changed(draw, summary))
-    _used(draw, run)
-
-
-def _save(run: Path, summary: Any) -> None:
-    if "checksum" in summary:
-        summary["checksum"] = summaries.checksum(summary)
-    (run / "summary.json").write_text(json.dumps(summary))
-
-
-def _crafted_table(draw: random.Random, folder: Path) -> None:
-    """A finished run of which a Parquet file is crafted, all hashes being right."""
-    run = folder / "run"
-    shutil.copytree(_whole() / "run", run)
-    path = draw.choice(sorted(run.rglob("*.parquet")))
-    frame = pq.read_table(path, partitioning=None).to_pandas()
-    column = draw.choice(list(frame))
-    odd = draw.choice([*NUMBERS[:21], "x", "", None, [1.0]])
-    how = draw.choice(["cell", "cell", "all", "gone", "short", "double", "text", "order"])
-    with warnings.catch_warnings(action="ignore"):  # of pandas
-        if how == "cell":
-            frame[column] = [odd, *frame[column][1:]]
-        elif how == "all":
-            frame[column] = [odd] * len(frame)
-        elif how == "text":
-            frame[column] = frame[column].astype(str)
-    frame = frame.drop(columns=column) if how == "gone" else frame
-    frame = frame[: draw.randrange(len(frame))] if how == "short" else frame
-    frame = pd.concat([frame, frame]) if how == "double" else frame
-    frame = frame[::-1] if how == "order" else frame
-    try:
-        frame.to_parquet(path, index=False)
-    except (pa.ArrowException, OverflowError) as error:
-        raise FairbanditError("no such table") from error
-    summary = json.loads((run / "summary.json").read_text())
-    summary["files"][path.relative_to(run).as_posix()] = sha256(path)
-    _save(run, summary)
-    _used(draw, run)
-
-
-def _used(draw: random.Random, run: Path) -> None:
-    """Whatever reads a finished run."""
-    figure = {draw.choice(list(FIGURES)): None}
-    with suppress(FairbanditError):
-        run_table(Run(run, execute(RUN, run, progress=False)))
-    runs = read_runs([run])
-    refusals = list[FairbanditError]()
-    for use in (
-        *(lambda: repr(runs), lambda: pooled(load(run)), lambda: pooled(load(run, curves=True))),
-        lambda: overview(pool(runs)).exported("latex"),
-        lambda: overview(pool(runs), groups=True),
-        *(lambda: run_table(runs[0]), lambda: report([run], run / "audit")),
-        *(lambda: write_pooled(runs, run), lambda: draw_figures([run], run / "figures", figure)),
-    ):
-        try:
-            use()
-        except FairbanditError as error:
-            refusals.append(error)
-    if refusals:
-        raise refusals[0]
-
-
-def _crafted_checkpoint(draw: random.Random, folder: Path) -> None:
-    """A run that goes on from a crafted checkpoint, the digest being right."""
-    run = folder / "run"
-    shutil.copytree(_whole() / "cut", run)
-    (path,) = run.rglob("checkpoint*")
-    saved = support.read_state(path)
-    support.write_state({**_changed(draw, saved), "identity": saved["identity"]}, path)
-    execute(RUN, run, progress=False)
-    _used(draw, run)
 
 
 def _crafted_log(draw: random.Random, folder: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
 
-from fairbandit.runs import Run
+from fairbandit.runs import Callback, Run
 from fairbandit.runs.execute import execute
 from fairbandit.runs.record import MAX_GROUPS, Record, sampled_rounds
 
@@ -61,11 +61,12 @@ def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
     seen: dict[int, dict[str, float]] = {}
     shown: list[int] = []
 
-    def watch(last, means):
-        seen[last] = dict(means)
-        shown.append(max(scalars(tmp_path)["fair_regret/mean"]))
+    class Watch(Callback):
+        def on_rounds(self, t, means):
+            seen[t] = dict(means)
+            shown.append(max(scalars(tmp_path)["fair_regret/mean"]))
 
-    summary = execute({**config, "rounds": 600}, tmp_path, watch=watch)
+    summary = execute({**config, "rounds": 600}, tmp_path, callbacks=[Watch()])
     assert list(seen) == shown == [256, 512, 600]
     finals = Run(tmp_path, summary).finals
     first = finals[(finals.measure == "fair_regret") & (finals.replica == 0)].value.item()

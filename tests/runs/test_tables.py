@@ -50,8 +50,9 @@ def rows_of(folder: Path) -> pd.DataFrame:
 def test_a_group_of_the_table_needs_no_further_word(table, folder):
     keys = ["policy", "environment.noise", "seed", "replica"]
     assert {*keys, "environment", "rounds", "measure", "group", "value"} < {*table}
-    assert not table.drop(columns=["group", "value"]).isna().any(axis=None)
+    assert not table.drop(columns="value").isna().any(axis=None)
     own = table[table.measure == "fair_regret"].groupby(keys, observed=True).value.sum()
+    assert {*table[table.measure == "fair_regret"].group} == {"–"}
     sums = rows_of(folder).groupby(keys).fair_regret.sum()
     assert own.to_dict() == pytest.approx(sums.to_dict())
     curves = load(folder, curves=True, where={"noise": [1.0]})
@@ -197,12 +198,24 @@ def test_a_sweep_gives_what_its_folders_hold(tmp_path):
 
 def test_a_run_is_described_by_a_mapping_a_file_or_a_name(tmp_path):
     (tmp_path / "run.yaml").write_text("policy: greedy\nrounds: 20\nenvironment.noise: 0.5\n")
-    seen = list[int]()
-    first = fairbandit.run(tmp_path / "run.yaml", tmp_path / "kept", lambda t, _: seen.append(t))
+    seen = list[Any]()
+
+    class Watch(fairbandit.Callback):
+        def on_start(self, settings):
+            seen.append(settings["environment.noise"])
+
+        def on_rounds(self, t, means):
+            seen.append(t)
+
+        def on_end(self, run):
+            seen.append(run.finals)
+
+    first = fairbandit.run(tmp_path / "run.yaml", tmp_path / "kept", callbacks=[Watch()])
     again = fairbandit.run(
         {"policy": "greedy", "rounds": 20, "environment": {"name": "simulation", "noise": 0.5}}
     )
-    assert (first.folder, again.folder, seen) == (tmp_path / "kept", None, [20])
+    assert (first.folder, again.folder, seen[:-1]) == (tmp_path / "kept", None, [0.5, 20])
+    assert seen[-1].equals(first.finals)
     assert first.settings == again.settings
     for name in ("finals", "curves"):
         pd.testing.assert_frame_equal(getattr(first, name), getattr(again, name))
