@@ -17,7 +17,7 @@ from unittest.mock import MagicMock, patch
 import pytest
 from omegaconf import OmegaConf
 
-from docs import house, notebooks
+from docs import house, notebook
 from fairbandit.cli import job
 from fairbandit.cli.main import main
 from fairbandit.runs import tuning
@@ -301,15 +301,15 @@ def test_the_pages_of_keys_and_policies_are_up_to_date():
     assert done.stdout.split(b"\0") == made, "python docs/keys.py makes them anew"
 
 
-@pytest.mark.parametrize("name", notebooks.TUTORIALS)
+@pytest.mark.parametrize("name", notebook.TUTORIALS)
 def test_the_notebooks_are_those_of_their_pages(name):
     written = (DOCS / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8")
-    assert written == notebooks.text(name), "python docs/notebooks.py writes them anew"
+    assert written == notebook.text(name), "python docs/notebook.py writes them anew"
 
 
 @pytest.mark.all
 @pytest.mark.long
-@pytest.mark.parametrize("name", notebooks.TUTORIALS)
+@pytest.mark.parametrize("name", notebook.TUTORIALS)
 def test_the_notebooks_run(name, monkeypatch):
     """A cell that fails, or a command that ends with an error, is an error."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
