@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.messages import in_a_line, one_message, short
-from fairbandit.cli.parsers import quoted
+from fairbandit.cli.parsers import as_setting, quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers
 from fairbandit.cli.sweeps import drives_sweep, failed_jobs, finish_sweep
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
@@ -30,6 +30,8 @@ from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError
 from fairbandit.runs.overview import run_table
 from fairbandit.runs.saved import Run
 from fairbandit.runs.sheets import console, named, spread
+
+_WITH_VALUES = ("--config-", "--cfg", "--package", "--info", "--experimental-")  # flags of Hydra
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -66,6 +68,9 @@ def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
     """Passes words to Hydra, and turns an error that Hydra would print into one message."""
     argv, full_error = sys.argv, os.environ.get(FULL_ERROR, "")
     ordered = sorted(words, key=lambda word: word not in ("-m", "--multirun"))  # first for argparse
+    for word in words:
+        if word.startswith("--") and "=" in word and not word.startswith(_WITH_VALUES):
+            raise FairbanditError(f"unrecognized arguments: {word}; {as_setting(word)}")
     sys.argv, os.environ[FULL_ERROR] = ["fairbandit", *map(quoted, ordered)], "1"
     try:
         yield

@@ -135,7 +135,7 @@ def test_a_tool_gets_the_words_after_its_name(command, monkeypatch):
         ("path=x.csv", "'path' (a table is played by environment=table environment.path=...)"),
         ("theta=1", "has no key 'theta' (did you mean 'environment.theta'?)"),
         ("environment.rounds=1", "has no key 'rounds' (did you mean 'rounds'?)"),
-        ("--seed=1", "unrecognized arguments: --seed=1"),
+        ("--seed=1", "unrecognized arguments: --seed=1; settings are written KEY=VALUE: seed=..."),
         ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),
         (
             "policy=greedy,gmf",
