@@ -25,9 +25,7 @@ from fairbandit.runs.tables import column_of, subtracted
 MOST_GROUPS = 4
 """The largest number of groups whose selection rates the overview shows unless asked."""
 
-_IN_UNIT = {
-    **{"reward": "raw_reward", "standard_regret": COST},
-}
+_IN_UNIT = {"reward": "raw_reward", "standard_regret": COST}
 """Measures, and the same in the unit of the reward."""
 
 OF_PICKS = ("share", "reward", "raw_reward", "rank", "fair_regret_of_pick", "cost_of_pick")
