@@ -8,27 +8,23 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-import numpy as np
-import torch
-
-from fairbandit.agent import fold, inputs, learning, notes, openings, saving
+from fairbandit.agent import fold, inputs, learning, notes, openings, reports, saving
 from fairbandit.agent.decisions import Decision
 from fairbandit.agent.explaining import Explanation
 from fairbandit.agent.ledger import Ledger, call
 from fairbandit.agent.openings import Opening
-from fairbandit.agent.pools import Reader
+from fairbandit.agent.pools import reader as read_options
 from fairbandit.agent.state import first_state, with_groups
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
-from fairbandit.errors import FairbanditError, shown
-from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Dropped
-from fairbandit.logs.schema import Schema, described
+from fairbandit.logs.schema import Schema
 from fairbandit.policy.build import build_policy, build_saved
 from fairbandit.policy.policy import Policy
-from fairbandit.streams import Streams
 from fairbandit.tables.labels import spellings
+
+File = str | PathLike[str]
 
 
 class Agent:
@@ -40,11 +36,8 @@ class Agent:
 
     An agent is thread-safe. Every call raises a `FairbanditError` for invalid input, for a group
     that the truth does not know, and for files that cannot be read or written; such a call leaves
-    the agent unchanged. Memory is bounded if `refresh` keeps outcomes as sums (see `Policy`), the
-    rank keeps a bounded past, as `recent_cdf` does, and `patience` is set, but for 48 bytes that
-    remember each reward. An agent sets torch's number of threads to one. As a context manager, it
-    is closed at the end of the block. `encoder` is the encoder of raw rows, and `digest` the
-    SHA-256 of the file that it was loaded from, or None.
+    the agent unchanged. An agent sets torch's number of threads to one. As a context manager, it is
+    closed at the end of the block. `digest` is the SHA-256 of the file that it was loaded from.
 
     Args:
         policy: the policy that decides.
@@ -62,6 +55,7 @@ class Agent:
         unknown: labels of the group `unknown`, such as `["undisclosed"]`, beside None, NaN, an
             empty text, `unknown` and the words of an encoder.
         log_contexts, fsync: whether to log contexts, which a replay needs, and to sync each line.
+        shadow: whether a person decides: the agent learns from nobody but those who are `taken`.
 
     >>> agent = Agent.from_config("fair_greedy", features=2, groups=["a", "b"], seed=0)
     >>> decision = agent.act([[0.1, 0.9], [0.3, 0.2], [0.8, 0.5]], ["a", "b", "b"])
@@ -82,38 +76,21 @@ class Agent:
         refresh: float | None = None,
         reward: str | None = None,
         patience: int | None = None,
-        log: str | PathLike[str] | None = None,
+        log: File | None = None,
         log_contexts: bool = True,
         fsync: bool = False,
         unknown: Sequence[Hashable] = (),
+        shadow: bool = False,
     ) -> None:
-        if not isinstance(policy, Policy):
-            raise FairbanditError(
-                f"expected a fairbandit.Policy, got {shown(policy)}; see Agent.from_config"
-            )
-        refresh = policy.refresh if refresh is None else inputs.number(refresh, "refresh")
-        policy = Policy(**policy.parts, refresh=refresh, name=policy.name)  # type: ignore[arg-type]
-        self.policy = policy
-        self._features, self._reward = inputs.features(features), reward
-        self.encoder, names, d = described(self._features)
-        words = self.encoder.unknown if self.encoder else ()
-        codes = inputs.groups(groups, [*inputs.listed(unknown, "unknown"), *words])
-        problem = Problem(
-            features=d,
-            groups=len(codes),
-            streams=Streams(inputs.whole(seed, "seed"), [0]),
-            exploration=inputs.number(exploration, "exploration", least=0),
-            truth=None if truth is None else inputs.truth(truth, d),
-        )
-        patience = None if patience is None else inputs.whole(patience, "patience")
-        state = first_state(policy, problem, codes, patience)
-        self._ledger = Ledger(policy, Reader(d, self.encoder, names), state)
+        reader, codes = read_options(features, reward, groups, unknown)
+        problem = inputs.problem(reader.features, codes, seed, exploration, truth)
+        self.policy, self.encoder = inputs.policy(policy, refresh), reader.encoder
+        state = first_state(self.policy, problem, codes, patience, shadow)
+        self._ledger = Ledger(self.policy, reader, state)
         notes.new_groups(self.encoder, codes, 0)
         self.digest: str | None = None
-        torch.set_num_threads(1)
         if log is not None:
-            options = self._saved()["options"]
-            self._ledger.attach(log, options, None, log_contexts, fsync)
+            self._ledger.attach(log, None, log_contexts, fsync)
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -122,10 +99,7 @@ class Agent:
 
     @classmethod
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:
-        """Builds an agent that has learned from the logged decisions of any policy, with contexts.
-
-        Missing rewards cannot be reported later. Options: as for `Agent`, but `groups` and `log`.
-        """
+        """Builds an agent that has learned from a log of any policy; options: as for `Agent`."""
         policy = policy if isinstance(policy, Policy) else build_policy(policy)
         agent = cls(policy, **learning.options_of(log, options))
         agent._ledger.learn(log)
@@ -164,15 +138,15 @@ class Agent:
     @call
     def schema(self) -> Schema:
         """The features, groups, reward and, if rewards are read, decisions that a log may share."""
-        (d, encoder, names), now = self._ledger.reader, self._ledger.state
+        (d, encoder, names, reward), now = self._ledger.reader, self._ledger.state
         learned = now.remembered.get if self.policy.reads_rewards else None
-        return Schema(d, names, encoder, tuple(now.groups), self._reward, learned)
+        return Schema(d, names, encoder, tuple(now.groups), reward, learned)
 
     @property
     def log_hash(self) -> str | None:
         """The hash of the last line of the log; None without a log."""
-        log = self._ledger.state.log
-        return None if log is None else log.sha256
+        log = self._ledger.state.own.log
+        return log and log.sha256
 
     @call
     def act(
@@ -196,7 +170,7 @@ class Agent:
         """
         ledger, before, policy = self._ledger, self._ledger.state, self._ledger.policy
         x, labels = ledger.reader.pool(contexts, groups)
-        state, codes = ledger.with_groups(labels)
+        state, codes = with_groups(policy, before, labels)
         m = min(inputs.whole(picks, "picks", 1), len(x))
         state, (event,) = fold.decide(policy, state, [x], [codes], m)
         if id is not None or about is not None:
@@ -223,7 +197,6 @@ class Agent:
         ledger, before, m = self._ledger, self._ledger.state, inputs.whole(picks, "picks", 1)
         arrays, labels = ledger.reader.pools(contexts, groups, pools)
         state, events = fold.decide_many(ledger.policy, before, arrays, labels, m)
-        notes.new_groups(self.encoder, state.groups, len(before.groups))
         ledger.commit(before, state, *events)
         return [Decision.of(event) for event in events]
 
@@ -239,7 +212,23 @@ class Agent:
             ticket: the ticket or the id of the decision; None stands for the latest decision.
             candidate: for a single reward of several picks, the candidate's place in the pool.
         """
-        self._ledger.report(reward, ticket, candidate)
+        if event := reports.reward_event(self._ledger.state, reward, ticket, candidate):
+            self._ledger.apply(event)
+
+    @call
+    def taken(
+        self, ticket: Any, candidate: int, instead: Any = None, *, by: Any = None, why: Any = None
+    ) -> None:
+        """Says that a person took a candidate in place of a pick, or confirmed the pick.
+
+        The reward then belongs to this candidate, whose group is counted in place of the pick's.
+
+        Args:
+            ticket, candidate: the ticket or the id of the decision, and the candidate's place.
+            instead, by, why: for several picks, the place of the pick; the person and the reason.
+        """
+        given = ticket, candidate, instead, by, why
+        self._ledger.apply(reports.taken_event(self._ledger.state, *given))
 
     @call
     def drop(self, ticket: int | str) -> None:
@@ -265,28 +254,19 @@ class Agent:
 
     @call
     def round(
-        self,
-        name: str = "",
-        *,
-        places: int | None = None,
-        candidates: int | None = None,
-        count: Any = None,
+        self, name: str = "", *, places: Any = None, candidates: Any = None, count: Any = None
     ) -> Opening:
         """Begins an opening, or goes on with an open one.
 
         Args:
             name, places: its name, and the number of places of a new one; None goes on.
-            candidates, count: the law of the number of candidates, as for the selector `rolling`;
-                None takes the parameters of the policy's selector.
+            candidates, count: the law of the number of candidates, as for the policy's selector.
         """
         return openings.begun(self._ledger, name, places, candidates, count)
 
     @call
     def explain(self, contexts: Any, groups: Any = None, picks: int = 1) -> Explanation:
-        """Explains how `act` would decide about a pool now, without changing the agent.
-
-        If the next `act` has the same pool, it has the same probabilities. Arguments: see `act`.
-        """
+        """Explains how `act` would decide about a pool now, without changing the agent."""
         return self._ledger.explained(contexts, groups, picks)
 
     @call
@@ -294,34 +274,55 @@ class Agent:
         self, contexts: Floats, groups: Ints, labels: Sequence[Hashable], picks: int = 1
     ) -> Floats:
         """The probability of each candidate, (n, K), if its pool is next; groups index labels."""
-        policy = self._ledger.policy
-        state, codes = with_groups(policy, self._ledger.state, labels)
-        return learning.probabilities(policy, state, contexts, np.append(codes, -1)[groups], picks)
+        now = self._ledger.policy, self._ledger.state
+        return learning.probabilities(*now, contexts, groups, labels, picks)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: File) -> None:
         """Writes the agent, without a truth, to a file; a failed write leaves an existing file."""
         with self._ledger.writing:
             saving.write(Path(path), {"config": self.policy.describe(), **self._saved()})
 
+    @call
+    def refresh(self, path: File) -> None:
+        """Takes up a saved agent that `merge` made, and repeats the later lines of its own log."""
+        self._ledger.refresh(type(self).load, path)
+
+    @classmethod
+    def merge(cls, path: File, logs: Sequence[Any], **options: Any) -> Self:
+        """Loads an agent, and applies the lines that it lacks of several workers' logs.
+
+        The lines are applied in the order of time; the order of each log is kept. `path` is the
+        file that the workers loaded, or of an earlier merge. Options: `policy` and `truth`.
+        """
+        agent = cls.load(path, **options)
+        agent._ledger.merge([*map(Path, logs)])
+        return agent
+
     @classmethod
     def load(
         cls,
-        path: str | PathLike[str],
+        path: File,
         *,
         policy: Policy | None = None,
         truth: Truth | None = None,
-        log: str | PathLike[str] | None = None,
+        log: File | None = None,
         log_contexts: bool = True,
         fsync: bool = False,
+        worker: int | None = None,
     ) -> Self:
-        """Loads an agent and applies later events of its log; parts made by code need `policy`."""
+        """Loads an agent and applies later events of its log; parts made by code need `policy`.
+
+        Several workers load one file, each with a number and a log of its own: `worker` is 1, 2, …
+        """
         with saving.reading(Path(path)) as saved:
             agent, policy = cls.__new__(cls), build_saved(saved["config"], policy)
             agent.__setstate__({**saved, "policy": policy, "truth": truth})
             agent.digest = saved["digest"]
+        if worker is not None:
+            ledger = agent._ledger
+            ledger.state = ledger.state.of_worker(inputs.whole(worker, "worker", most=inputs.MOST))
         if log is not None:
-            options = agent._saved()["options"]
-            agent._ledger.attach(log, options, agent.digest, log_contexts, fsync)
+            agent._ledger.attach(log, agent.digest, log_contexts, fsync)
         return agent
 
     def close(self) -> None:
@@ -346,4 +347,4 @@ class Agent:
 
     @call
     def _saved(self) -> dict[str, Any]:
-        return saving.plain(self._ledger.state, self._features, self._reward)
+        return saving.plain(self._ledger.state, self._ledger.reader)

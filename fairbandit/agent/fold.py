@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 
@@ -20,7 +21,8 @@ from fairbandit.agent.learning import observed, tell_checked
 from fairbandit.agent.offers import Offer, Offers
 from fairbandit.agent.pools import of_pool
 from fairbandit.agent.remembered import key
-from fairbandit.agent.state import State, Waiting, grown, with_groups
+from fairbandit.agent.reports import after_taken
+from fairbandit.agent.state import State, Told, Waiting, grown, with_groups
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import SUMS
 from fairbandit.history import Outcomes
@@ -28,14 +30,17 @@ from fairbandit.logs import Floats, Ints
 from fairbandit.logs.events import (
     Closed,
     Decided,
-    Dropped,
     Event,
+    Line,
     Observed,
     Offered,
     Opened,
+    Refreshed,
     Rewarded,
+    Taken,
 )
 from fairbandit.logs.log import padded, pick_key, pieces
+from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS
@@ -88,22 +93,29 @@ def decide(
 
 def moved(policy: Policy, state: State, events: Sequence[Decided]) -> State:
     """Returns the state after the decisions about the pools of its open block."""
-    n, m = len(events), max(1, *(len(event.picks) for event in events))
+    n, m, ids = len(events), 1, dict[int, int]()
+    for event in events:
+        m = max(m, len(event.picks))
+        if event.id is not None:
+            ids[key("id", event.id)] = event.ticket
     actions, waiting = np.full((1, n, m), -1), dict(state.waiting)
-    block = state.history.block
+    block, turn = state.history.block, state.workers[state.worker].rounds
     codes = block.groups[0].numpy()
     for at, event in enumerate(events):
         if picks := event.picks:
-            actions[0, at, : len(picks)] = picks
             assert event.contexts is not None
             own = codes[at, : len(event.contexts)]
             own = own if n == 1 else own.copy()  # a view keeps the block in memory
-            pool = event.contexts, own, picks, picks
-            waiting[event.ticket] = Waiting(block.first + at, *pool)
-    if ids := {key("id", event.id): event.ticket for event in events if event.id is not None}:
+            pool = block.first + at, turn + at + 1, event.contexts, own, picks
+            if state.shadow:
+                waiting[event.ticket] = Waiting(*pool, (), picks)
+            else:
+                waiting[event.ticket] = Waiting(*pool, picks)
+                actions[0, at, : len(picks)] = picks
+    if ids:
         state = state._replace(remembered=state.remembered.plus(ids))
     history = policy.close(state.history, Selection.of(torch.from_numpy(actions)))
-    return state.on(history, waiting, events[-1].ticket)
+    return state.on(history, waiting, n, events[-1].ticket)
 
 
 def decide_many(
@@ -167,20 +179,17 @@ def apply(policy: Policy, state: State, event: Event, *, check: bool = False) ->
         FairbanditError: an event that does not fit the state or, with `check`, differs from the
             decision that the policy makes.
     """
-    if isinstance(event, Rewarded):
-        return _rewarded(policy, state, event)
-    if isinstance(event, Dropped):
-        state.find(event.ticket)
-        if event.ticket in state.openings:
-            raise FairbanditError(f"ticket {event.ticket} is of an open opening: close it first")
-        return state._replace(waiting=_without(state.waiting, event.ticket))
+    if isinstance(event, Told):
+        return _told(policy, state, event)
+    if isinstance(event, Refreshed):
+        raise FairbanditError("the worker took up a saved agent here")
     if isinstance(event, Closed):
         return _closed(policy, state, event.ticket)
     if isinstance(event, Opened):
         _check("ticket", state.next_ticket, event.ticket)
         problem, law = state.history.problem, (event.places, event.count, event.candidates)
         openings = {**state.openings, event.ticket: Offers.new(problem, event.name, *law)}
-        return state._replace(openings=openings, latest=event.ticket)
+        return state._replace(openings=openings).with_own(latest=event.ticket)
     if event.contexts is None:
         raise FairbanditError("contexts are left out, so the line cannot be replayed")
     if isinstance(event, Observed):
@@ -193,13 +202,34 @@ def apply(policy: Policy, state: State, event: Event, *, check: bool = False) ->
         _check("probability", would.probability, event.probability)
         return state
     _check("ticket", state.next_ticket, event.ticket)
-    if not check:
-        return moved(policy, opened(policy, state, [x], [codes]), [event])
-    picks = event.places or len(event.picks)
-    at, (decided,) = decide(policy, state, [x], [codes], picks)
-    _check("picks", decided.picks, event.picks)
-    _check("probabilities", decided.probabilities, event.probabilities)
-    return moved(policy, at, [event])
+    if check:
+        picks = event.places or len(event.picks)
+        state, (decided,) = decide(policy, state, [x], [codes], picks)
+        _check("picks", decided.picks, event.picks)
+        _check("probabilities", decided.probabilities, event.probabilities)
+    else:
+        state = opened(policy, state, [x], [codes])
+    state = moved(policy, state, [event])
+    if early := state.early.get(event.ticket):
+        state = state._replace(early=_without(state.early, event.ticket))
+        for told in early:
+            state = applied(policy, state, told, f"worker {state.worker}")
+    return state
+
+
+def applied(policy: Policy, state: State, event: Line, where: str, check: bool = False) -> State:
+    """Returns the state after an event of a log, beside other workers.
+
+    A worker does not know what others reported about its decisions. An event about a decision that
+    no longer fits is therefore left out, with a notice, if there are other workers.
+    """
+    try:
+        return apply(policy, state, event, check=check)  # type: ignore[arg-type]
+    except FairbanditError as error:
+        if len(state.workers) == 1 or not isinstance(event, Told):
+            raise
+        remark(f"{where}: the event is left out: {error}")
+        return state
 
 
 def _check(name: str, value: Any, logged: Any) -> None:
@@ -221,10 +251,32 @@ def _without(values: Mapping[int, Any], ticket: int) -> dict[int, Any]:
     return rest
 
 
+def _told(policy: Policy, state: State, event: Told) -> State:
+    """Returns the state after an event about an earlier decision.
+
+    The event is kept for later if another worker made the decision, and this state lacks it.
+    """
+    ticket = event.ticket
+    if ticket not in state.waiting and state.is_early(ticket):
+        plain: Told = msgspec.structs.replace(event, time=None, previous=None)
+        return state._replace(early={**state.early, ticket: (*state.early.get(ticket, ()), plain)})
+    if isinstance(event, Rewarded):
+        return _rewarded(policy, state, event)
+    waiting = state.find(ticket)
+    if ticket in state.openings:
+        raise FairbanditError(f"ticket {ticket} is of an open opening: close it first")
+    if isinstance(event, Taken):
+        return after_taken(state, waiting, event)
+    return state._replace(waiting=_without(state.waiting, ticket))
+
+
 def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
     """Returns the state after rewards; rewards of an open opening are held until it is closed."""
     ticket, waiting, rewards = event.ticket, state.find(event.ticket), event.rewards
-    rewards = rewards if isinstance(rewards, dict) else {waiting.places[0]: rewards}
+    if not isinstance(rewards, dict):
+        if len(waiting.places) > 1:
+            raise FairbanditError(f"ticket {ticket} has several picks, and one reward was reported")
+        rewards = {waiting.places[0]: rewards}
     left = waiting.without(rewards)
     if (offers := state.openings.get(ticket)) is not None:
         offers = offers._replace(held={**offers.held, **rewards})
@@ -244,7 +296,7 @@ def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
         items[key(ticket, "slot", waiting.places.index(place))] = bits
     state = state.learned_from([pick_key(*pool, *pick) for pick in picks], items)
     rest = dict(state.waiting)
-    if left:
+    if left or waiting.recommended:
         rest[ticket] = waiting._replace(open=left)
     else:
         del rest[ticket]
@@ -275,7 +327,7 @@ def _closed(policy: Policy, state: State, ticket: int) -> State:
     actions = torch.tensor(picks, dtype=torch.int64)[None, None]
     history, waiting = policy.close(at.history, Selection.of(actions)), dict(state.waiting)
     if picks:
-        waiting[ticket] = Waiting(history.rounds, x, codes, picks, picks)
-    state = state.on(history, waiting, ticket)
+        waiting[ticket] = Waiting(history.rounds, state.own.rounds + 1, x, codes, picks, picks)
+    state = state.on(history, waiting, 1, ticket)
     held = dict(offers.held)
     return _rewarded(policy, state, Rewarded(ticket=ticket, rewards=held)) if held else state

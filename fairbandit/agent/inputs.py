@@ -14,6 +14,9 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown, typed
+from fairbandit.history.problem import Problem
+from fairbandit.policy.policy import Policy
+from fairbandit.streams import Streams
 from fairbandit.tables.labels import Codes, coded, words_of
 
 LARGEST, SMALLEST = 1e100, 1e-100
@@ -179,7 +182,30 @@ def features(value: Any) -> Encoder | tuple[str, ...] | int:
     return tuple(value)
 
 
-def truth(given: Truth, features: int) -> Truth:
+def policy(given: Any, refresh: Any) -> Policy:
+    """Returns the policy of an agent, with another `refresh` unless it is None."""
+    if not isinstance(given, Policy):
+        raise FairbanditError(
+            f"expected a fairbandit.Policy, got {shown(given)}; see Agent.from_config"
+        )
+    refresh = given.refresh if refresh is None else number(refresh, "refresh")
+    return Policy(**given.parts, refresh=refresh, name=given.name)  # type: ignore[arg-type]
+
+
+def problem(
+    features: int, groups: Codes, seed: Any, exploration: Any, truth: Truth | None
+) -> Problem:
+    """Returns the problem of an agent, whose arguments it checks; see `Agent`."""
+    return Problem(
+        features=features,
+        groups=len(groups),
+        streams=Streams(whole(seed, "seed"), [0]),
+        exploration=number(exploration, "exploration", least=0),
+        truth=None if truth is None else _truth(truth, features),
+    )
+
+
+def _truth(given: Truth, features: int) -> Truth:
     """Returns a truth whose θ is a tensor of d numbers.
 
     Raises:

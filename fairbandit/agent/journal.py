@@ -1,21 +1,33 @@
-"""Where an agent goes on in a log, and whether the log is the agent's own."""
+"""Whether a log is an agent's own, and the states that follow from the lines of logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from pathlib import Path
 from typing import Any
 
+import torch
+
+from fairbandit.agent import fold
+from fairbandit.agent.state import State
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs import LogFile, Position, own_lines
-from fairbandit.logs.chain import LoggedLine, encoded, now
-from fairbandit.logs.events import Header, body_of, event_of
+from fairbandit.logs.chain import LoggedLine, encoded, holds, now, of_line
+from fairbandit.logs.events import Closed, Header, Offered, Opened, Refreshed, body_of, event_of
+from fairbandit.notices import remark
+from fairbandit.policy.policy import Policy
 
 _MISSING = object()
+_OTHER = (
+    "is not the log that this agent wrote, or the agent has decided or learned without it since; "
+    "to continue a log, load its agent by Agent.load(FILE, log=...), or create an agent with the "
+    "same settings"
+)
 
 
-def resume(
-    file: LogFile, header: Header, saved: Position | None
-) -> tuple[Position, Iterator[LoggedLine]]:
+def resume(file: LogFile, header: Header, saved: Position | None) -> Position:
     """Finds the position after which an agent goes on in a log; begins an empty log.
 
     Args:
@@ -23,44 +35,118 @@ def resume(
         header: the header of a log that this agent begins.
         saved: the position of the agent's state; None for a state without a log.
 
-    Returns:
-        The position, and the lines after it, which the agent lacks.
-
     Raises:
         FairbanditError: the log is not the agent's.
     """
-    lines = own_lines(file.path, new=True)
-    first = next(lines, None)
+    first = next(own_lines(file.path, new=True), None)
     if first is None:  # a new file, or its header was cut off
         data, at = encoded(header, Position(), now())
         file.begin(0)
         file.append(data, 0)
-        return at, iter(())
-    new = event_of(body_of(header))
+        return at
     assert isinstance(first.event, Header)
+    same = first.event.agent == header.agent if saved is None else holds(file.path, saved)
+    if not same or first.event.worker != header.worker:
+        raise FairbanditError(f"{file.path} {_OTHER}")
+    if saved is None:
+        check_settings(first.event, header, str(file.path), groups=True)
+    return saved or first.at
+
+
+def check_settings(old: Header, header: Header, name: str, groups: bool = False) -> None:
+    """Raises an error that names each setting of a log that an agent does not have.
+
+    Args:
+        old, header: the header of the log, and the header of a log that the agent begins.
+        name: the name of the log.
+        groups: whether both begin with the same groups, and log the same values.
+    """
+    new = event_of(body_of(header))
     assert isinstance(new, Header)
-    if saved is not None:
-        same, at, lines = file.holds(saved), saved, own_lines(file.path, at=saved)
-    else:
-        same, at = first.event.agent == new.agent, first.at
-    if not same:
-        raise FairbanditError(
-            f"{file.path} is not the log that this agent wrote, or the agent has decided or "
-            "learned without it since; to continue a log, load its agent by "
-            "Agent.load(FILE, log=...), or create an agent with the same settings"
-        )
     differences = [
-        *_differences(first.event.config, new.config, "policy."),
-        *_differences(first.event.options, new.options),
-        *_differences({"log_contexts": first.event.contexts}, {"log_contexts": new.contexts}),
+        *_differences(old.config, new.config, "policy."),
+        *(
+            difference
+            for difference in _differences(old.options, new.options)
+            if groups or not difference.startswith("groups ")
+        ),
     ]
-    if saved is None and differences:
+    if groups:
+        differences += _differences({"log_contexts": old.contexts}, {"log_contexts": new.contexts})
+    if differences:
         raise FairbanditError(
-            f"{file.path} is not the log that this agent wrote: {'; '.join(differences)}. To go on "
+            f"{name} is not the log that this agent wrote: {'; '.join(differences)}. To go on "
             "with other settings, begin a new log; Agent.from_log(policy, read_log(OLD)) learns "
             "from the old one"
         )
-    return at, lines
+
+
+def after_lines(
+    policy: Policy, state: State, path: Path, stop: float = float("inf")
+) -> tuple[State, str | None]:
+    """Returns a state after the lines of its worker's log that it lacks, before line `stop`.
+
+    Returns:
+        The state, and the hash of the last saved agent that the worker took up in these lines.
+    """
+    at, last = state.own.log, None
+    if at is not None and not holds(path, at):
+        raise FairbanditError(f"{path} {_OTHER}")
+    lines = own_lines(path, at=at)
+    at = at or next(lines).at
+    with torch.inference_mode():
+        for line in lines:
+            if line.at.line >= stop:
+                break
+            if isinstance(line.event, Refreshed):
+                last = line.event.agent
+            else:
+                with of_line(line.where):
+                    state = fold.applied(policy, state, line.event, line.where)
+            at = line.at
+    return state.with_own(log=at), last
+
+
+def merged(policy: Policy, state: State, logs: Sequence[Path], header: Header) -> State:
+    """Returns a state after the lines of several workers' logs that it lacks, in order of time.
+
+    The order of each log is kept.
+
+    Args:
+        policy, state: the policy, and the state.
+        logs: the files, one for each worker.
+        header: the header of a log that the agent of the state begins.
+    """
+    rows, first = dict[int, Iterator[tuple[int, LoggedLine]]](), state.worker
+    for path in logs:
+        head = next(own_lines(path))
+        assert isinstance(head.event, Header)
+        worker = head.event.worker
+        check_settings(head.event, header, str(path))
+        if worker in rows:
+            raise FairbanditError(f"{path} is a second log of worker {worker}")
+        state = state.of_worker(worker)
+        at = state.own.log or head.at
+        if not holds(path, at):
+            raise FairbanditError(f"{path} is not the log that worker {worker} wrote before")
+        state = state.with_own(log=at)
+        rows[worker] = zip(repeat(worker), own_lines(path, at=at), strict=False)
+    with torch.inference_mode():
+        for worker, line in heapq.merge(*rows.values(), key=_when):
+            state = state.of_worker(worker)
+            with of_line(line.where):
+                if len(rows) > 1 and isinstance(line.event, Opened | Offered | Closed):
+                    raise FairbanditError("an opening cannot be merged with other logs")
+                if not isinstance(line.event, Refreshed):
+                    state = fold.applied(policy, state, line.event, line.where)
+            state = state.with_own(log=line.at)
+    if state.early:
+        remark(f"{len(state.early):,} decisions whose rewards are known are in none of the logs")
+    return state.of_worker(first)
+
+
+def _when(row: tuple[int, LoggedLine]) -> tuple[str, int]:
+    return row[1].event.time or "", row[0]
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

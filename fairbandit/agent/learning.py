@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -121,13 +121,15 @@ def after_rounds(
         outcomes = Outcomes(*map(torch.from_numpy, (*parts, rewards[at, slots][None])))
         history = tell_checked(policy, history, outcomes)
     history = policy.close(history, Selection.of(torch.from_numpy(picks)[None]))
-    return state.on(history, dict(state.waiting))
+    return state.on(history, dict(state.waiting), len(picks))
 
 
 def probabilities(
-    policy: Policy, state: State, contexts: Floats, groups: Ints, picks: int
+    policy: Policy, state: State, contexts: Floats, groups: Ints, labels: Sequence[Any], picks: int
 ) -> Floats:
     """Returns the candidates' probabilities in n pools, (n, K), as if each pool came next."""
+    state, codes = with_groups(policy, state, labels)
+    groups = np.append(codes, -1)[groups]
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
     cuts = [slice(low, low + 4 * CHUNK_ROUNDS) for low in range(0, len(groups), 4 * CHUNK_ROUNDS)]
     inclusion = [torch.zeros_like(x[:, :0, :, 0])]

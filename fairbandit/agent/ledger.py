@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from os import PathLike
+from pathlib import Path
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from weakref import WeakSet
@@ -13,16 +14,15 @@ from weakref import WeakSet
 import torch
 from msgspec.structs import replace
 
-from fairbandit.agent import fold, notes
+from fairbandit.agent import fold, journal, notes, saving
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.inputs import whole
-from fairbandit.agent.journal import resume
 from fairbandit.agent.learning import after_log
-from fairbandit.agent.pools import Reader, rewards_of
+from fairbandit.agent.pools import Reader
 from fairbandit.agent.state import State, with_groups
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import Ints, Log, LogFile
-from fairbandit.logs.chain import encoded, now, of_line
+from fairbandit.logs import Log, LogFile
+from fairbandit.logs.chain import encoded, now
 from fairbandit.logs.events import (
     SCHEMA,
     Decided,
@@ -30,7 +30,7 @@ from fairbandit.logs.events import (
     Header,
     Observed,
     Offered,
-    Rewarded,
+    Refreshed,
     check_label,
 )
 from fairbandit.notices import remark
@@ -81,6 +81,7 @@ class Ledger:
         self.next: State | None = None
         self.log: LogFile | None = None
         self._contexts = True
+        torch.set_num_threads(1)
         self.renew_locks()
 
     def renew_locks(self) -> None:
@@ -88,39 +89,15 @@ class Ledger:
         self.lock, self.writing = RLock(), RLock()
         _ledgers.add(self)
 
-    def with_groups(self, labels: Sequence[Any]) -> tuple[State, Ints]:
-        """Returns the state with the groups of a pool, and their numbers; notes new groups."""
-        before = self.state
-        state, codes = with_groups(self.policy, before, labels)
-        if state is not before:
-            notes.new_groups(self.reader.encoder, state.groups, len(before.groups))
-        return state, codes
-
     def apply(self, event: Event) -> None:
         """Applies an event, and commits it."""
         before = self.state
-        state = fold.apply(self.policy, before, event)
-        if state.groups is not before.groups:
-            notes.new_groups(self.reader.encoder, state.groups, len(before.groups))
-        self.commit(before, state, event)
-
-    def report(self, reward: Any, ticket: Any, candidate: Any) -> None:
-        """Applies rewards of a decision; see `Agent.update`."""
-        before = self.state
-        if ticket is None and not before.latest:
-            raise FairbanditError("no decision waits for a reward: none was made so far")
-        t = before.number_of(before.latest if ticket is None else ticket)
-        if before.repeats(t, reward, candidate):
-            remark(f"the reward of ticket {t} was reported before, and changes nothing")
-            return
-        waiting = before.find(t)
-        rewards = rewards_of(waiting.places, waiting.open, t, reward, candidate)
-        self.apply(Rewarded(ticket=t, rewards=rewards))
+        self.commit(before, fold.apply(self.policy, before, event), event)
 
     def explained(self, contexts: Any, groups: Any, picks: int) -> Explanation:
         """Explains the decision about a pool; see `Agent.explain`."""
         x, labels = self.reader.pool(contexts, groups)
-        state, codes = self.with_groups(labels)
+        state, codes = with_groups(self.policy, self.state, labels)
         m = min(whole(picks, "picks", 1), len(x))
         return explanation(self.policy, state, self.lock, self.reader, (x, codes), m)
 
@@ -144,33 +121,36 @@ class Ledger:
         """
         if self.state is not before:
             raise FairbanditError("the agent was called from within one of its own calls")
-        if self.log is not None and before.log is not None:
-            for group in [*state.groups.values()][len(before.groups) :]:
-                check_label(group.spelling)
-            at, time, data = before.log, now(), b""
+        start = before.workers[before.worker].log
+        if self.log is not None and start is not None:
+            if state.groups is not before.groups:
+                for group in [*state.groups.values()][len(before.groups) :]:
+                    check_label(group.spelling)
+            at, time, data = start, now(), b""
             for event in events:
                 if not self._contexts and isinstance(event, Decided | Offered | Observed):
                     event = replace(event, contexts=None)
                 line, at = encoded(event, at, time)
                 data += line
-            state = self.next = state._replace(log=at)
-            self.log.append(data, before.log.end)
-        elif state.log is not None:
-            state = state._replace(log=None)  # the log lacks this call
+            state = self.next = state.with_own(log=at)
+            self.log.append(data, start.end)
+        elif start is not None:
+            state = state.with_own(log=None)  # the log lacks this call
         self.state = state
         self.next = None
+        if state.groups is not before.groups:
+            notes.new_groups(self.reader.encoder, state.groups, len(before.groups))
 
     def settle(self) -> None:
         """Completes or discards the previous call, if it was interrupted; see `commit`."""
         after, log = self.next, self.log
-        if after and after.log and log and log.size == after.log.end:
+        if after and log and (at := after.own.log) and log.size == at.end:
             self.state = after
         self.next = None
 
     def attach(
         self,
         path: str | PathLike[str],
-        options: Mapping[str, Any],
         digest: str | None,
         contexts: bool,
         fsync: bool,
@@ -179,31 +159,50 @@ class Ledger:
 
         Args:
             path: the file, or a folder for a new file.
-            options: the agent's options as plain data.
             digest: the SHA-256 of the file from which the agent was loaded.
             contexts, fsync: see `Agent`.
         """
         log = LogFile(path, fsync)
-        header = Header(
+        begin = journal.resume(log, self._header(digest, contexts), self.state.own.log)
+        state, last = journal.after_lines(self.policy, self.state.with_own(log=begin), log.path)
+        if last not in (None, digest):
+            raise FairbanditError(
+                f"{log.path} goes on from a saved agent whose file has the SHA-256 {last}; load "
+                "this file"
+            )
+        at = state.own.log
+        assert at is not None
+        if repeated := at.line - begin.line:
+            remark(f"{log.path}: the agent repeats {repeated:,} lines, and goes on after them")
+        log.begin(at.end)
+        self.state, self.log, self._contexts = state, log, contexts
+
+    def _header(self, digest: str | None = None, contexts: bool = True) -> Header:
+        """Returns the header of a log that begins now."""
+        return Header(
             schema=SCHEMA,
             version=VERSION,
             config=self.policy.describe(),
-            options=dict(options),
+            options=saving.plain_options(self.state, self.reader),
             agent=digest,
             contexts=contexts,
             rounds=self.state.history.rounds,
+            worker=self.state.worker,
         )
-        at, lines = resume(log, header, self.state.log)
-        before, state = at.line, self.state
-        with torch.inference_mode():
-            for line in lines:
-                with of_line(line.where):
-                    state = fold.apply(self.policy, state, line.event)  # type: ignore[arg-type]
-                at = line.at
-        if repeated := at.line - before:
-            remark(f"{log.path}: the agent repeats {repeated:,} lines, and goes on after them")
-        log.begin(at.end)
-        self.state, self.log, self._contexts = state._replace(log=at), log, contexts
+
+    def refresh(self, load: Callable[..., Any], path: str | PathLike[str]) -> None:
+        """Takes up the state of an agent that `load` loads; see `Agent.refresh`."""
+        if self.log is None:
+            raise FairbanditError("only an agent with a log can take up a saved agent")
+        truth = self.state.history.problem.truth
+        other = load(path, policy=self.policy, truth=truth, worker=self.state.worker)
+        journal.check_settings(self._header(), other._ledger._header(), "the agent")
+        state, _ = journal.after_lines(self.policy, other._ledger.state, self.log.path)
+        self.commit(self.state, state, Refreshed(agent=other.digest))
+
+    def merge(self, logs: Sequence[Path]) -> None:
+        """Applies the lines of several workers' logs; see `Agent.merge`."""
+        self.state = journal.merged(self.policy, self.state, logs, self._header())
 
     def close(self, unlock: bool = True) -> None:
         """Closes the log; a fork leaves the lock to its parent."""

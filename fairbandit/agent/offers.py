@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairbandit.agent.inputs import numbers, whole
 from fairbandit.errors import FairbanditError
-from fairbandit.files.formats import Count, Natural, Number, fitted, mapping, within
+from fairbandit.files.formats import Count, Natural, Number, fitted, mapping
 from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints
 from fairbandit.selectors import Candidates, Course, Places, Ranked, Rolling, Selector
@@ -172,11 +172,6 @@ class Offers(NamedTuple):
         """Restores an opening of a problem; raises an error for an invalid state."""
         plain = msgspec.convert({key: state[key] for key in _STATE.__annotations__}, _STATE)
         held = dict(plain.pop("held"))
-        pattern = cls.new(problem, **plain)
-        parts = {key: fitted(state[key], getattr(pattern, key)) for key in cls._fields[4:9]}
-        new = pattern._replace(held=held, **{key: part.clone() for key, part in parts.items()})
-        valid = within(new.groups, 0, problem.groups - 1) and within(new.chance, 0, 1)
-        same = new.contexts.shape[1] == new.groups.shape[1] == new.n
-        if not (same and valid) or new.best.isnan().any() or not {*held} <= {*new.picks}:
-            raise ValueError("the candidates of an opening do not fit each other")
-        return new
+        new = cls.new(problem, **plain)
+        parts = {key: fitted(state[key], getattr(new, key)) for key in cls._fields[4:9]}
+        return new._replace(held=held, **{key: part.clone() for key, part in parts.items()})

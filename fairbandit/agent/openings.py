@@ -9,7 +9,7 @@ from fairbandit.agent import fold, inputs
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.ledger import Ledger, call
 from fairbandit.agent.offers import Offer, Offers, law_of
-from fairbandit.agent.state import State
+from fairbandit.agent.state import State, with_groups
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.events import Closed, Offered, Opened
@@ -75,7 +75,7 @@ class Opening:
         """Returns the state with the candidate's group, the context, (1, d), and the number."""
         reads = group is None and isinstance(context, Mapping)
         x, labels = self._ledger.reader.pool([context], None if reads else [group])
-        state, codes = self._ledger.with_groups(labels)
+        state, codes = with_groups(self._ledger.policy, self._ledger.state, labels)
         return state, x, codes
 
     def _offers(self) -> Offers:
@@ -115,6 +115,10 @@ def begun(ledger: Ledger, name: str, places: Any, candidates: Any, count: Any) -
                 "agent.round(name, places=…, candidates=…) begins one"
             )
         return Opening(ledger, name, tickets[name])
+    if state.shadow or state.worker or len(state.workers) > 1:
+        raise FairbanditError(
+            "an opening needs an agent alone: not in the shadow, and without other workers"
+        )
     m, ticket = inputs.whole(places, "places", 1, inputs.MOST), state.next_ticket
     ledger.apply(Opened(ticket=ticket, name=name, places=m, count=law[0], candidates=law[1]))
     return Opening(ledger, name, ticket)

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from fairbandit.agent import fold
 from fairbandit.agent.agent import Agent
 from fairbandit.agent.explaining import Explanation
+from fairbandit.agent.journal import after_lines
 from fairbandit.agent.openings import Opening
 from fairbandit.agent.saving import options
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import LoggedLine, of_line, own_lines
-from fairbandit.logs.events import Closed, Decided, Header, Offered, Rewarded
+from fairbandit.logs.events import Closed, Decided, Header, Offered, Refreshed, Rewarded
 from fairbandit.policy.build import build_saved
 from fairbandit.policy.policy import Policy
 from fairbandit.version import VERSION
+
+Saved = Path | str | Sequence[Path | str]
 
 
 class Receipt(NamedTuple):
@@ -35,7 +38,7 @@ class Receipt(NamedTuple):
 
 def replay(
     path: Path | str,
-    agent: Path | str | None = None,
+    agent: Saved | None = None,
     truth: Truth | None = None,
     policy: Policy | None = None,
 ) -> Receipt:
@@ -45,7 +48,8 @@ def replay(
 
     Args:
         path: a log that an agent wrote.
-        agent: the file of the saved agent with which the log began, if there is one.
+        agent: the file of the saved agent with which the log began, if there is one; or a list
+            with the files, too, that the worker took up later.
         truth: the ground truth, for policies that need it.
         policy: the policy, if it has parts that were made in Python; see `Agent.load`.
 
@@ -54,7 +58,7 @@ def replay(
             replayed; the message names the first such line.
     """
     kinds = Counter[type]()
-    for _, last in _lines(path, agent, truth, policy):
+    for _, last in _lines(Path(path), agent, truth, policy):
         kinds[type(last.event)] += 1
     decisions = kinds[Decided] + kinds[Closed]
     return Receipt(last.at.line, decisions, kinds[Rewarded], last.at.sha256)
@@ -63,7 +67,7 @@ def replay(
 def explain(
     path: Path | str,
     ticket: int,
-    agent: Path | str | None = None,
+    agent: Saved | None = None,
     truth: Truth | None = None,
     policy: Policy | None = None,
     *,
@@ -80,7 +84,7 @@ def explain(
     Raises:
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
-    for decider, line in _lines(path, agent, truth, policy):
+    for decider, line in _lines(Path(path), agent, truth, policy):
         event = line.event
         if not isinstance(event, Decided | Offered) or event.ticket != ticket:
             continue
@@ -105,10 +109,10 @@ def explain(
 
 
 def _lines(
-    path: Path | str, saved: Path | str | None, truth: Truth | None, policy: Policy | None
+    path: Path, saved: Saved | None, truth: Truth | None, policy: Policy | None
 ) -> Iterator[tuple[Agent, LoggedLine]]:
     """Yields the lines of a log, the header first, each with the agent before it; replays each."""
-    lines = own_lines(Path(path))
+    lines = own_lines(path)
     first = next(lines)
     header = first.event
     assert isinstance(header, Header)
@@ -118,35 +122,42 @@ def _lines(
             f"{path}: every hash is right, but decisions were erased from the log, so it cannot be "
             f"replayed; the last hash is {last.at.sha256}"
         )
+    files = [saved] if isinstance(saved, (str, Path)) else [*(saved or ())]
+
+    def load(digest: str) -> Agent:
+        """Returns the worker from the file of the saved agent with a hash."""
+        agents = [Agent.load(f, truth=truth, policy=policy, worker=header.worker) for f in files]
+        for agent in agents:
+            if agent.digest == digest:
+                return agent
+        expected = f"the log goes on from a saved agent whose file has the SHA-256 {digest}"
+        if not files:
+            raise FairbanditError(f"{expected}; give this file")
+        found = [f"{f} of SHA-256 {one.digest}" for f, one in zip(files, agents, strict=True)]
+        raise FairbanditError(f"{expected}; got {', '.join(found)}")
+
     try:
         with of_line(first.where):
-            agent = _initial_agent(header, saved, truth, policy)
+            if header.agent is None:
+                policy = build_saved(header.config, policy)
+                agent = Agent(policy, truth=truth, **options(header.options))
+            else:
+                agent = load(header.agent)
         yield agent, first
         ledger = agent._ledger
         for line in lines:
             yield agent, line
             with of_line(line.where), torch.inference_mode():
-                event: Any = line.event
-                ledger.state = fold.apply(ledger.policy, ledger.state, event, check=True)
+                event = line.event
+                if isinstance(event, Refreshed):
+                    state = load(event.agent)._ledger.state
+                    ledger.state, _ = after_lines(ledger.policy, state, path, line.at.line)
+                else:
+                    given = ledger.policy, ledger.state, event, line.where
+                    ledger.state = fold.applied(*given, check=True)
     except FairbanditError as error:
         if header.version == VERSION:
             raise
         raise FairbanditError(
             f"{error} (the log is of version {header.version}; this is {VERSION})"
         ) from error
-
-
-def _initial_agent(
-    header: Header, saved: Path | str | None, truth: Truth | None, policy: Policy | None
-) -> Agent:
-    """Returns the agent with which a log began."""
-    if header.agent is None:
-        policy = build_saved(header.config, policy)
-        return Agent(policy, truth=truth, **options(header.options))
-    expected = f"the log goes on from a saved agent whose file has the SHA-256 {header.agent}"
-    if saved is None:
-        raise FairbanditError(f"{expected}; give this file")
-    agent = Agent.load(saved, truth=truth, policy=policy)
-    if agent.digest != header.agent:
-        raise FairbanditError(f"{expected}; got {saved} of SHA-256 {agent.digest}")
-    return agent

@@ -13,15 +13,16 @@ import numpy as np
 import torch
 
 from fairbandit.agent.offers import Offers
+from fairbandit.agent.pools import Reader
 from fairbandit.agent.remembered import Remembered
-from fairbandit.agent.state import State, Waiting
+from fairbandit.agent.state import State, Told, Waiting, Worker
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.files import state
 from fairbandit.files.files import of_file, open_regular
-from fairbandit.files.formats import Count, Natural, Plain, Sha256, fitted, mapping, within
+from fairbandit.files.formats import Count, Natural, Plain, Sha256, fitted, mapping
 from fairbandit.logs import Position
-from fairbandit.logs.events import Options, label
+from fairbandit.logs.events import Options, Ticket, label
 from fairbandit.tables.labels import UNSAID, spellings
 
 FORMAT = "fairbandit.Agent"
@@ -30,21 +31,15 @@ FORMAT = "fairbandit.Agent"
 VERSION = 13
 """The version of the format; files of other versions are refused."""
 
-_PLACES = list[tuple[Natural, ...]]
-_SAVED = mapping(
-    config=Plain,
-    options=Options,
-    log=tuple[Natural, Sha256, Natural] | None,
+_PLACES = tuple[Natural, ...]
+_HEAD = mapping(config=Plain, options=Options)
+_STATE = mapping(
+    worker=Natural,
+    workers=list[tuple[Natural, Natural, Natural, tuple[Natural, Sha256, Natural] | None]],
+    waiting=mapping(rows=list[tuple[Ticket, Count, Natural, _PLACES, _PLACES, _PLACES, Count]]),
+    openings=list[mapping(ticket=Ticket)],  # type: ignore[misc]
+    early=list[Told],
     learned=Natural,
-    openings=list[mapping(ticket=Count)],  # type: ignore[misc]
-)
-_WAITING = mapping(
-    latest=Natural,
-    tickets=list[Count],
-    rounds=list[Count],
-    places=_PLACES,
-    open=_PLACES,
-    sizes=list[Count],
 )
 
 
@@ -56,40 +51,47 @@ def options(plain: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def plain(now: State, features: Any, reward: str | None) -> dict[str, Any]:
-    """Returns the options and the state of an agent as plain data."""
-    problem, decisions = now.history.problem, now.waiting.values()
-    options = {
-        "features": features.state() if isinstance(features, Encoder) else features,
+def plain_options(now: State, reader: Reader) -> dict[str, Any]:
+    """Returns the options of an agent as plain data."""
+    problem = now.history.problem
+    options: dict[str, Any] = {
+        "features": reader.encoder.state() if reader.encoder else reader.names or reader.features,
         "seed": problem.streams.seed,
         "exploration": problem.exploration,
         "patience": now.patience,
         "groups": spellings(now.groups),
     }
-    if reward is not None:
-        options["reward"] = reward
+    if reader.reward is not None:
+        options["reward"] = reader.reward
     if words := sorted(now.groups.words - UNSAID):
         options["unknown"] = words
-    d = problem.features
+    if now.shadow:
+        options["shadow"] = True
+    return options
+
+
+def plain(now: State, reader: Reader) -> dict[str, Any]:
+    """Returns the options and the state of an agent as plain data."""
+    d, decisions = reader.features, now.waiting.values()
     contexts = np.concatenate([np.zeros((0, d)), *(one.contexts for one in decisions)])
     codes = np.concatenate([np.zeros(0, np.int64), *(one.codes for one in decisions)])
     return {
-        "options": options,
+        "options": plain_options(now, reader),
         "known": now.history.saved(),
+        "worker": now.worker,
+        "workers": [[number, *worker] for number, worker in now.workers.items()],
         "waiting": {
-            "latest": now.latest,
-            "tickets": list(now.waiting),
-            "rounds": [decision.round for decision in decisions],
-            "places": [list(decision.places) for decision in decisions],
-            "open": [list(decision.open) for decision in decisions],
-            "sizes": [len(decision.codes) for decision in decisions],
+            "rows": [
+                [ticket, one.round, one.turn, one.places, one.open, one.recommended, len(one.codes)]
+                for ticket, one in now.waiting.items()
+            ],
             "groups": torch.from_numpy(codes),
             "contexts": torch.from_numpy(contexts),
         },
         "openings": [{"ticket": t, **offers.state()} for t, offers in now.openings.items()],
+        "early": [msgspec.to_builtins(e, str_keys=True) for t in now.early.values() for e in t],
         "learned": now.learned,
         "remembered": now.remembered.state(),
-        "log": None if now.log is None else list(now.log),
     }
 
 
@@ -99,34 +101,33 @@ def restored(saved: Mapping[str, Any], now: State) -> State:
     Raises:
         ValueError: the data does not fit the agent, or its parts do not fit each other.
     """
-    history, read = now.history.restored(saved["known"]), saved["waiting"]
-    problem, part = history.problem, msgspec.convert(read, _WAITING)
+    worker = now.of_worker(saved["worker"])
+    history, read = (
+        worker.history.restored(saved["known"]),
+        msgspec.convert(saved, _STATE, str_keys=True),
+    )
+    problem, pools = history.problem, saved["waiting"]
     empty = torch.zeros(0, problem.features, dtype=torch.float64)
-    contexts = fitted(read["contexts"], empty).numpy()
-    groups = fitted(read["groups"], torch.zeros(0, dtype=torch.int64))
-    tickets, latest, ends = part["tickets"], part["latest"], np.cumsum([0, *part["sizes"]])
-    waiting, rows = dict[int, Waiting](), zip(tickets, part["rounds"], strict=True)
-    picks = zip(part["places"], part["open"], ends[:-1], ends[1:], strict=True)
-    for (ticket, number), (places, left, low, high) in zip(rows, picks, strict=True):
-        pool = contexts[low:high].copy(), groups.numpy()[low:high].copy()
-        waiting[ticket] = Waiting(number, *pool, places, left)
-        if not {*left} <= {*places} <= {*range(high - low)} or not left:
-            raise ValueError("the picks of a decision that waits do not fit its pool")
-    openings = {o["ticket"]: Offers.restored(o, problem) for o in saved["openings"]}
-    names = {offers.name for offers in openings.values()}
-    fits = len(names) == len(saved["openings"]) and len(waiting) == len(tickets)
-    fits = fits and len(groups) == len(contexts) == ends[-1]
-    fits = fits and max([0, *tickets, *openings]) <= latest
-    if not fits or waiting.keys() & openings.keys() or not within(groups, 0, problem.groups - 1):
-        raise ValueError("its waiting decisions and openings do not fit each other")
-    return now._replace(
+    contexts = fitted(pools["contexts"], empty).numpy()
+    codes = fitted(pools["groups"], torch.zeros(0, dtype=torch.int64)).numpy()
+    waiting, low = dict[int, Waiting](), 0
+    for ticket, number, turn, *places, k in read["waiting"]["rows"]:
+        pool = contexts[low : low + k].copy(), codes[low : low + k].copy()
+        waiting[ticket], low = Waiting(number, turn, *pool, *places), low + k
+    early = dict[int, tuple[Told, ...]]()
+    for event in read["early"]:
+        early[event.ticket] = (*early.get(event.ticket, ()), event)
+    return worker._replace(
         history=history,
-        latest=latest,
+        workers={
+            number: Worker(latest, rounds, at and Position(*at))
+            for number, latest, rounds, at in read["workers"]
+        },
         waiting=waiting,
-        openings=openings,
+        openings={o["ticket"]: Offers.restored(o, problem) for o in saved["openings"]},
+        early=early,
         learned=saved["learned"],
         remembered=Remembered.restored(saved["remembered"]),
-        log=saved["log"] and Position(*saved["log"]),
     )
 
 
@@ -157,7 +158,7 @@ def reading(path: Path) -> Iterator[dict[str, Any]]:
         header = saved["format"], saved["version"]
         if header != (FORMAT, VERSION):
             raise ValueError(f"its format is {shown(header)}, not {(FORMAT, VERSION)}")
-        msgspec.convert(saved, _SAVED)
+        msgspec.convert(saved, _HEAD)
         yield {**saved, "digest": hashlib.sha256(contents).hexdigest()}
     except FairbanditError as error:
         raise FairbanditError(

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from fairbandit.agent import inputs
 from fairbandit.agent.offers import Offers
@@ -17,9 +16,13 @@ from fairbandit.errors import FairbanditError, shown
 from fairbandit.history import History
 from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints, Position
-from fairbandit.logs.events import About, Decided
+from fairbandit.logs.events import TICKETS, About, Decided, Dropped, Rewarded, Taken
 from fairbandit.policy.policy import Policy
+from fairbandit.streams import Streams
 from fairbandit.tables.labels import Codes, coded
+
+Told = Rewarded | Dropped | Taken
+"""An event about an earlier decision."""
 
 SHOWN = 10
 """The largest number of waiting tickets that a message lists."""
@@ -30,16 +33,20 @@ class Waiting(NamedTuple):
 
     Attributes:
         round: the round of the decision; 0 for an opening that is not closed.
+        turn: the number of rounds of its worker at the decision.
         contexts, codes: the pool, (K, d), and the numbers of its groups, (K,).
         places: the places of all picks in the pool, in order of preference.
         open: the places of the picks that wait for a reward.
+        recommended: the places of an agent in the shadow for which nobody was taken so far.
     """
 
     round: int
+    turn: int
     contexts: Floats
     codes: Ints
     places: tuple[int, ...]
     open: tuple[int, ...]
+    recommended: tuple[int, ...] = ()
 
     def without(self, places: Mapping[int, float]) -> tuple[int, ...]:
         """Returns the open places without some of them; another place raises an error."""
@@ -49,6 +56,20 @@ class Waiting(NamedTuple):
         return left
 
 
+class Worker(NamedTuple):
+    """One of several agents that decide side by side.
+
+    Attributes:
+        latest: the last ticket of a decision or an opening.
+        rounds: the number of rounds that the worker decided or observed.
+        log: the position of the end of its log; None without a log.
+    """
+
+    latest: int = 0
+    rounds: int = 0
+    log: Position | None = None
+
+
 class State(NamedTuple):
     """All that changes in an agent.
 
@@ -56,29 +77,54 @@ class State(NamedTuple):
         history: the history of its policy.
         groups: all groups so far, by the normal forms of their labels.
         patience: for how many further rounds a decision waits for its reward; None waits forever.
-        latest: the last ticket of a decision or an opening; 0 before the first.
+        shadow: whether a person decides, so that no pick counts before somebody is taken.
+        worker: the number of the worker whose events come next.
+        workers: all workers so far by number.
         waiting: the decisions that wait for a reward by ticket, oldest round first.
         openings: the openings that are not closed by ticket.
+        early: the events of decisions of other workers that are not known yet, by ticket.
         learned: the number of rewards from which the agent has learned.
         remembered: the ids of decisions with their tickets, the rewards that were learned, and the
             keys of their picks.
-        log: the position of the end of the log; None without a log.
     """
 
     history: History
     groups: Codes
     patience: int | None
-    latest: int = 0
+    shadow: bool = False
+    worker: int = 0
+    workers: Mapping[int, Worker] = MappingProxyType({0: Worker()})
     waiting: Mapping[int, Waiting] = MappingProxyType({})
     openings: Mapping[int, Offers] = MappingProxyType({})
+    early: Mapping[int, tuple[Told, ...]] = MappingProxyType({})
     learned: int = 0
     remembered: Remembered = Remembered()
-    log: Position | None = None
+
+    @property
+    def own(self) -> Worker:
+        """The worker whose events come next."""
+        return self.workers[self.worker]
+
+    def with_own(self, **changes: Any) -> State:
+        """Returns the state with other values of the worker whose events come next."""
+        workers = {**self.workers, self.worker: self.own._replace(**changes)}
+        return self._replace(workers=workers)
+
+    def of_worker(self, worker: int) -> State:
+        """Returns the state before an event of a worker, who has random numbers of its own."""
+        if worker == self.worker:
+            return self
+        problem = self.history.problem
+        problem = replace(problem, streams=Streams(problem.streams.seed, [worker]))
+        workers = {worker: Worker(worker * TICKETS), **self.workers}
+        history = self.history._replace(problem=problem)
+        return self._replace(history=history, worker=worker, workers=workers)
 
     @property
     def next_ticket(self) -> int:
         """The number of the next decision: its round, or later after openings took tickets."""
-        return max(self.history.rounds, self.latest) + 1
+        own = self.workers[self.worker]
+        return max(self.worker * TICKETS + own.rounds, own.latest) + 1
 
     @property
     def numbered(self) -> History:
@@ -118,8 +164,14 @@ class State(NamedTuple):
                 f"dropped, or the ticket does not exist; waiting tickets: {tickets}{ellipsis}"
             )
         offers = self.openings[ticket]
-        waiting = Waiting(0, *offers.rows, offers.picks, offers.picks)
+        waiting = Waiting(0, 0, *offers.rows, offers.picks, offers.picks)
         return waiting._replace(open=waiting.without(offers.held))
+
+    def is_early(self, ticket: int) -> bool:
+        """Whether the decision of a ticket may be known to another worker alone."""
+        worker, alone = ticket // TICKETS, not self.worker and len(self.workers) == 1
+        latest = self.workers[worker].latest if worker in self.workers else 0
+        return not alone and worker != self.worker and ticket > latest
 
     def number_of(self, ticket: Any) -> int:
         """Returns a ticket as a number; a text is the id that a decision was given."""
@@ -142,50 +194,35 @@ class State(NamedTuple):
             raise FairbanditError(f"about: {error}; got {shown(about)}") from error
         return msgspec.structs.replace(event, id=id, about=about)
 
-    def repeats(self, ticket: int, reward: Any, candidate: Any) -> bool:
-        """Whether rewards of a decision that no longer waits for them are those it had.
+    def on(
+        self, history: History, waiting: dict[int, Waiting], count: int, latest: int = 0
+    ) -> State:
+        """Returns the state after `count` rounds, without decisions that waited too long.
 
-        Raises:
-            FairbanditError: the decision had other rewards.
+        Patience counts the rounds of the worker.
         """
-        waiting = self.waiting.get(ticket)
-        if waiting is not None and waiting.open == waiting.places:
-            return False
-        rewards = reward.tolist() if hasattr(reward, "tolist") else reward
-        rewards = {candidate: rewards} if candidate is not None else rewards
-        what = "place" if isinstance(rewards, Mapping) else "slot"
-        if waiting is not None and (what == "slot" or not {*waiting.open}.isdisjoint(rewards)):
-            return False
-        if not isinstance(rewards, Mapping):
-            rewards = dict(enumerate(rewards if isinstance(rewards, (list, tuple)) else [rewards]))
-        bits = [self.remembered.get(key(ticket, what, place)) for place in rewards]
-        if not bits or None in bits:
-            return False
-        known = np.array(bits, np.int64).view(np.float64).tolist()
-        for before, value in zip(known, rewards.values(), strict=True):
-            if inputs.number(value, "reward") != before:
-                raise FairbanditError(
-                    f"ticket {ticket} does not wait for a reward: its reward was reported, and was "
-                    f"{before:g}; got {shown(value)}"
-                )
-        return True
-
-    def on(self, history: History, waiting: dict[int, Waiting], latest: int = 0) -> State:
-        """Returns the state after further rounds, without decisions that waited too long."""
+        worker, own = self.worker, self.workers[self.worker]
+        rounds = own.rounds + count
         if self.patience is not None:
-            first = history.rounds - self.patience
-            late = [ticket for ticket, decision in waiting.items() if decision.round < first]
+            first, late = rounds - self.patience, list[int]()
+            for ticket, decision in waiting.items():
+                if decision.turn < first and ticket // TICKETS == worker:
+                    late.append(ticket)
             for ticket in late:
                 del waiting[ticket]
-        latest = max(self.latest, latest)
-        return self._replace(history=history, waiting=waiting, latest=latest)
+        own = Worker(max(own.latest, latest), rounds, own.log)
+        workers = {**self.workers, worker: own}
+        return self._replace(history=history, waiting=waiting, workers=workers)
 
 
-def first_state(policy: Policy, problem: Problem, groups: Codes, patience: int | None) -> State:
+def first_state(
+    policy: Policy, problem: Problem, groups: Codes, patience: Any, shadow: bool
+) -> State:
     """Returns the state before the first event; a group that the truth lacks raises an error."""
     if "truth" in policy.rank.needs:
         inputs.check_known(problem.truth, groups, 0)
-    return State(policy.init(problem), groups, patience)
+    patience = None if patience is None else inputs.whole(patience, "patience")
+    return State(policy.init(problem), groups, patience, shadow)
 
 
 def with_groups(policy: Policy, state: State, labels: Sequence[Any]) -> tuple[State, Ints]:

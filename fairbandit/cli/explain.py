@@ -23,7 +23,8 @@ def explain(words: Sequence[str]) -> None:
     parser = tool_parser("explain", _HELP, _EXAMPLES)
     parser.add_argument("log", type=Path, metavar="LOG", help="a file that an agent wrote")
     parser.add_argument("ticket", type=int, metavar="TICKET", help="the ticket of the decision")
-    parser.add_argument("--agent", type=Path, metavar="FILE", help="the agent's file before LOG")
+    text = "the agent's file before LOG, and files that a worker took up later"
+    parser.add_argument("--agent", type=Path, nargs="+", metavar="FILE", help=text)
     text = "of an opening, the number of the candidate, from 0 [0]"
     parser.add_argument("--candidate", type=int, default=0, metavar="N", help=text)
     given = parser.parse_args(words)

@@ -24,7 +24,8 @@ def replay(words: Sequence[str]) -> None:
     """Replays a log; raises an error that names the first line that differs."""
     parser = tool_parser("replay", _HELP, _EXAMPLES)
     parser.add_argument("log", type=Path, metavar="LOG", help="a file that an agent wrote")
-    parser.add_argument("--agent", type=Path, metavar="FILE", help="the agent's file before LOG")
+    text = "the agent's file before LOG, and files that a worker took up later"
+    parser.add_argument("--agent", type=Path, nargs="+", metavar="FILE", help=text)
     given = parser.parse_args(words)
     receipt = replayed(given.log, given.agent)
     out = console()

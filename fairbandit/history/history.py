@@ -156,6 +156,21 @@ class History(NamedTuple):
         counts = (groups[..., None] == every).sum(2).cumsum(1).add_(last)
         return self._replace(picks=self.picks.append(counts))
 
+    def with_other_pick(self, group: int, instead: int | None) -> History:
+        """The history, for later rounds, after a pick of `group` came to an earlier round.
+
+        Args:
+            group: the number of the group, in replica 0.
+            instead: the group of the pick that is replaced; None for a further pick.
+        """
+        if self.picks is None:
+            return self
+        counts = self.picks[self.picks.stop - 1, self.picks.stop][0].clone()
+        counts[0, 0, group] += 1
+        if instead is not None:
+            counts[0, 0, instead] -= 1
+        return self._replace(picks=Rows([counts], self.picks.stop - 1))
+
     def with_outcomes(self, outcomes: Outcomes, skipped: int = 0) -> History:
         """The history with outcomes of any rounds.
 

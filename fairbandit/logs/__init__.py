@@ -3,7 +3,7 @@
 from fairbandit.logs.chain import LogFile, Position, own_lines
 from fairbandit.logs.events import SCHEMA
 from fairbandit.logs.log import Floats, Ints, Log
-from fairbandit.logs.own import erase
+from fairbandit.logs.own import erase, overrides
 from fairbandit.logs.reading import is_table, read_log
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Position",
     "erase",
     "is_table",
+    "overrides",
     "own_lines",
     "read_log",
 ]

@@ -113,6 +113,14 @@ def own_lines(path: Path, new: bool = False, at: Position | None = None) -> Iter
         raise FairbanditError(f"{path} is not a log of an agent: it has no header")
 
 
+def holds(path: Path, at: Position) -> bool:
+    """Whether a line with the hash of a position ends there."""
+    end = b'"%b"}\n' % at.sha256.encode()
+    with open_regular(path) as file:
+        file.seek(max(at.end - len(end), 0))
+        return file.read(len(end)) == end
+
+
 def _verified(line: bytes, at: Position) -> tuple[Line, str]:
     """Returns the event and the hash of a line that follows a position."""
     for end in _ENDS:
@@ -158,11 +166,6 @@ class LogFile:
     def size(self) -> int:
         """The length of the file in bytes."""
         return os.fstat(self._file).st_size
-
-    def holds(self, at: Position) -> bool:
-        """Whether a line with the hash of a position ends there."""
-        end = b'"%b"}\n' % at.sha256.encode()
-        return os.pread(self._file, len(end), max(at.end - len(end), 0)) == end
 
     def begin(self, end: int) -> None:
         """Treats the rest of the file after a position as a line that was cut off."""

@@ -3,12 +3,14 @@
     header    package version, the policy's config, the agent's options, and the hash of the file
               from which the agent was loaded, if any
     decided   ticket, contexts (K, d), groups, probabilities of all K, and picks
+    taken     a person took a candidate in place of a pick
     rewarded  the reward of a single pick, or rewards by place
     dropped   the agent no longer waits for the rewards of a ticket
     observed  contexts, groups, actions and rewards of n rounds that another system decided
     opened    name, places and law of candidates who come one at a time
     offered   context, group and probability of one candidate, and whether the candidate is taken
     closed    the candidates of an opening are a decision, in their order
+    refreshed a worker took up a saved agent that has learned from the logs of all workers
 
 The types are the schema: a line that does not fit them is refused where it is read.
 """
@@ -65,12 +67,17 @@ Options: Any = mapping(
     seed=Annotated[int, Meta(ge=0)],
     exploration=float,
     patience=Natural | None,
+    shadow=NotRequired[bool],
 )
 """The options of an agent, as logs and files hold them."""
 
 _Part: Any = mapping(name=str)
 _CONFIG: Any = mapping(name=str, split=_Part, estimator=_Part, rank=_Part, selector=_Part)
 
+TICKETS = 10**9
+"""The tickets of worker w are w·TICKETS + 1, w·TICKETS + 2, …"""
+
+Ticket = Annotated[int, Meta(ge=1, le=2**53)]
 About = str | int | float | bool | None
 Places = tuple[Natural, ...]
 Array = np.ndarray
@@ -93,6 +100,7 @@ class Header(Line, tag="header"):
     agent: Sha256 | None
     contexts: bool = True
     rounds: Natural = 0
+    worker: Natural = 0
     erased: Natural = 0
     before: Sha256 | None = None
 
@@ -111,7 +119,7 @@ class Decided(Line, tag="decided", kw_only=True):
         about: what the caller says about the decision.
     """
 
-    ticket: Count
+    ticket: Ticket
     contexts: Array | None = None
     groups: list[Any]
     probabilities: list[Share]
@@ -121,17 +129,35 @@ class Decided(Line, tag="decided", kw_only=True):
     about: dict[str, About] | None = None
 
 
+class Taken(Line, tag="taken"):
+    """A person took a candidate in place of a pick, or confirmed a pick.
+
+    Attributes:
+        ticket: the number of the decision.
+        candidate: the place of the candidate who was taken.
+        instead: the place of the pick.
+        by: the person.
+        why: the reason.
+    """
+
+    ticket: Ticket
+    candidate: Natural
+    instead: Natural
+    by: str | None = None
+    why: str | None = None
+
+
 class Rewarded(Line, tag="rewarded"):
     """Rewards of a decision by place, or the reward of its single pick."""
 
-    ticket: Count
+    ticket: Ticket
     rewards: Number | dict[Natural, Number]
 
 
 class Dropped(Line, tag="dropped"):
     """The agent no longer waits for the rewards of a decision."""
 
-    ticket: Count
+    ticket: Ticket
 
 
 class Observed(Line, tag="observed", kw_only=True):
@@ -146,7 +172,7 @@ class Observed(Line, tag="observed", kw_only=True):
 class Opened(Line, tag="opened"):
     """An opening begins: places for candidates whose number has a law."""
 
-    ticket: Count
+    ticket: Ticket
     name: str
     places: Count
     count: str | list[float]
@@ -156,7 +182,7 @@ class Opened(Line, tag="opened"):
 class Offered(Line, tag="offered", kw_only=True):
     """A candidate of an opening, (1, d), with the label of the group and the decision."""
 
-    ticket: Count
+    ticket: Ticket
     contexts: Array | None = None
     groups: list[Any]
     probability: Share
@@ -166,10 +192,16 @@ class Offered(Line, tag="offered", kw_only=True):
 class Closed(Line, tag="closed"):
     """An opening ends."""
 
-    ticket: Count
+    ticket: Ticket
 
 
-Event = Decided | Rewarded | Dropped | Observed | Opened | Offered | Closed
+class Refreshed(Line, tag="refreshed"):
+    """A worker took up a saved agent, whose file has this SHA-256."""
+
+    agent: Sha256
+
+
+Event = Decided | Taken | Rewarded | Dropped | Observed | Opened | Offered | Closed | Refreshed
 
 
 def label(plain: Any) -> Hashable:

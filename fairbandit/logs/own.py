@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,6 +18,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files.files import of_file, open_regular, written_aside
 from fairbandit.logs.chain import LoggedLine, Position, encoded, of_line, own_lines
 from fairbandit.logs.events import (
+    TICKETS,
     Closed,
     Decided,
     Dropped,
@@ -23,13 +26,19 @@ from fairbandit.logs.events import (
     Line,
     Offered,
     Opened,
+    Refreshed,
     Rewarded,
+    Taken,
 )
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
 from fairbandit.logs.tables import Pool, log_of_pools
 from fairbandit.notices import remark
 from fairbandit.tables.encoder import Encoder
+from fairbandit.tables.labels import normal
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LEFT_OUT = {"Observed": "observed rounds", "Rewarded": "rewards of earlier decisions"}
 
@@ -41,38 +50,105 @@ def is_own(path: Path) -> bool:
         return begin.startswith(b'{"kind":"header","schema":')
 
 
-def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> Log:
-    """Returns the decisions in the files of an agent's log.
+class _People(NamedTuple):
+    """The candidates of a decision: labels, probabilities, contexts, and places of the picks."""
 
-    Observed rounds are left out, since their propensities are unknown. So are rewards of decisions
-    that a saved agent had made before it began a file.
-    """
-    pools, headers, left_out = list[Pool](), list[Header](), Counter[str]()
+    labels: list[Any]
+    chances: list[float]
+    contexts: list[Any]
+    picks: list[int]
+    taken: list[int]  # by a person, or the picks
+    by_person: bool  # whether a person said who was taken
+
+
+class _Decision(NamedTuple):
+    """The lines of a decision: whole pools, or openings with all offers."""
+
+    path: Path
+    shadow: bool
+    lines: list[LoggedLine]
+    reports: list[LoggedLine]  # of other workers
+
+    def people(self) -> _People:
+        """Returns the candidates, and who of them was picked and taken."""
+        labels, chances, x = list[Any](), list[float](), list[Any]()
+        picks, slots = list[int](), set[int]()
+        for event in [line.event for line in self.lines]:
+            if isinstance(event, Decided):
+                picks += event.picks
+                chances += event.probabilities
+            elif isinstance(event, Offered):
+                picks += [len(labels)] * event.taken
+                chances.append(event.probability)
+            if isinstance(event, Decided | Offered):
+                labels += event.groups
+                x += [] if event.contexts is None else [*event.contexts]
+        taken = [*picks]
+        for line in [*self.lines, *self.reports]:
+            if isinstance(event := line.event, Taken) and event.instead in taken:
+                slots.add(slot := taken.index(event.instead))
+                taken[slot] = event.candidate
+        if self.shadow:
+            picks, taken = ([places[slot] for slot in sorted(slots)] for places in (picks, taken))
+        return _People(labels, chances, x, picks, taken, bool(slots))
+
+
+def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Counter[str]]:
+    """Returns the decisions and the headers of files, and counts the lines that are left out."""
+    decisions, headers, left_out = list[_Decision](), list[Header](), Counter[str]()
+    of_ticket, reports = dict[int, _Decision](), list[LoggedLine]()
     for path in paths:
-        tickets, begun = dict[Any, Pool](), dict[Any, list[Any]]()
+        begun, n = dict[Any, _Decision](), len(decisions)
         for line in own_lines(path):
-            event = line.event
+            event, header = line.event, headers[-1:]
+            ticket = getattr(event, "ticket", None)
             with of_line(line.where):
-                ticket = getattr(event, "ticket", None)
                 if isinstance(event, Header):
                     headers.append(event)
                 elif isinstance(event, Decided | Opened):
-                    if ticket in tickets or ticket in begun:
+                    if ticket in begun:
                         raise ValueError(f"ticket {ticket} recurs")
-                    begun[ticket] = [event]
-                elif ticket in begun:
-                    begun[ticket].append(event)
-                elif isinstance(event, Rewarded) and (ticket in tickets or not headers[-1].agent):
-                    _reward(tickets[ticket], event)
-                elif not isinstance(event, Dropped):
-                    left_out[type(event).__name__] += 1
-                if isinstance(event, Decided | Closed) and ticket in begun:
-                    if (pool := _pool(path, line, begun.pop(ticket))) is None:
-                        left_out["decisions without a pick"] += 1
+                    begun[ticket] = _Decision(path, "shadow" in header[0].options, [], [])
+                elif ticket not in begun and isinstance(event, Taken | Rewarded):
+                    if event.ticket // TICKETS != header[0].worker:
+                        reports.append(line)
+                    elif not header[0].agent:
+                        raise ValueError(f"ticket {ticket} is not a decision of this log")
                     else:
-                        tickets[ticket] = pool
-        left_out.update({"openings that are not closed": len(begun)} if begun else {})
-        pools += tickets.values()
+                        left_out["Rewarded"] += 1
+                elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
+                    left_out[type(event).__name__] += 1
+                if ticket in begun:
+                    begun[ticket].lines.append(line)
+                    if isinstance(event, Decided | Closed):
+                        decisions.append(begun[ticket])
+        of_ticket |= begun
+        if still := len(begun) - (len(decisions) - n):
+            left_out["openings that are not closed"] += still
+    for line in reports:
+        if (decision := of_ticket.get(getattr(line.event, "ticket", 0))) is None:
+            left_out["Rewarded"] += 1
+        else:
+            decision.reports.append(line)
+    return decisions, headers, left_out
+
+
+def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> Log:
+    """Returns the decisions in the files of an agent's log, or in the logs of several workers.
+
+    Observed rounds are left out, since their propensities are unknown. So are rewards of decisions
+    that a saved agent had made before it began a file. The propensities of decisions in which a
+    person said who was taken are NaN.
+    """
+    pools, by_person = list[Pool](), list[bool]()
+    decisions, headers, left_out = _decisions(paths)
+    for decision in decisions:
+        pool, person = _pool(decision)
+        if pool is None:
+            left_out["decisions without a pick"] += 1
+        else:
+            pools.append(pool)
+            by_person.append(person)
     if left_out:
         counts = [f"{count:,} of {_LEFT_OUT.get(kind, kind)}" for kind, count in left_out.items()]
         remark(f"{name}: lines that hold no decision to judge are left out: {' and '.join(counts)}")
@@ -99,34 +175,67 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
             else:
                 adaptive, draws = adaptive or part.learns, draws or part.draws_models
     further |= {"adaptive": adaptive, "draws_models": draws, "unknown": unknown}
-    return log_of_pools(pools, name, contexts, **further)
+    log = log_of_pools(pools, name, contexts, **further)
+    if not any(by_person):
+        return log
+    remark(
+        f"{name}: in {sum(by_person):,} decisions a person said who was taken, so that the "
+        "probability is unknown: weighted estimates are refused"
+    )
+    lacking = np.where(np.array(by_person)[:, None], np.nan, log.propensities)
+    return dataclasses.replace(log, propensities=lacking, probabilities=None)
 
 
-def _pool(path: Path, line: LoggedLine, events: Sequence[Line]) -> Pool | None:
-    """Returns the decision of all events up to a line; None without a pick."""
-    labels, picks, chances, x = list[Any](), list[int](), list[float](), list[Any]()
-    for event in events:
-        if isinstance(event, Decided):
-            picks += event.picks
-            chances += event.probabilities
-        elif isinstance(event, Offered):
-            picks += [len(labels)] * event.taken
-            chances.append(event.probability)
-        if isinstance(event, Decided | Offered):
-            labels += event.groups
-            x += [] if event.contexts is None else [*event.contexts]
-    if not picks:
-        return None
-    first = events[0]
+def _pool(decision: _Decision) -> tuple[Pool | None, bool]:
+    """Returns the pool of a decision, or None if nobody was taken, and whether a person decided."""
+    labels, chances, x, _, taken, by_person = decision.people()
+    if not taken:
+        return None, by_person
+    events = [line.event for line in decision.lines]
+    if by_person:
+        chances = [float(place in taken) for place in range(len(labels))]
+    first, at = events[0], next(n for n in decision.lines if isinstance(n.event, Decided | Closed))
     assert isinstance(first, Decided | Opened)
     contexts = np.array(x, dtype=np.float64) if x else None
     time = next(event.time for event in events if isinstance(event, Decided | Offered))
-    decided = labels, picks, chances, contexts, first.places is not None, _utc(time)
-    pool = Pool(str(path), line.at.line, first.ticket, *decided)
-    for event in events:
-        if isinstance(event, Rewarded):
-            _reward(pool, event)
-    return pool
+    with of_line(at.where):
+        decided = labels, taken, chances, contexts, first.places is not None, _utc(time)
+        pool = Pool(str(decision.path), at.at.line, first.ticket, *decided)
+    for line in decision.lines:
+        with of_line(line.where):
+            _reward(pool, line.event)
+    for line in decision.reports:  # the worker itself may have reported the reward, too
+        with suppress(ValueError):
+            _reward(pool, line.event)
+    return pool, by_person
+
+
+def overrides(*paths: Path | str) -> pd.DataFrame:
+    """Compares the recommendations of an agent with the people who were taken, by group.
+
+    Args:
+        paths: the log of an agent, or of each worker.
+
+    Returns:
+        A row a group: `group`; the number of `candidates`; how many of them were `recommended` and
+        `taken`; and how many were `passed_over`, so that another person was taken instead, or
+        `preferred` to a recommended one. Decisions of an agent in the shadow count once somebody
+        is taken.
+    """
+    import pandas as pd
+
+    counts: dict[str, Counter[str]] = {}
+    for decision in _decisions([Path(path) for path in paths])[0]:
+        people = decision.people()
+        for place, label in enumerate(people.labels if people.taken else ()):
+            before, after = place in people.picks, place in people.taken
+            group = counts.setdefault(normal(label), Counter())
+            group["candidates"] += 1
+            group["recommended"] += before
+            group["taken"] += after
+            group["passed_over"] += before and not after
+            group["preferred"] += after and not before
+    return pd.DataFrame([{"group": label, **counts[label]} for label in sorted(counts)])
 
 
 def _utc(time: str | None) -> str | None:
@@ -134,13 +243,14 @@ def _utc(time: str | None) -> str | None:
     return time and datetime.fromisoformat(time).astimezone(UTC).isoformat(" ", "seconds")
 
 
-def _reward(pool: Pool, event: Rewarded) -> None:
-    rewards = event.rewards
-    if not isinstance(rewards, dict):
-        (place,) = pool.order
-        rewards = {place: rewards}
-    for place, reward in rewards.items():
-        pool.reward(place, reward)
+def _reward(pool: Pool, event: Line) -> None:
+    if isinstance(event, Rewarded):
+        rewards = event.rewards
+        if not isinstance(rewards, dict):
+            (place,) = pool.order
+            rewards = {place: rewards}
+        for place, reward in rewards.items():
+            pool.reward(place, reward)
 
 
 def erase(source: Path | str, target: Path | str, tickets: Collection[int]) -> int:

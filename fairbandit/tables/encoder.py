@@ -274,10 +274,6 @@ class Encoder:
         rows = zip(*parts, strict=True) if parts else [(None,)] * len(features)
         return [None if None in row else JOINED.join(row) for row in rows]
 
-    def check_labels(self, groups: Sequence[Any], features: NDArray[np.float64]) -> None:
-        """Raises an error for a label, (n,), that contradicts the features of its row, (n, d)."""
-        check_labels(groups, self.labels_in(features), JOINED.join(self.groups), self.unknown)
-
     def _source(self, rows: Any, where: str) -> pd.DataFrame:
         """Returns raw rows as a typed table, with the column of intersectional groups."""
         if isinstance(rows, (str, PathLike)):

@@ -77,7 +77,7 @@ def test_as_single_calls(name: str, picks: int, tmp_path: Path) -> None:
             rewards = dict(zip(places, draws.normal(size=len(places)).tolist(), strict=True))
             for agent in (one, many):
                 agent.update(rewards, ticket)
-        held = [{**worlds.held(agent), "log": None} for agent in (one, many)]
+        held = [worlds.held(agent, log=False) for agent in (one, many)]
         if name == "refresh":  # contexts that no round reads any more are forgotten lazily
             for state in held:
                 del state["known"]["contexts"]
@@ -101,15 +101,15 @@ def agent() -> Agent:
 @pytest.mark.parametrize(
     ("contexts", "groups", "more", "message"),
     [
-        ([X[0], X[1, :, :2]], LABELS, {}, r"contexts\[1\]: expected shape \(K, 4\)"),
-        ([X[0], X[1] * np.nan], LABELS, {}, r"contexts\[1\]: .* got nan at \[0, 0\]"),
+        ([X[0], X[1, :, :2]], LABELS, {}, r"pool 1: contexts: expected shape \(K, 4\)"),
+        ([X[0], X[1] * np.nan], LABELS, {}, r"pool 1: contexts: .* got nan at \[0, 0\]"),
         (X * [[[1]], [[np.nan]]], LABELS, {}, r"contexts: .* got nan at \[1, 0, 0\]"),
         (X, LABELS[:1], {}, "the labels of 2 pools, .* got 1 pools"),
-        (X, [LABELS[0], ["b"]], {}, r"groups\[1\]: expected 3 labels, .* got 1"),
+        (X, [LABELS[0], ["b"]], {}, r"pool 1: groups: expected 3 labels, .* got 1"),
         (X, [LABELS[0], ["b", "a", {}]], {}, "pool 1: groups: .* hashable"),
         (X, LABELS, {"picks": 0}, "picks: expected a whole number"),
         (X[0], LABELS[0], {"pools": [1, 2, None]}, "candidate 2 lacks a pool"),
-        (X[0], LABELS[0], {"pools": [1, 2]}, r"\(3, 4\), 3 groups and 2 pools"),
+        (X[0], LABELS[0], {"pools": [1, 2]}, "pools: expected the pools of 3 candidates, got 2"),
         (X[0], LABELS[0], {"pools": [1, 2, {}]}, "pools: unhashable"),
         (pd.DataFrame(X[0]), LABELS[0], {}, "got one table; .* pools=COLUMN"),
         (pd.DataFrame(X[0]), LABELS[0], {"pools": "day"}, "the table lacks the column 'day'"),

@@ -296,7 +296,7 @@ def test_new_labels_of_arrays_are_noted(notices):
     x, text = np.zeros((2, len(encoder.names))), "new group '{}': the encoder's table has a, b, c"
     agent.act(x, ["a", "d"])
     assert notices() == [text.format("d")]  # when the agent was made
-    agent.explain(x.tolist(), ["b", "A"])
+    agent.act(x.tolist(), ["b", "A"])
     agent.act_many([x], [["new", "c"]])
     agent.observe([x], [["new", "old"]], [0], [1.0])
     guess = text.format("A").replace(":", " (did you mean 'a'?):")
@@ -322,7 +322,7 @@ def test_labels_of_several_columns_are_rows_of_them():
         agent.observe(contexts, labels, [0] * 8, range(8))
         assert agent.groups == tuple(zip(rows["region"][:4], rows["sex"][:4], strict=True))
     assert agent.explain(rows[:2], [("N", "f"), ["N", "m"]]).groups == (("N", "f"), ("N", "m"))
-    with pytest.raises(FairbanditError, match=r"for pools of one candidate a table, as in `people"):
+    with pytest.raises(FairbanditError, match="pool 0: groups: expected labels, as in"):
         agent.observe(encoder(rows)[:, None], rows["sex"], [0] * 8, range(8))
 
 
@@ -427,7 +427,7 @@ def test_each_row_of_an_observed_table_is_a_pool():
         ("rewards: expected the reward of each round", {"rewards": None}),
         ("rewards: expected the index of the table", {"rewards": rows["pay"][::-1]}),
         ("groups: expected the index of the table", {"groups": rows["sex"][::-1]}),
-        ("groups: expected one list of labels", {"contexts": np.zeros(8)}),
+        ("contexts: expected an array of pools", {"contexts": np.zeros(8)}),
         ("actions and rewards of 8 rounds", {"actions": [2]}),
         ("actions: expected the place of the pick", {"contexts": [rows]}),
     ):

@@ -67,10 +67,10 @@ LOG: dict[str, Any] = {
 }
 
 LOGS: list[tuple[str, Any, str]] = [
-    ("contexts", np.zeros((2, 3, 4)), r"contexts\[0\]: .* got shape \(3, 4\)"),
-    ("contexts", [X, X[:, :1]], r"contexts\[1\]: .* got shape \(3, 1\)"),
+    ("contexts", np.zeros((2, 3, 4)), r"pool 0: contexts: .* got shape \(3, 4\)"),
+    ("contexts", [X, X[:, :1]], r"pool 1: contexts: .* got shape \(3, 1\)"),
     ("contexts", np.zeros((1, 3, 2)), "groups: expected the labels of 1 pools, .* got 2 pools"),
-    ("groups", [list("abc"), list("ab")], r"groups\[1\]: expected 3 labels, .*; got 2"),
+    ("groups", [list("abc"), list("ab")], r"pool 1: groups: expected 3 labels, .*; got 2"),
     ("groups", [["new", "b", Decimal("nan")]] * 2, "groups: .* equal to themselves"),
     ("actions", [0, 3], "an action from 0 to 2 in pool 1; got action 3"),
     ("actions", [0.0, 1.0], "actions: expected whole numbers"),

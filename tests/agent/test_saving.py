@@ -132,10 +132,10 @@ def test_files_of_the_same_container(content, message, tmp_path):
     "change",
     [
         lambda saved: saved["options"].update(groups="ab"),
-        lambda saved: saved.update(log=[1, "0", 2]),
+        lambda saved: saved.update(workers=[[0, 1, 2, [1, "0", 2]]]),
         lambda saved: saved["known"].update(rounds=-1),
         lambda saved: saved["known"].update(state=torch.zeros(1)),
-        lambda saved: saved["waiting"].update(tickets=[1, 1]),
+        lambda saved: saved["waiting"].update(rows=[1, 1]),
     ],
 )
 def test_a_crafted_agent_with_a_right_digest_is_refused_when_it_is_loaded(

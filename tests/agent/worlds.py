@@ -92,9 +92,12 @@ def play(agent: Agent, pools: Pools, picks: int = 1) -> list[list[int]]:
     return picked
 
 
-def held(agent: Agent) -> Any:
-    """All that an agent holds, comparable."""
-    return comparable(agent._saved())
+def held(agent: Agent, log: bool = True) -> Any:
+    """All that an agent holds, comparable; without the positions of its logs, if they are out."""
+    saved = agent._saved()
+    if not log:
+        saved["workers"] = [worker[:-1] for worker in saved["workers"]]
+    return comparable(saved)
 
 
 def comparable(value: Any) -> Any:

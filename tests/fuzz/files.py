@@ -20,7 +20,6 @@ from fairbandit.errors import FairbanditError
 from fairbandit.logs import chain, erase
 from fairbandit.runs import read_runs
 from fairbandit.runs.execute import execute
-from tests import support
 from tests.agent import worlds
 from tests.fuzz.values import crafted, damaged
 from tests.killing import cut_off, outcome
@@ -34,7 +33,7 @@ RUN |= {"rounds": 260, "replicas": 2}
 def files(draw: random.Random, folder: Path) -> None:
     """Every kind of file that the package reads back."""
     damages = [_damaged_agent, _damaged_run, _damaged_checkpoint]
-    crafts = [_crafted_agent, _crafted_log]
+    crafts = [_crafted_log]
     draw.choice([*damages, *crafts])(draw, folder)
 
 
@@ -73,24 +72,6 @@ def _damaged_agent(draw: random.Random, folder: Path) -> None:
     whole, path = _some_agent(draw), folder / "agent"
     path.write_bytes(damaged(draw, whole.read_bytes()))
     assert worlds.held(Agent.load(path)) == worlds.held(Agent.load(whole))
-
-
-def _crafted_agent(draw: random.Random, folder: Path) -> None:
-    """An agent that decides, learns, explains and is saved once it is accepted."""
-    path = folder / "agent"
-    support.write_state(_changed(draw, support.read_state(_some_agent(draw))), path)
-    agent = Agent.load(path)
-    d = agent._ledger.state.history.problem.features
-    for t in range(3):
-        rows = [[draw.gauss(0, 1) for _ in range(d)] for _ in range(3)]
-        agent.explain(rows, ["a", "new", None])
-        decision = agent.act(rows, ["a", "new", None], picks=draw.choice([1, 2]))
-        if len(decision.picks) == 1:
-            agent.update(t / 3, decision.ticket)
-        for ticket in agent.pending[:2]:
-            agent.drop(ticket)
-    agent.save(folder / "again")
-    assert worlds.held(Agent.load(folder / "again")) == worlds.held(agent)
 
 
 def _changed(draw: random.Random, content: Any) -> Any:
