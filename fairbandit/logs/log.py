@@ -121,6 +121,7 @@ class Log:
         policies: the names of the policies that decided, if known.
         period: the times of the first and the last decision, in UTC; None if unknown, and for some
             of the decisions.
+        estimated: whether the propensities are estimated from the picks; see `propensities`.
     """
 
     sizes: Ints
@@ -142,6 +143,7 @@ class Log:
     notes: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     period: tuple[str, str] | None = None
+    estimated: bool = False
 
     def __len__(self) -> int:
         return len(self.sizes)
