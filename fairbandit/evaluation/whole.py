@@ -116,7 +116,7 @@ def evaluate(
     if not {type(adaptive), type(anytime)} <= {bool, type(None)}:
         got = f"got {adaptive!r} and {anytime!r}"
         raise FairbanditError(f"adaptive and anytime must be true or false; {got}")
-    if anytime and log.estimated:
+    if anytime and log.pick_scores is not None:
         raise FairbanditError("anytime=True needs propensities that are known, not estimated")
     if anytime and reward_range is None:
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
@@ -168,7 +168,7 @@ def evaluate(
     table.attrs["notes"] += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
     if (table["estimator"] == "dr").any():
         table.attrs["notes"] += without_model([log.rewards[rows] for rows, _ in divided])
-    if log.estimated:
+    if log.pick_scores is not None:
         table["assumes"] = ASSUMPTION
         table.attrs["calibration"] = calibration(log)
     if choose is not None or limits is not None:

@@ -8,9 +8,11 @@ for standardised features z and the indicators of the groups. β maximises the l
 picks, times a normal prior N(0, I). The propensities of a decision come from a fit to the decisions
 of other folds. They are right if picks depend on logged columns alone, and in this form.
 
-Estimates that weigh by the propensities are given intervals as if these were known. With a maximum
-of the likelihood this is conservative: the fit removes the part of a weighted mean that its scores
-∂ ln p/∂β explain, so that the variance is smaller than with known propensities.
+The score of a pick, s = ∂ ln p/∂β = z(pick) − Σ_a p(a)z(a), says how the pick moves β. A weighted
+estimate of the influence ψ with known propensities has the influence ψ − E[ψsᵀ] E[ssᵀ]⁻¹ s with
+estimated ones: the variance is smaller. If S are the scores of all decisions, scaled so that
+SᵀS = I, and Ψ the influences of the decisions that judge, the sum ΨᵀΨ loses (ΨᵀS)(ΨᵀS)ᵀ, whatever
+part of the decisions judges.
 
 References: McFadden, "Conditional Logit Analysis of Qualitative Choice Behavior", 1974; Hirano,
 Imbens and Ridder, "Efficient Estimation of Average Treatment Effects Using the Estimated
@@ -66,11 +68,14 @@ def with_propensities(log: Log) -> Log:
         others, own = folds != fold, (folds == fold)[log.decisions]
         train = z[~own], log.sizes[others], log.picks[others, 0]
         p[own] = _probabilities(z[own] @ _fitted(*train), log.sizes[~others])
+    s = log.at_picks(z)[:, 0] - log.sums(p[:, None] * z)
+    left, size, _ = np.linalg.svd(s - s.mean(0), full_matrices=False)
     remark(
         "propensities are estimated by a conditional logit of the picks: weighted estimates are "
         f"right only if {ASSUMPTION}, and in this form"
     )
-    return replace(log, propensities=log.at_picks(p), probabilities=p, estimated=True)
+    scores = left[:, size > 1e-9 * size.max(initial=0.0)]
+    return replace(log, propensities=log.at_picks(p), probabilities=p, pick_scores=scores)
 
 
 def calibration(log: Log) -> pd.DataFrame:

@@ -29,7 +29,7 @@ def world(n: int, seed: int) -> tuple[Any, Any, Any]:
 def logged(n: int, seed: int, hidden: float = 0.0) -> Any:
     """Picks of a conditional logit of features and group, and of the reward if some is hidden."""
     x, group, reward = world(n, seed)
-    u = x @ [1.0, -0.5] + 0.5 * group + hidden * reward
+    u = x @ [0.6, -0.3] + 0.3 * group + hidden * reward
     picks = (u + np.random.default_rng(seed + 1).gumbel(size=u.shape)).argmax(1)[:, None]
     parts: dict[str, Any] = {
         "groups": group,
@@ -51,7 +51,7 @@ def prefers_y(x: Any) -> Any:
 
 
 def test_probabilities_are_those_of_a_fit_by_an_optimiser() -> None:
-    log = with_propensities(logged(200, 0))
+    log: Any = with_propensities(logged(200, 0))
     z = np.column_stack([log.contexts, log.groups == 0, log.groups == 1])
     z = ((z - z.mean(0)) / z.std(0)).reshape(200, K, -1)
     folds = np.random.default_rng(SEED).permutation(200) % FOLDS
@@ -73,7 +73,7 @@ def coverage(hidden: float) -> dict[str, float]:
     truth = float((prefers_y(x) * reward).sum(1).mean())
     model, hits = RewardFit(logged(300, 10**7)), dict.fromkeys(("ips", "snips", "dr"), 0)
     for seed in range(0, 600, 2):
-        log = with_propensities(logged(300, seed, hidden))
+        log: Any = with_propensities(logged(500, seed, hidden))
         chances = prefers_y(log.contexts.reshape(-1, K, 2)).ravel()
         sums = Sums.of(log, chances, model.scores(log.contexts))
         for one in sums.rewards(0.95):
@@ -89,7 +89,7 @@ def test_intervals_cover_if_picks_depend_on_logged_columns_alone() -> None:
 
 @pytest.mark.long
 def test_intervals_do_not_cover_if_picks_depend_on_what_is_not_logged() -> None:
-    assert max(coverage(0.5).values()) < 0.5
+    assert max(coverage(0.3).values()) < 0.65
 
 
 def test_a_table_without_propensities_is_evaluated_under_an_assumption() -> None:
@@ -109,7 +109,7 @@ def test_a_table_without_propensities_is_evaluated_under_an_assumption() -> None
 
 
 def test_the_calibration_is_that_of_a_loop() -> None:
-    log = with_propensities(logged(50, 3))
+    log: Any = with_propensities(logged(50, 3))
     found = calibration(log)
     order = sorted(range(50 * K), key=lambda row: log.probabilities[row])
     for tenth, row in enumerate(found.itertuples()):
