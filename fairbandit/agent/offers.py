@@ -35,7 +35,7 @@ def law_of(selector: Selector, candidates: Any, count: Any) -> tuple[str | list[
     if not isinstance(selector, Rolling):
         raise FairbanditError(
             f"{selector} picks from whole pools; candidates who come one at a time need the "
-            "selector rolling or secretary, as in the policy fair_rolling"
+            "selector rolling, secretary or secretary_by_group, as in the policy fair_rolling"
         )
     law: Any = selector.count if count is None else count
     if not isinstance(law, str):
@@ -83,7 +83,7 @@ class Offers(NamedTuple):
         law, candidates: the law of the number of candidates, as for `hazards`.
         contexts, groups: of the candidates in their order, (1, n, d) and (1, n).
         taken: whether each is taken, (n,) bool.
-        chance, best: of `Places` after the candidates, (m + 1,) and (m,).
+        chance, best: of `Places` after the candidates, (m + 1,) and (m,) or more.
         held: the rewards by candidate that were reported before the opening is closed.
     """
 
@@ -172,6 +172,6 @@ class Offers(NamedTuple):
         """Restores an opening of a problem; raises an error for an invalid state."""
         plain = msgspec.convert({key: state[key] for key in _STATE.__annotations__}, _STATE)
         held = dict(plain.pop("held"))
-        new = cls.new(problem, **plain)
+        new = cls.new(problem, **plain)._replace(best=problem.zeros(0))  # of any size
         parts = {key: fitted(state[key], getattr(new, key)) for key in cls._fields[4:9]}
         return new._replace(held=held, **{key: part.clone() for key, part in parts.items()})

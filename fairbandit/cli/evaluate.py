@@ -63,6 +63,10 @@ def evaluate(words: Sequence[str]) -> None:
     title = f"{len(log):,} decisions"
     out.print(make_table(list(shown), shown.to_numpy(), right=list(formats), title=title))
     out.print(groups_of(table))
+    if (tenths := table.attrs.get("calibration")) is not None:
+        cells = tenths.to_numpy().round(3)
+        heading = "estimated probabilities and picks"
+        out.print(make_table(list(tenths), cells, right=list(tenths), title=heading))
     for note in table.attrs["notes"]:
         if note not in log.notes:  # the notes of the log were printed when it was read
             out.print(note)

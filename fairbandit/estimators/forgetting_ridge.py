@@ -62,7 +62,7 @@ class ForgettingRidge(OptimisticRidge):
         outcomes: Outcomes,
     ) -> RewardModel:
         sums = self._sums(state, outcomes, n_train)
-        sums.diagonal(dim1=3, dim2=4)[..., 1:] += self.regularization
+        sums.diagonal(dim1=3, dim2=4)[..., 1:] += float(self.regularization)
         solved = Regressions.of(sums[:, 0])
         if not self._scale(problem):
             return LinearModel(solved.theta)
@@ -82,7 +82,7 @@ class ForgettingRidge(OptimisticRidge):
     def _sums(self, state: State, outcomes: Outcomes, rounds: list[int]) -> Tensor:
         """Σ_s γ^{n−s}[r x]ᵀ[r x], and the same with γ², for U rounds n: (B, 2, U, d + 1, d + 1)."""
         last, before = state  # `before` are the sums after round `last`
-        check_size(outcomes.contexts, self.regularization)
+        check_size(outcomes.contexts, float(self.regularization))
         rows = torch.cat([outcomes.rewards[..., None], outcomes.contexts], 2)
         squares = rows[..., None] * rows[..., None, :]
         after = torch.tensor(rounds, device=rows.device)

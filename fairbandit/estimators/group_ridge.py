@@ -75,7 +75,7 @@ class GroupRidge(Ridge):
 
     Args:
         shared: the parameters that the groups share, `slopes` or `nothing`.
-        regularization: λ > 0.
+        regularization: λ > 0, or `auto`; see `Ridge`.
 
     Raises:
         FairbanditError: a hyperparameter out of range.
@@ -86,7 +86,9 @@ class GroupRidge(Ridge):
         "coefficients), with a ridge penalty"
     )
 
-    def __init__(self, *, shared: Shared = Shared.slopes, regularization: float = 0.1) -> None:
+    def __init__(
+        self, *, shared: Shared = Shared.slopes, regularization: float | int | str = 0.1
+    ) -> None:
         super().__init__(regularization=regularization, noise=0.0)
         self.shared = shared
 

@@ -94,7 +94,7 @@ class OptimisticRidge(Ridge):
 
     Args:
         exploration: c ≥ 0; None takes the environment's exploration.
-        regularization: λ > 0.
+        regularization: λ > 0, or `auto`; see `Ridge`.
         noise: ρ in [0, 1]; 0 is plain ridge.
         radius: `practical`, `textbook` or `constant`.
         subgaussian: R, the noise's subgaussian constant (textbook).
@@ -114,7 +114,7 @@ class OptimisticRidge(Ridge):
         self,
         *,
         exploration: float | None = None,
-        regularization: float = 0.1,
+        regularization: float | int | str = 0.1,
         noise: float = 0.0,
         radius: Radius = Radius.practical,
         subgaussian: float = 1.0,
@@ -135,12 +135,22 @@ class OptimisticRidge(Ridge):
     def _model(
         self, problem: Problem, solved: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
-        width = self._radius(problem, solved.log_det, n_train)
+        width = self._radius(problem, solved.log_det, n_train, solved.penalty)
         return OptimisticModel(theta, width, solved, NOISY if self.noise else PLAIN)
 
-    def _radius(self, problem: Problem, log_det: Tensor, n_train: list[int]) -> Tensor:
-        """The width c·β of the confidence set after each n, (B, U), given ln det V."""
-        growth = log_det - problem.features * math.log(self.regularization)
+    def _radius(
+        self, problem: Problem, log_det: Tensor, n_train: list[int], penalty: Tensor | None = None
+    ) -> Tensor:
+        """The width c·β of the confidence set after each n, (B, U), given ln det V.
+
+        The penalty is λ of each model, (B, U); None if it is fixed.
+        """
+        root: Tensor | float  # √λ
+        if penalty is None:
+            log, root = math.log(fixed := float(self.regularization)), math.sqrt(fixed)
+            growth = log_det - problem.features * log
+        else:
+            growth, root = log_det - problem.features * penalty.log(), penalty.sqrt()
         growth = growth.clamp(min=0)
         if self.radius is Radius.constant:
             beta = torch.ones_like(growth)
@@ -149,7 +159,7 @@ class OptimisticRidge(Ridge):
             beta = (2 * growth * log_rounds).sqrt()
         else:
             spread = (growth - 2 * math.log(self.delta)).sqrt()
-            beta = self.subgaussian * spread + math.sqrt(self.regularization) * self.norm
+            beta = self.subgaussian * spread + root * self.norm
         return beta * self._scale(problem)
 
     def _scale(self, problem: Problem) -> float:

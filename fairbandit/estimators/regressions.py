@@ -69,7 +69,7 @@ class Regression(NamedTuple):
         Raises:
             FairbanditError: sums that are not finite, or a V that is not positive definite.
         """
-        return cls(gram, 0.0, *_solve(cholesky(gram), gram[..., 1:, 0]))
+        return cls(gram, 0.0, *solve(cholesky(gram), gram[..., 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
         """The regression with n ≥ 1 more rows [r x], (B, n, d + 1)."""
@@ -98,11 +98,11 @@ class Regression(NamedTuple):
             return Regressions(self.theta[:, None].expand(-1, len(at), -1), root, log_det, at)
         y = rows[..., 1:] @ self.root
         if not float(y.square().sum((1, 2)).amax()) <= HEAVY:
-            solutions = [_solve(lower, b) for lower, b in factors(self.gram, rows, at)]
+            solutions = [solve(lower, b) for lower, b in factors(self.gram, rows, at)]
             theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*solutions, strict=True))
             return Regressions(theta, root, log_det, at)
         update = _woodbury(self, rows, y)
-        theta = _up_to(self.theta, update.z * update.w, at)
+        theta = up_to(self.theta, update.z * update.w, at)
         return Regressions(theta, root, log_det, at, update)
 
 
@@ -129,6 +129,7 @@ class Regressions(NamedTuple):
         log_det_start: ln det (FFᵀ)⁻¹, (B, 1) or (B, U).
         at: iᵤ, the number of rows that each regression includes.
         update: the Woodbury update; None if Vᵤ⁻¹ = FFᵀ.
+        penalty: λ of each regression, (B, U), if the rewards choose it; see `evidence`.
     """
 
     theta: Tensor
@@ -136,11 +137,12 @@ class Regressions(NamedTuple):
     log_det_start: Tensor
     at: list[int]
     update: Update | None = None
+    penalty: Tensor | None = None
 
     @classmethod
     def of(cls, gram: Tensor) -> Regressions:
         """Solves the regressions of sums G, (B, U, d + 1, d + 1); raises like `cholesky`."""
-        return cls(*_solve(cholesky(gram), gram[..., 1:, 0]), [0] * gram.shape[1])
+        return cls(*solve(cholesky(gram), gram[..., 1:, 0]), [0] * gram.shape[1])
 
     @property
     def log_det(self) -> Tensor:
@@ -148,13 +150,27 @@ class Regressions(NamedTuple):
         start = self.log_det_start.expand(-1, len(self.at))
         if self.update is None:
             return start
-        return start + 2 * _up_to(
-            torch.zeros_like(start[:, 0]), self.update.diagonal.log(), self.at
-        )
+        return start + 2 * up_to(torch.zeros_like(start[:, 0]), self.update.diagonal.log(), self.at)
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
     """The Cholesky factors of V, and b, with the first i of a number of rows, for several i.
+
+    Args:
+        gram, rows, at: as for `sums`.
+
+    Yields:
+        Lower triangular L with LLᵀ = V, (B, u, d, d), and b, (B, u, d), for u numbers at a time.
+
+    Raises:
+        FairbanditError: sums that are not finite, or a V that is not positive definite.
+    """
+    for total in sums(gram, rows, at):
+        yield cholesky(total), total[..., 1:, 0]
+
+
+def sums(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[Tensor]:
+    """The sums G with the first i of a number of rows, for several i.
 
     Args:
         gram: G without the rows, (B, d + 1, d + 1).
@@ -162,10 +178,7 @@ def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor,
         at: U ascending numbers i, at most n.
 
     Yields:
-        Lower triangular L with LLᵀ = V, (B, u, d, d), and b, (B, u, d), for u numbers at a time.
-
-    Raises:
-        FairbanditError: sums that are not finite, or a V that is not positive definite.
+        G, (B, u, d + 1, d + 1), for u numbers at a time.
     """
     most = max(WORK // gram.numel(), 1)
     low = done = 0
@@ -175,8 +188,7 @@ def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor,
         high = min(bisect_left(at, start + most, low), low + most)
         piece = rows[:, start : at[high - 1]]
         squares = piece[..., None] * piece[..., None, :]
-        sums = _up_to(gram, squares, [i - start for i in at[low:high]])
-        yield cholesky(sums), sums[..., 1:, 0]
+        yield up_to(gram, squares, [i - start for i in at[low:high]])
         low = high
 
 
@@ -202,7 +214,7 @@ def cholesky(gram: Tensor) -> Tensor:
     return lower
 
 
-def _solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """θ (…, d), F = L⁻ᵀ (…, d, d) and ln det V (…), from L and b."""
     theta = torch.cholesky_solve(b[..., None], lower)[..., 0]
     identity = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
@@ -240,7 +252,7 @@ def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
     return torch.baddbmm(gram, rows.mT, rows)
 
 
-def _up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
+def up_to(start: Tensor, steps: Tensor, at: list[int]) -> Tensor:
     """The start (B, …) plus the first i of n steps (B, n, …), for U numbers i: (B, U, …)."""
     if not steps.shape[1]:
         return start[:, None].expand(-1, len(at), *start.shape[1:])

@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator
+from fairbandit.estimators.evidence import Evidence
 from fairbandit.estimators.models import LinearModel, RewardModel, check_size
 from fairbandit.estimators.regressions import Regression, Regressions
 from fairbandit.estimators.ties import NOISY, PLAIN
@@ -18,6 +19,9 @@ from fairbandit.history.problem import Problem
 from fairbandit.registry import register
 from fairbandit.registry.part import PAPER
 from fairbandit.streams import Purpose
+
+AUTO = "auto"
+"""The regularization that the rewards choose."""
 
 
 @register("estimator", "ridge")
@@ -31,7 +35,8 @@ class Ridge(Estimator):
     of the sum of their absolute terms. See `fairbandit.estimators.ties`.
 
     Args:
-        regularization: λ > 0.
+        regularization: λ > 0; or `auto`, the λ of the largest marginal likelihood of the rewards,
+            anew for each n. See `fairbandit.estimators.evidence`.
         noise: ρ in [0, 1]; 0 is plain ridge.
 
     Raises:
@@ -40,25 +45,29 @@ class Ridge(Estimator):
 
     reference = PAPER
 
-    def __init__(self, *, regularization: float = 0.1, noise: float = 1e-8) -> None:
-        if not (regularization > 0 and math.isfinite(regularization)):
+    def __init__(self, *, regularization: float | int | str = 0.1, noise: float = 1e-8) -> None:
+        if regularization != AUTO and not (
+            isinstance(regularization, float | int) and 0 < regularization < math.inf
+        ):
             raise FairbanditError(
-                f"regularization (λ) must be above 0 and finite, got {regularization}"
+                f"regularization (λ) must be above 0 and finite, or {AUTO}, got {regularization}"
             )
         if not 0 <= noise <= 1:
             raise FairbanditError(f"noise (ρ) must be from 0 to 1, got {noise}")
         self.regularization, self.noise = regularization, noise
 
-    def init(self, problem: Problem) -> Regression:
+    def init(self, problem: Problem) -> Regression | Evidence:
         """The sums before any outcome."""
         width = self._width(problem)
         gram = problem.zeros(problem.replicas, 1 + width, 1 + width)
+        if self.regularization == AUTO:
+            return Evidence(gram, problem.zeros(problem.replicas))
         return self._with_penalty(gram, width)
 
     def _models(
         self,
         problem: Problem,
-        state: Regression,
+        state: Regression | Evidence,
         rounds: list[int],
         n_train: list[int],
         outcomes: Outcomes,
@@ -70,16 +79,20 @@ class Ridge(Estimator):
             theta = theta + self._injected(problem, n_train)
         return self._model(problem, solved, n_train, theta)
 
-    def _advance(self, state: Regression, outcomes: Outcomes) -> Regression:
-        check_size(outcomes.contexts, self.regularization)
+    def _advance(self, state: Regression | Evidence, outcomes: Outcomes) -> Regression | Evidence:
+        if isinstance(state, Regression):
+            check_size(outcomes.contexts, float(self.regularization))
         return state.with_rows(self._rows(state, outcomes))
 
-    def grow(self, state: Regression, problem: Problem) -> Regression:
+    def grow(self, state: Regression | Evidence, problem: Problem) -> Regression | Evidence:
         """The sums with features of new groups; see `Estimator.grow`."""
-        added = self._width(problem) - state.theta.shape[1]
+        added = 1 + self._width(problem) - state.gram.shape[1]
         if not added:
             return state
-        return self._with_penalty(pad(state.gram, (0, added, 0, added)), added)
+        gram = pad(state.gram, (0, added, 0, added))
+        if isinstance(state, Evidence):
+            return state._replace(gram=gram)
+        return self._with_penalty(gram, added)
 
     def _width(self, problem: Problem) -> int:
         return problem.features
@@ -88,11 +101,11 @@ class Ridge(Estimator):
         """The regressors of the rewards, (B, n, width)."""
         return outcomes.contexts
 
-    def _rows(self, state: Regression, outcomes: Outcomes) -> Tensor:
+    def _rows(self, state: Regression | Evidence, outcomes: Outcomes) -> Tensor:
         """Rows [r x], (B, n, 1 + width)."""
         if not outcomes.n:
             return state.gram[:, :0]
-        regressors = self._regressors(state.theta.shape[1], outcomes)
+        regressors = self._regressors(state.gram.shape[1] - 1, outcomes)
         return torch.cat([outcomes.rewards[..., None], regressors], 2)
 
     def _model(
@@ -116,5 +129,5 @@ class Ridge(Estimator):
     def _with_penalty(self, gram: Tensor, features: int) -> Regression:
         """The regression of the sums, with the penalty of the last `features` features added."""
         gram = gram.clone()
-        gram.diagonal(dim1=1, dim2=2)[:, gram.shape[1] - features :] = self.regularization
+        gram.diagonal(dim1=1, dim2=2)[:, gram.shape[1] - features :] = float(self.regularization)
         return Regression.of(gram)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.evidence import Evidence
 from fairbandit.estimators.models import LinearModel, RewardModel
 from fairbandit.estimators.regressions import Regression, factors
 from fairbandit.estimators.ridge import Ridge
@@ -31,7 +32,7 @@ class ThompsonRidge(Ridge):
 
     Args:
         scale: v ≥ 0; 0 gives `Ridge` without noise.
-        regularization: λ > 0.
+        regularization: λ > 0, or `auto`; see `Ridge`.
 
     Raises:
         FairbanditError: a hyperparameter out of range.
@@ -42,7 +43,7 @@ class ThompsonRidge(Ridge):
     )
     draws_models = True
 
-    def __init__(self, *, scale: float = 1.0, regularization: float = 0.1) -> None:
+    def __init__(self, *, scale: float = 1.0, regularization: float | int | str = 0.1) -> None:
         super().__init__(regularization=regularization, noise=0.0)
         if not 0 <= scale < math.inf:
             raise FairbanditError(f"scale (v) must be at least 0 and finite, got {scale}")
@@ -51,7 +52,7 @@ class ThompsonRidge(Ridge):
     def _models(
         self,
         problem: Problem,
-        state: Regression,
+        state: Regression | Evidence,
         rounds: list[int],
         n_train: list[int],
         outcomes: Outcomes,
@@ -64,6 +65,9 @@ class ThompsonRidge(Ridge):
             z = z[:, [t - first for t in rounds]]
         at = outcomes.counts(n_train)
         rows = self._rows(state, outcomes.rows(0, at[-1]))
+        if isinstance(state, Evidence):
+            theta, root, *_ = state.after(rows, at)
+            return LinearModel(theta + self.scale * (root @ z[..., None])[..., 0])
         drawn, low = list[Tensor](), 0
         for lower, _ in factors(state.gram, rows, at):  # in pieces that stay in cache
             high = low + lower.shape[1]

@@ -104,6 +104,7 @@ class Moments(NamedTuple):
         *,
         squares: int | None = None,
         share: bool = False,
+        scores: int | None = None,
     ) -> Uncertain:
         """Estimates the ratio of two means; see `share_ends` and `mean_ends` for its interval.
 
@@ -114,12 +115,16 @@ class Moments(NamedTuple):
             squares: the row of c², for weights that differ: it gives the degrees of freedom, and
                 an event is unseen in `ess` decisions; without it, in n.
             share: whether the ratio cannot leave the span.
+            scores: the first row of the scores by which propensities were estimated, if any; they
+                are the last rows. See `fairbandit.logs.propensities`.
         """
         value, ess = float(self.mean[above] / self.mean[below]), self.effective(weight)
         gradient = np.zeros(len(self.mean))
         gradient[above] += 1
         gradient[below] -= value
-        variance = float(gradient @ self.scatter @ gradient) / (self.n * self.mean[below]) ** 2
+        products = gradient @ self.scatter
+        explained = 0.0 if scores is None else float((products[scores:] ** 2).sum())
+        variance = (float(products @ gradient) - explained) / (self.n * self.mean[below]) ** 2
         variance = max(variance, 0.0) * ess / max(ess - 1, 1e-9)
         freedom = (ess if squares is None else self.effective(squares)) - 1
         units = n if squares is None else ess

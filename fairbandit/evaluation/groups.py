@@ -36,8 +36,8 @@ class GroupSums(NamedTuple):
     Attributes:
         pools: the share of the decision's picks, the picks, the candidates, and 1, for each
             decision.
-        picked: wr, w, the summand of `dr`, the share of the picks and w², for each decision whose
-            reward and propensities are known.
+        picked: wr, w, the summand of `dr`, the share of the picks, w² and the `pick_scores`, for
+            each decision whose reward and propensities are known.
         counts: the number of decisions with candidates of the group, and with known picks, (2,).
         unsupported: the summed probability of candidates that the log never picks, or NaN.
     """
@@ -59,10 +59,11 @@ class GroupSums(NamedTuple):
             return f"no support for {self.unsupported / self.picks:.1%} of its picks"
         if self.counts[1] < 2:
             return "fewer than two logged picks with a reward"
-        (_, weight, _, share, _), n = self.picked.mean.tolist(), self.picked.n
+        (_, weight, _, share), n = self.picked.mean[:4].tolist(), self.picked.n
         if not (weight > 0 and share > 0):
             return "the policy would make none of its logged picks"
-        gradient = np.array([0.0, 1.0, 0.0, -1.0, 0.0])
+        gradient = np.zeros(len(self.picked.mean))
+        gradient[[1, 3]] = 1.0, -1.0
         off = 3.9 * math.sqrt(max(float(gradient @ self.picked.scatter @ gradient), 0.0)) / n
         if math.isnan(self.unsupported) and share - weight > off + MOST_ROUNDED * share:
             return f"the mean weight of its picks is {weight / share:.2f} of the right one"
@@ -75,7 +76,7 @@ class GroupSums(NamedTuple):
 
 
 def weighted_rewards(
-    picked: Moments, n: int, span: Span, limits: Span | None = None
+    picked: Moments, n: int, span: Span, limits: Span | None = None, scores: int | None = None
 ) -> Iterator[tuple[str, Uncertain]]:
     """Yields the weighted estimates of a mean reward, by estimator.
 
@@ -84,10 +85,11 @@ def weighted_rewards(
         n: the number of decisions that count.
         span: the least and the greatest known reward.
         limits: the least and the greatest possible reward, for intervals that hold at all times.
+        scores: the first row of the scores of estimated propensities, if any.
     """
     for estimator, above, below in (("ips", 0, 3), ("snips", 0, 1), ("dr", 2, 3)):
         if picked.mean[below] > 0:
-            yield estimator, picked.ratio(above, below, 1, n, span, squares=4)
+            yield estimator, picked.ratio(above, below, 1, n, span, squares=4, scores=scores)
     if limits is not None:
         ends = partial(reward_ends, *picked, limits, float(picked.mean[3]))
         value = float(picked.mean[0] / picked.mean[3])
@@ -107,6 +109,7 @@ def group_sums(
     known, weights, rewards, references, groups_of_picks = picked
     n, decision, slots = len(log), log.decisions, log.slots
     groups, logged = log.groups, log.probabilities
+    pick_scores = () if log.pick_scores is None else log.pick_scores[known].T
     model, lacking = chances * scores, np.full(len(chances), math.nan)
     if logged is not None:
         lacking = chances * (logged <= 0)
@@ -124,7 +127,7 @@ def group_sums(
         robust = (expected / slots)[known] + corrected
         found[normal(label)] = GroupSums(
             Moments.of(np.stack([share, picks, candidates, np.ones(n)])),
-            Moments.of(np.stack([wr, w, robust, share[known], w**2])),
+            Moments.of(np.stack([wr, w, robust, share[known], w**2, *pick_scores])),
             np.array([(candidates > 0).sum(), own.any(1).sum()]),
             float(lacking[rows].sum()),
         )

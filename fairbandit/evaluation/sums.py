@@ -82,8 +82,8 @@ class Sums(NamedTuple):
     w. The means of w and u are 1 in expectation.
 
     Attributes:
-        n, mean, scatter: the number of these decisions, the mean of the six numbers, (6,), and the
-            sum of the outer products of their deviations from it, (6, 6).
+        n, mean, scatter: the number of these decisions, the mean of the six numbers and of the q
+            `pick_scores`, (6 + q,), and the sum of the outer products of their deviations from it.
         wealth: the log wealth of gamblers with each of `STAKES`, (4, S), who bet that the mean of w
             is above 1 and below 1, and the same for u; 0 if too little is known.
         balance: for each tested function of a candidate, the sums by which `imbalance` decides
@@ -119,6 +119,7 @@ class Sums(NamedTuple):
             robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
             w, u = weights.mean(1), even.mean(1)
             rows = [(weights * rewards).mean(1), w, robust, np.ones(len(w)), w**2, u]
+            rows += [] if log.pick_scores is None else [*log.pick_scores[known].T]
             moments = Moments.of(np.stack(rows))
         if not np.isfinite(moments.scatter).all():
             raise FairbanditError("the log has rewards or weights too large to be squared")
@@ -147,7 +148,9 @@ class Sums(NamedTuple):
         `ips`, `snips` and `dr` are then the mean of the known rewards.
         """
         made, ones = log.picked.astype(np.float64), np.ones(log.picks.shape)
-        certain = replace(log, propensities=ones, probabilities=made, draws_models=False)
+        certain = replace(
+            log, propensities=ones, probabilities=made, draws_models=False, pick_scores=None
+        )
         return cls.of(certain, made, scores)
 
     @property
@@ -223,14 +226,14 @@ class Sums(NamedTuple):
         """Yields the weighted estimates of the reward, unless refused; see `evaluate_sums`."""
         if not self.n or self.refusal:
             return
-        for name, value in self._weighted(Moments(*self[:3]), self.n, reward_range, anytime):
+        for name, value in self._weighted(Moments(*self[:3]), self.n, reward_range, anytime, 6):
             yield value.at(confidence, "reward", name)
 
     def _weighted(
-        self, picked: Moments, n: int, reward_range: Any, anytime: bool
+        self, picked: Moments, n: int, reward_range: Any, anytime: bool, scores: int
     ) -> Iterator[tuple[str, Uncertain]]:
         limits = self._limits(reward_range) if anytime else None
-        return weighted_rewards(picked, n, self.span(reward_range), limits)
+        return weighted_rewards(picked, n, self.span(reward_range), limits, scores)
 
     @property
     def seen(self) -> Span:
@@ -266,7 +269,7 @@ class Sums(NamedTuple):
                 found.setdefault((measure, "exact"), {})[label] = value
             if own.picks > 0 and label not in known:
                 n = int(own.counts[1])
-                for name, value in self._weighted(own.picked, n, reward_range, anytime):
+                for name, value in self._weighted(own.picked, n, reward_range, anytime, 5):
                     found.setdefault(("reward", name), {})[label] = value
         picked = sum(own.picks > 0 for own in self.groups.values())
         for (measure, estimator), groups in found.items():

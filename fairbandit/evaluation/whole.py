@@ -23,6 +23,7 @@ from fairbandit.evaluation.groups import small_groups
 from fairbandit.evaluation.sums import LOGGED, Sums, uniform
 from fairbandit.evaluation.win import wins
 from fairbandit.logs import Floats, Log, read_log
+from fairbandit.logs.propensities import ASSUMPTION, calibration
 from fairbandit.notices import listed
 from fairbandit.runs.notices import unknown_rates
 
@@ -95,7 +96,9 @@ def evaluate(
         A table with the columns `COLUMNS`. Its first policy is `logged`, the picks of the log with
         weights of 1, which is not chosen. The table's `attrs` hold `diagnostics`, an entry for each
         policy (effective number of decisions, largest weight, share without support), `notes`,
-        `assumptions`, and `policies`, the config of each policy.
+        `assumptions`, and `policies`, the config of each policy. If propensities are estimated,
+        each row says in a column `assumes` what this needs, and `calibration` compares the
+        estimated probabilities of tenths of the candidates with the shares that were picked.
 
     Raises:
         FairbanditError: a value is out of range, a policy does not exist, or an agent has learned
@@ -113,6 +116,8 @@ def evaluate(
     if not {type(adaptive), type(anytime)} <= {bool, type(None)}:
         got = f"got {adaptive!r} and {anytime!r}"
         raise FairbanditError(f"adaptive and anytime must be true or false; {got}")
+    if anytime and log.pick_scores is not None:
+        raise FairbanditError("anytime=True needs propensities that are known, not estimated")
     if anytime and reward_range is None:
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
@@ -163,6 +168,9 @@ def evaluate(
     table.attrs["notes"] += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
     if (table["estimator"] == "dr").any():
         table.attrs["notes"] += without_model([log.rewards[rows] for rows, _ in divided])
+    if log.pick_scores is not None:
+        table["assumes"] = ASSUMPTION
+        table.attrs["calibration"] = calibration(log)
     if choose is not None or limits is not None:
         others = table[table["policy"] != LOGGED]
         table.attrs["chosen"], why = chosen(others, choose, limits)

@@ -33,7 +33,8 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
     Returns:
         The estimate of all picks, and the shares of the groups with two picks or more, by label.
     """
-    _, weights, rewards, references, groups = weighted_picks(log, chances)
+    known, weights, rewards, references, groups = weighted_picks(log, chances)
+    scores = np.zeros((len(weights), 0)) if log.pick_scores is None else log.pick_scores[known]
     w, r, reference = (part.ravel() for part in (weights, rewards, references))
     influence, moved, g, value, shares = np.zeros_like(w), np.zeros_like(w), groups.ravel(), 0.0, 0
     n, of_groups = len(weights), dict[str, Uncertain]()
@@ -46,28 +47,33 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
         above = other * (of_group - weight_below(r[here], own, 0.5) - own / 2)
         both = own * (references_of - other) + other * (of_group - own)
         pairs = float(both.sum()) / 2
-        known = pairs > 1e-12 * of_group * references_of
-        share = float(below.sum()) / pairs if known else 0.5
+        comparable = pairs > 1e-12 * of_group * references_of
+        share = float(below.sum()) / pairs if comparable else 0.5
         value += of_group * share / float(w.sum())
         shares += of_group > 0
         influence[here] = own * share
-        if known:
+        if comparable:
             changes = (below + above - share * both) / pairs
             rows, label = here // weights.shape[1], normal(log.labels[group])
             influence[here] += of_group * changes
             moved[here] = own + of_group * other / references_of
             by_row = np.array([np.bincount(rows, part, n) for part in (changes, moved[here], own)])
-            of_groups[label] = _uncertain(share, by_row, len(np.unique(rows[other > 0])))
+            number = len(np.unique(rows[other > 0]))
+            of_groups[label] = _uncertain(share, by_row, scores, number)
     by_row = np.stack([(influence - w * value) / w.sum(), moved, w])
     by_row = by_row.reshape(3, *weights.shape).sum(2)
-    return _uncertain(value, by_row, n, shares), of_groups
+    return _uncertain(value, by_row, scores, n, shares), of_groups
 
 
-def _uncertain(value: float, by_row: Floats, n: int, groups: int = 1) -> Uncertain:
-    """Returns a share from the influence of each decision, how far it moves it, and its weight."""
+def _uncertain(value: float, by_row: Floats, scores: Floats, n: int, groups: int = 1) -> Uncertain:
+    """Returns a share from the influence of each decision, how far it moves it, and its weight.
+
+    `scores` are the scores of estimated propensities, which explain a part of the influence.
+    """
     influence, moved, weights = by_row
     ess, freedom = _effective(moved), _effective(moved**2) - groups
-    variance = float((influence**2).sum()) * ess / max(ess - groups, 1e-9)
+    squares = float((influence**2).sum()) - float(((influence @ scores) ** 2).sum())
+    variance = max(squares, 0.0) * ess / max(ess - groups, 1e-9)
     ends = partial(share_ends, value, variance, freedom, ess, SHARE)
     return Uncertain(value, ends, n, _effective(weights))
 

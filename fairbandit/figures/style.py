@@ -170,6 +170,7 @@ _LOOKS = {
     "fair_rolling": OwnLook("#b8860b", (1, 3), "4", "xx.."),
     "rolling_greedy": OwnLook("#5f9ea0", (9, 1, 1, 1), "+", "++.."),
     "secretary": OwnLook("#8b008b", (3, 1, 6, 1), "|", "oo.."),
+    "secretary_by_group": OwnLook("#2f4f4f", (6, 1, 3, 1), "_", "--.."),
 }
 """The looks of fairbandit's own policies."""
 

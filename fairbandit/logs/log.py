@@ -121,6 +121,8 @@ class Log:
         policies: the names of the policies that decided, if known.
         period: the times of the first and the last decision, in UTC; None if unknown, and for some
             of the decisions.
+        pick_scores: the scores of the picks by which propensities were estimated, (n, q), scaled so
+            that SᵀS = I; None if propensities are not estimated. See `propensities`.
     """
 
     sizes: Ints
@@ -142,6 +144,7 @@ class Log:
     notes: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     period: tuple[str, str] | None = None
+    pick_scores: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -153,6 +156,8 @@ class Log:
         parts: dict[str, Any] = {key: getattr(self, key) for key in _OF_CANDIDATES}
         parts = {key: None if part is None else part[places] for key, part in parts.items()}
         parts |= {key: np.asarray(getattr(self, key))[rows] for key in _OF_DECISIONS}
+        if self.pick_scores is not None:
+            parts["pick_scores"] = self.pick_scores[rows]
         return replace(self, **parts, period=None)
 
     @cached_property

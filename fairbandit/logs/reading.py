@@ -14,6 +14,7 @@ from fairbandit.logs.features import encoder_of, outcomes
 from fairbandit.logs.log import FLAGS, Log
 from fairbandit.logs.obp import is_obp, read_obp
 from fairbandit.logs.own import is_own, read_own
+from fairbandit.logs.propensities import ESTIMATE, with_propensities
 from fairbandit.logs.tables import PEOPLE, Columns, log_of_table
 from fairbandit.notices import listed, noted, remark
 from fairbandit.tables import cells
@@ -71,6 +72,8 @@ def read_log(
             and 0 for the others; or of yes and no, or true and false.
         propensity: the column of the probability with which each candidate would be picked, or of
             the pick's probability alone, in its row or in all rows of its pool; None if unknown.
+            `estimate`, unless a column has this name, fits them to the picks of a table or of obp
+            by a conditional logit. They are right only if picks depend on logged columns alone.
         group: the column of the sensitive group, or a list of several columns; for DSJSON, the
             feature that names the group; for obp, the label of each action's group, where None
             makes each action a group of its own.
@@ -118,7 +121,10 @@ def _read(given: Mapping[str, Any]) -> Log:
     source = given["source"]
     given = {**given, "unknown": texts_of("unknown", given["unknown"])}
     if is_obp(source):
-        return read_obp(source, **_taken("obp", given, "group", "propensity", "unknown"))
+        taken_of_obp = _taken("obp", given, "group", "propensity", "unknown")
+        if given["propensity"] != ESTIMATE:
+            return read_obp(source, **taken_of_obp)
+        return with_propensities(read_obp(source, **{**taken_of_obp, "propensity": None}))
     if isinstance(source, (str, PathLike)):
         path, kind = Path(source), _kind(Path(source))
         paths = files_in(path, ENDINGS) if path.is_dir() and kind != "table" else [path]
@@ -138,6 +144,15 @@ def _read(given: Mapping[str, Any]) -> Log:
     source = read_table(source, **{key: given[key] for key in marks})
     if not len(source):
         raise FairbanditError(f"{cells.name_of(source)} holds no row")
+    estimate = columns.propensity == ESTIMATE and ESTIMATE not in source
+    if estimate:
+        columns = columns._replace(propensity=None)
+        taken.remove(ESTIMATE)
+    elif columns.propensity is None:
+        remark(
+            f"{cells.name_of(source)}: propensities are unknown: ips, snips, dr and win cannot be "
+            "estimated, and direct estimates rest on a model of the rewards alone"
+        )
     unknown = "propensity=null (None in Python) reads a log without probabilities; "
     absent, roles = {*taken} - {*source}, {**columns._asdict(), "time": time}
     named = {"group": groups, **{key: [name] for key, name in roles.items()}}
@@ -171,7 +186,8 @@ def _read(given: Mapping[str, Any]) -> Log:
         encoder = encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
     adaptive, draws_models = (flag in flags for flag in FLAGS)
-    return replace(log, adaptive=adaptive, draws_models=draws_models, period=period)
+    log = replace(log, adaptive=adaptive, draws_models=draws_models, period=period)
+    return with_propensities(log) if estimate else log
 
 
 def is_table(source: Any) -> bool:

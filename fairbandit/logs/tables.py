@@ -261,10 +261,6 @@ def _chances(
 ) -> Floats:
     """Returns the propensities of all rows if all are known; otherwise NaN except for picks."""
     if (name := columns.propensity) is None:
-        remark(
-            f"{name_of(source)}: propensities are unknown: ips, snips, dr and win cannot be "
-            "estimated, and direct estimates rest on a model of the rewards alone"
-        )
         return np.full(len(source), np.nan)
     chances = cells.numbers(source, name)
     known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)

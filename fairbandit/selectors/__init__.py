@@ -16,6 +16,7 @@ from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
 from fairbandit.selectors.minimum_pull import MinimumPull
 from fairbandit.selectors.rolling import Candidates, Course, Places, Rolling, Secretary
+from fairbandit.selectors.secretary_by_group import SecretaryByGroup
 
 __all__ = [
     "Approximate",
@@ -33,6 +34,7 @@ __all__ = [
     "Ranked",
     "Rolling",
     "Secretary",
+    "SecretaryByGroup",
     "Selection",
     "Selector",
     "best",

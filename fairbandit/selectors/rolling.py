@@ -40,7 +40,9 @@ class Candidates(NamedTuple):
         present: whether there is a candidate.
         low, high: the ends of the range of the candidate's index; low is −∞ at empty places.
         draw: a uniform number in [0, 1).
-        observed: whether the candidate is among the first, which `secretary` only observes.
+        groups, kinds: the candidate's group, −1 at empty places, and the number of groups, int64.
+        before: how many candidates came before, int64.
+        total: how many candidates are expected in all.
         bars: c(j, i) for j = 1 … m places left, (…, m); −∞ where the places are enough for all who
             may come.
         expected: how many candidates are expected from this candidate on, with itself.
@@ -51,7 +53,10 @@ class Candidates(NamedTuple):
     low: Tensor
     high: Tensor
     draw: Tensor
-    observed: Tensor
+    groups: Tensor
+    kinds: Tensor
+    before: Tensor
+    total: Tensor
     bars: Tensor
     expected: Tensor
     shares: Tensor
@@ -73,14 +78,16 @@ class Candidates(NamedTuple):
         bars, every, last = bars.to(present.device), every.to(present.device), len(bars) - 1
         row = (skipped + before).clamp(max=last)
         bars, expected = bars[row], every[row]
-        first = (every[skipped.clamp(max=last)] / math.e).floor()
         number = torch.arange(1, picks + 1, device=bars.device)
         return cls(
             present,
             ranked.index.low.where(present, -torch.inf),
             ranked.index.high,
             ranked.scored.draws(Purpose.ORDER),
-            before < first,
+            ranked.groups,
+            torch.full_like(before, ranked.problem.groups),
+            before,
+            every[skipped.clamp(max=last)].expand(before.shape),
             bars.where(bars > 0, -torch.inf),
             expected,
             (number / expected[..., None]).clamp(max=1),
@@ -99,7 +106,8 @@ class Places(NamedTuple):
         chance: the probabilities that 0 … m places are left, before the openings' own draws,
             (B, N, m + 1).
         best: the m greatest indices among the candidates that `secretary` has observed, in
-            descending order, (B, N, m), filled up with −∞; −∞ under `rolling`.
+            descending order, (B, N, m), filled up with −∞; the greatest index of each group among
+            all candidates under `secretary_by_group`; −∞ under `rolling`.
     """
 
     left: Tensor
@@ -242,7 +250,7 @@ class Secretary(Rolling):
 
     def step(self, places: Places, candidate: Candidates) -> tuple[Places, Course]:
         """Observes a candidate, or compares it with the observed ones; see `Rolling.step`."""
-        observed = candidate.observed[..., None]
+        observed = (candidate.before < (candidate.total / math.e).floor())[..., None]
         bars = places.best.where(~observed, torch.inf)
         bars = bars.where(candidate.bars > -torch.inf, -torch.inf)
         after, course = super().step(places, candidate._replace(bars=bars))

@@ -40,7 +40,12 @@ def offered(agent: Agent, n: int, seed: int, **law: Any) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("selector", "delay"),
-    [("rolling", 0), ({"name": "rolling", "epsilon": 0.3}, 5), ({"name": "secretary"}, 5)],
+    [
+        ("rolling", 0),
+        ({"name": "rolling", "epsilon": 0.3}, 5),
+        ({"name": "secretary"}, 5),
+        ({"name": "secretary_by_group"}, 5),
+    ],
 )
 def test_an_agent_decides_as_a_simulation(selector: Any, delay: int, tmp_path: Path) -> None:
     """Candidates in their order, empty places left out; another process goes on now and then."""
@@ -235,7 +240,7 @@ def test_an_opening_of_an_invalid_law_is_refused(law: dict[str, Any], message: s
 
 def test_mistakes_are_refused(tmp_path: Path) -> None:
     agent = Agent.from_config("fair_rolling", features=2, log=tmp_path / "log")
-    with pytest.raises(FairbanditError, match="need the selector rolling or secretary"):
+    with pytest.raises(FairbanditError, match="need the selector rolling, secretary or"):
         Agent.from_config("greedy", features=2).round(places=1, candidates=2)
     with pytest.raises(FairbanditError, match="'typo' is not open; open ones: none"):
         agent.round("typo")

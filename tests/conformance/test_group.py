@@ -23,6 +23,7 @@ READERS = {
     *("fairx_rank", "forgetting_greedy", "order_greedy", "order_scores", "fair_rolling"),
     "rank_interval_chain",
     *("minimum_pull", "group_parity", "fa_ir"),  # their selector counts groups
+    "secretary_by_group",  # compares within groups
 }
 BY_FEATURES = {  # a score of the features decides, in the pool or among all past candidates
     *("greedy", "epsilon_greedy", "oful", "lin_ts", "optimal", "fairx_lints", "interval_chain"),

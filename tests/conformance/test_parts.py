@@ -16,6 +16,7 @@ load_plugins()
 
 SAMPLES: dict[str, list[dict[str, Any]]] = {
     "neural_linear": [{"widths": [4], "steps": 2, "batch": 8}],
+    "ridge": [{}, {"regularization": "auto"}],
     "simulation": [{}],
     "census_gender": [{"root": "sample"}],
     "distorted": [{}],
