@@ -30,7 +30,7 @@ SCHEMA = 2
 """The version of the lines that are written. Lines of version 1 are read, too."""
 
 _Texts = NotRequired[list[str]]
-_Columns = list[list[str | bool | list[str | float]]]  # see `tables.encoded.Column`
+_Columns = list[Any]  # an `Encoder` checks them
 _Encoder: Any = mapping(
     columns=_Columns,
     bias=bool,
