@@ -12,6 +12,7 @@ import torch
 
 from fairbandit.agent import fold
 from fairbandit.agent.state import State
+from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs import LogFile, Position, own_lines
 from fairbandit.logs.chain import LoggedLine, encoded, holds, now, of_line
@@ -67,7 +68,7 @@ def check_settings(old: Header, header: Header, name: str, groups: bool = False)
         *_differences(old.config, new.config, "policy."),
         *(
             difference
-            for difference in _differences(old.options, new.options)
+            for difference in _differences(_present(old.options), new.options)
             if groups or not difference.startswith("groups ")
         ),
     ]
@@ -149,6 +150,17 @@ def _when(row: tuple[int, LoggedLine]) -> tuple[str, int]:
     return row[1].event.time or "", row[0]
 
 
+def _present(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of a log, with the encoder in the form of this version."""
+    shape = options["features"]
+    features = Encoder(**shape).state() if isinstance(shape, Mapping) else shape
+    return {**options, "features": features}
+
+
+def _name(column: Mapping[str, Any]) -> str:
+    return str(column.get("name", (column.get("one"), column.get("other"))))
+
+
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Names each entry in which nested settings differ, with the value in the log and now."""
     for key in dict.fromkeys([*old, *new]):
@@ -158,7 +170,7 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "
             yield from _differences(before, after, f"{name}.")
         elif before != after:
             if key == "columns" and isinstance(before, list) and isinstance(after, list):
-                logged, present = ({str(c[0]): c for c in columns} for columns in (before, after))
+                logged, present = ({_name(c): c for c in columns} for columns in (before, after))
                 names = [c for c in {**logged, **present} if logged.get(c) != present.get(c)]
                 yield f"the encoder was made from another table: {', '.join(names)}"
                 continue
