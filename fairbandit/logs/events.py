@@ -26,13 +26,16 @@ from msgspec import Meta
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files.formats import Count, Natural, Number, Plain, Sha256, Share, mapping
+from fairbandit.tables import encoded
 from fairbandit.tables.labels import group_label
 
 SCHEMA = 2
 """The version of the lines that are written. Lines of version 1 are read, too."""
 
 _Texts = NotRequired[list[str]]
-_Columns = list[Any]  # an `Encoder` checks them
+_Columns = list[
+    encoded.Number | encoded.Category | encoded.Product | list[Any]
+]  # lists in older logs
 _Encoder: Any = mapping(
     columns=_Columns,
     bias=bool,

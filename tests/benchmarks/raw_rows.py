@@ -50,7 +50,7 @@ def raw_rows(bench: Bench) -> Iterator[Row]:
         name, target = f"Encoder, {count} rows of 8 columns", Target(Measure.seconds, limit)
         bench.say(name)
         for form, rows in (("mappings", frame.to_dict("records")), ("a frame", frame)):
-            seconds = median(by_turns([partial(encoder, rows)], repeats)[0])
+            seconds = median(by_turns([partial(encoder.encode, rows)], repeats)[0])
             yield Row(f"{name}, {form}", seconds, targets=(target,))
     bench.say("Agent on raw rows")
     raw, arrays = raw_and_arrays(encoder, table, repeats)

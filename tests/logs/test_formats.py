@@ -316,8 +316,11 @@ def test_the_log_of_an_agent_counts_what_is_left_out_and_takes_no_arguments(tmp_
             read_log(tmp_path / "one.jsonl", **options)
 
 
-@pytest.mark.parametrize("at", [2, 4, 7])
-def test_a_header_is_typed_to_the_last_field(tmp_path, at):
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("codes", ["\ud800"] * 3), ("means", ["x"] * 3), ("label", 0), ("type", "plan")],
+)
+def test_a_header_is_typed_to_the_last_field(tmp_path, field, value):
     table = {"sex": ["f", "m"] * 9, "job": [*"abc"] * 6, "pay": [*range(18)]}
     encoder = Encoder.from_table(table, group="sex", reward="pay")
     path = tmp_path / "log.jsonl"
@@ -325,7 +328,8 @@ def test_a_header_is_typed_to_the_last_field(tmp_path, at):
     header = json.loads(path.read_bytes())
     del header["previous"], header["sha256"]
     wrong = json.loads(json.dumps(header))
-    wrong["options"]["features"]["columns"][0][at] = {2: ["\ud800"] * 3, 4: ["x"] * 3, 7: 0}[at]
+    column = next(c for c in wrong["options"]["features"]["columns"] if c["type"] == "category")
+    column[field] = value
     for record, message in ((header, "holds no decision"), (wrong, r"line 1: \w+Error: ")):
         line = json.dumps(record, separators=(",", ":")).encode()
         path.write_bytes(chained(line[:-1], Position())[0])
