@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs import LogFile, Position, own_lines
 from fairbandit.logs.chain import LoggedLine, encoded, now
@@ -51,7 +52,7 @@ def resume(
         )
     differences = [
         *_differences(first.event.config, new.config, "policy."),
-        *_differences(first.event.options, new.options),
+        *_differences(_present(first.event.options), new.options),
         *_differences({"log_contexts": first.event.contexts}, {"log_contexts": new.contexts}),
     ]
     if saved is None and differences:
@@ -63,6 +64,17 @@ def resume(
     return at, lines
 
 
+def _present(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of a log, with the encoder in the form of this version."""
+    shape = options["features"]
+    features = Encoder(**shape).state() if isinstance(shape, Mapping) else shape
+    return {**options, "features": features}
+
+
+def _name(column: Mapping[str, Any]) -> str:
+    return str(column.get("name", (column.get("one"), column.get("other"))))
+
+
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Names each entry in which nested settings differ, with the value in the log and now."""
     for key in dict.fromkeys([*old, *new]):
@@ -72,7 +84,7 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "
             yield from _differences(before, after, f"{name}.")
         elif before != after:
             if key == "columns" and isinstance(before, list) and isinstance(after, list):
-                logged, present = ({str(c[0]): c for c in columns} for columns in (before, after))
+                logged, present = ({_name(c): c for c in columns} for columns in (before, after))
                 names = [c for c in {**logged, **present} if logged.get(c) != present.get(c)]
                 yield f"the encoder was made from another table: {', '.join(names)}"
                 continue

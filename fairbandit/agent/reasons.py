@@ -67,7 +67,7 @@ class Asked(NamedTuple):
     def decoded(self, row: Floats) -> dict[str, Any]:
         """Returns the value of each column, in the units of the table if there is an encoder."""
         if self.encoder is not None:
-            return self.encoder.decoded(row)
+            return self.encoder.decode(row)
         return dict(zip(self.names, row.tolist(), strict=True))
 
     def moved(self, place: int, column: str, value: Any) -> Floats:

@@ -11,9 +11,9 @@ from fairbandit.notices import listed
 from fairbandit.registry import checked
 from fairbandit.tables import cells
 from fairbandit.tables.columns import check_groups, codes_and_reference
+from fairbandit.tables.encoded import pairs_of
 from fairbandit.tables.labels import JOINED
 from fairbandit.tables.population import Missing, find_gaps, note_leaks
-from fairbandit.tables.products import pairs_of
 
 if TYPE_CHECKING:
     import pandas as pd

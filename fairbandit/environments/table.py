@@ -20,6 +20,7 @@ from fairbandit.registry import checked, register
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables import cells
 from fairbandit.tables.columns import chosen_columns, columns_file, group_columns
+from fairbandit.tables.encoded import scales
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import JOINED
 from fairbandit.tables.population import (
@@ -34,7 +35,6 @@ from fairbandit.tables.population import (
     usable,
 )
 from fairbandit.tables.reading import read_table, texts_of
-from fairbandit.tables.scaling import scales
 
 CANDIDATES = 10
 """K of random pools if `candidates` is null, as in the paper."""

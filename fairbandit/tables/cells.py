@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +20,8 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.notices import listed
-from fairbandit.tables.labels import JOINED, UNKNOWN, group_label, normal, words_of
-from fairbandit.tables.types import EXACT, as_numbers, number_pattern
+from fairbandit.tables.labels import JOINED, TRUTH, UNSAID, group_label, normal, words_of
+from fairbandit.tables.types import EXACT, number_pattern
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -30,6 +33,7 @@ FILES = (".csv", ".parquet")
 """How the names of tables in files end."""
 
 _KEY = "fairbandit"
+_NUMBERS = {decimal: re.compile(number_pattern(decimal)) for decimal in ".,"}
 
 
 @dataclass(frozen=True)
@@ -57,24 +61,58 @@ class About:
     doubts: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """A typed table of raw rows without pandas, since making a DataFrame takes milliseconds.
+
+    Attributes:
+        columns: the cells of each column: numbers, truth values, texts, and None for a gap.
+        about: the facts about the table.
+        count: the number of rows.
+    """
+
+    columns: Mapping[str, list[Any]]
+    about: About
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.columns[name]
+
+    def assign(self, **columns: list[Any]) -> Rows:
+        """Returns the table with further or other columns."""
+        return replace(self, columns={**self.columns, **columns})
+
+
+Typed: TypeAlias = "pd.DataFrame | Rows"
+"""A typed table: a DataFrame that `read_table` returns, or raw rows."""
+
+
 def with_about(frame: pd.DataFrame, about: About) -> pd.DataFrame:
     """Returns a typed table, in which the index counts the rows, after the name of their file."""
     frame.attrs[_KEY] = about
     return frame
 
 
-def about(table: pd.DataFrame) -> About:
+def about(table: Typed) -> About:
     """Returns the facts about a table; pandas passes them on to parts of the table."""
+    if isinstance(table, Rows):
+        return table.about
     found = table.attrs.get(_KEY)
     return found if isinstance(found, About) else About(columns=[*map(str, table.columns)])
 
 
-def name_of(table: pd.DataFrame) -> str:
+def name_of(table: Typed) -> str:
     """Returns the name of a table in messages."""
     return about(table).name
 
 
-def need(table: pd.DataFrame, columns: Iterable[str], where: str = "") -> None:
+def need(table: Typed, columns: Iterable[str], where: str = "") -> None:
     """Raises an error that names the columns which the table lacks, if any."""
     known = about(table)
     if absent := [name for name in dict.fromkeys(columns) if name not in table]:
@@ -95,18 +133,18 @@ def _guess(name: str, columns: Sequence[str]) -> str:
     return f" (did you mean [{name}]?)" if several else did_you_mean(name, columns)
 
 
-def require(table: pd.DataFrame, column: str, valid: NDArray[np.bool_], expected: str) -> None:
+def require(table: Typed, column: str, valid: NDArray[np.bool_], expected: str) -> None:
     """Raises an error that names the first invalid cell of a column, if any."""
     if not valid.all():
         at = int(valid.argmin())
-        cell = repr(str(table[column].iat[at]))
-        got = "a missing cell" if gaps(table, column)[at] else cell
+        cell = next(islice(table[column], at, None))
+        got = "a missing cell" if gaps(table, column)[at] else repr(str(cell))
         raise FairbanditError(f"{place(table, column, at)}: expected {expected}; got {got}")
 
 
-def place(table: pd.DataFrame, column: str, at: int) -> str:
+def place(table: Typed, column: str, at: int) -> str:
     """Returns the place of a cell for a message, such as `x.csv, column 'age', row 17`."""
-    row, known = table.index[at], about(table)
+    row, known = at if isinstance(table, Rows) else table.index[at], about(table)
     name, row = row if isinstance(row, tuple) else (known.name, row)
     of_file = known.unit != "row" or name.lower().endswith(FILES)
     return f"{name}, column {column!r}, {known.unit} {row + 1 if of_file else f'{row} (from 0)'}"
@@ -119,19 +157,29 @@ def files_of(table: pd.DataFrame) -> NDArray[Any]:
     return np.full(len(table), about(table).name, dtype=object)
 
 
-def gaps(table: pd.DataFrame, column: str) -> NDArray[np.bool_]:
+def gaps(table: Typed, column: str) -> NDArray[np.bool_]:
     """Whether each cell of a column is missing."""
-    return table[column].isna().to_numpy(dtype=np.bool_)
+    cells = table[column]
+    if isinstance(cells, list):
+        return np.array([cell is None for cell in cells], np.bool_)
+    return cells.isna().to_numpy(dtype=np.bool_)
+
+
+def distinct(table: Typed, column: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """Returns cells as Python's values, and the number of each row's cell among them, (n,).
+
+    The cells of raw rows may recur, and None is a missing cell.
+    """
+    cells = table[column]
+    if isinstance(cells, list):
+        return cells, np.arange(len(cells))
+    places, values = cells.factorize()
+    return [*values.tolist(), None], places  # the place −1 of a missing cell takes the last
 
 
 def is_number(table: pd.DataFrame, column: str) -> bool:
     """Whether a column holds numbers or truth values by its type."""
     return table[column].dtype.kind in "fiub"
-
-
-def is_integer(table: pd.DataFrame, column: str) -> bool:
-    """Whether a column holds whole numbers by its type."""
-    return table[column].dtype.kind in "iu"
 
 
 def plain(table: pd.DataFrame, column: str) -> pd.Series:
@@ -148,28 +196,54 @@ def texts(table: pd.DataFrame, column: str) -> pd.Series:
     return cells.astype(pd.ArrowDtype(pa.string())) if cells.dtype.kind in "iub" else cells
 
 
+def number_of(cell: Any, decimal: str = ".") -> float:
+    """Returns a cell as a number: NaN if it is missing, and infinity if it is not a number.
+
+    Truth values are 1 and 0. A number above `LARGEST` in magnitude is infinity, too.
+    """
+    if cell is None:
+        return math.nan
+    if not isinstance(cell, str):
+        return float(cell) if abs(cell) <= LARGEST else math.inf
+    if cell in TRUTH:
+        return float(cell == "true")
+    return float(cell.replace(",", ".")) if _NUMBERS[decimal].fullmatch(cell) else math.inf
+
+
+def code_of(cell: Any, of_text: bool, decimal: str = ".") -> Any:
+    """Returns a cell as the code of a category, a text or an exact number; None if missing."""
+    if cell is None or isinstance(cell, str) == of_text:
+        return cell
+    if not of_text:
+        return int(cell) if re.fullmatch("[-+]?[0-9]+", cell) else number_of(cell, decimal)
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
+
+
+def _numbers(table: Typed, column: str) -> NDArray[np.float64]:
+    cells = table[column] if isinstance(table, Rows) else plain(table, column)
+    if not isinstance(cells, list) and cells.dtype.kind in "fiub":
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    values, places = distinct(table, column)
+    decimal = about(table).decimal
+    return np.array([number_of(value, decimal) for value in values], np.float64)[places]
+
+
 def fits(table: pd.DataFrame, column: str) -> NDArray[np.bool_]:
     """Whether each cell is missing, a number or a truth value, by its type or its text."""
-    cells = plain(table, column)
-    if cells.dtype.kind in "fiub":
-        return np.ones(len(cells), dtype=np.bool_)
-    pattern = f"({number_pattern(about(table).decimal)}|true|false)"
-    return cells.str.fullmatch(pattern).to_numpy(dtype=np.bool_, na_value=True)
+    return ~np.isinf(_numbers(table, column))
 
 
-def numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
+def numbers(table: Typed, column: str) -> NDArray[np.float64]:
     """Returns a column as numbers, with NaN for a missing cell; other cells are an error."""
-    cells, known, valid = plain(table, column), about(table), np.ones(len(table), dtype=np.bool_)
-    values: Any = None
-    if cells.dtype.kind in "fiub":
-        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        valid = fits(table, column)
-        texts = pa.chunked_array([pa.array(cells.where(valid), pa.string())])
-        values = as_numbers(texts, known.decimal)
-    doubt = known.doubts.get(column, "")
-    number = f"a number of at most {LARGEST:g} with decimal={known.decimal!r}{' ' * bool(doubt)}"
-    require(table, column, valid & ~(np.abs(values) > LARGEST), number + doubt)
+    values = _numbers(table, column)
+    large = np.abs(values) > LARGEST
+    if large.any():
+        known = about(table)
+        doubt = known.doubts.get(column, "")
+        number = f"a number of at most {LARGEST:g} with decimal={known.decimal!r}"
+        require(table, column, ~large, f"{number}{' ' * bool(doubt)}{doubt}")
     return values
 
 
@@ -186,37 +260,44 @@ def exact(table: pd.DataFrame, column: str) -> pd.Series:
     return pd.Series(numbers(table, column), index=cells.index)
 
 
-def labels(table: pd.DataFrame, column: str) -> NDArray[Any]:
-    """Returns a column as labels of groups; the label of a missing cell is `unknown`."""
+def labels(table: Typed, column: str, words: Collection[str] = UNSAID) -> NDArray[Any]:
+    """Returns a column as labels of groups; `words` and missing cells are `unknown`."""
     check_exact(table, column)
-    places, cells = table[column].factorize()
-    forms = np.array([*map(normal, map(group_label, cells)), UNKNOWN], dtype=object)
-    return forms[places]  # the place −1 of a missing cell takes the last label
+    values, places = distinct(table, column)
+    return np.array([normal(group_label(value, words)) for value in values], object)[places]
 
 
-def check_exact(table: pd.DataFrame, column: str) -> None:
+def check_exact(table: Typed, column: str) -> None:
     """Refuses whole floats that may have lost digits, as codes, labels and times."""
-    if (cells := plain(table, column)).dtype.kind == "f":
+    if isinstance(table, Rows):
+        values = np.array([cell if type(cell) is float else 0.0 for cell in table[column]])
+    elif (cells := plain(table, column)).dtype.kind == "f":
         values = cells.to_numpy()
-        inexact = (np.abs(values) > EXACT) & (values % 1 == 0)
-        expected = "whole numbers above 2^53 as integers or as texts, since floats lose digits"
-        require(table, column, ~inexact, expected)
+    else:
+        return
+    inexact = (np.abs(values) > EXACT) & (values % 1 == 0)
+    expected = "whole numbers above 2^53 as integers or as texts, since floats lose digits"
+    require(table, column, ~inexact, expected)
 
 
-def with_unknown(
-    table: pd.DataFrame, columns: Sequence[str], words: Sequence[str] = ()
-) -> pd.DataFrame:
+def with_unknown(table: Any, columns: Sequence[str], words: Sequence[str] = ()) -> Any:
     """Makes cells missing whose label is among the words, and joins the labels of columns."""
     import pandas as pd
 
-    known, unsaid = words_of(words), dict[str, pd.Series]()
+    known, unsaid = words_of(words), dict[str, Any]()
     need(table, columns if words or len(columns) > 1 else ())
     for name in columns if words else ():
         is_word = [label.casefold() in known for label in labels(table, name)]
-        unsaid[name] = table[name].mask(np.array(is_word, np.bool_))
+        cells = table[name]
+        if isinstance(cells, list):
+            pairs = zip(is_word, cells, strict=True)
+            unsaid[name] = [None if word else cell for word, cell in pairs]
+        else:
+            unsaid[name] = cells.mask(np.array(is_word, np.bool_))
     table = table.assign(**unsaid) if unsaid else table
     if len(columns) < 2:
         return table
-    rows = zip(*(labels(table, name) for name in columns), strict=True)
-    texts = pd.array([*map(JOINED.join, rows)], dtype=pd.ArrowDtype(pa.string()))
-    return table.assign(**{JOINED.join(columns): texts})
+    rows: Any = [*map(JOINED.join, zip(*(labels(table, name) for name in columns), strict=True))]
+    if not isinstance(table, Rows):
+        rows = pd.array(rows, dtype=pd.ArrowDtype(pa.string()))
+    return table.assign(**{JOINED.join(columns): rows})

@@ -257,14 +257,16 @@ def _doubt(table: pd.DataFrame, name: str, codes: list[Any] | None) -> str:
 
 def _counts(table: pd.DataFrame, name: str) -> bool:
     """Whether the values of a column are whole numbers that differ in all rows."""
-    return cells.is_integer(table, name) and table[name].nunique() == len(table)
+    return table[name].dtype.kind in "iu" and table[name].nunique() == len(table)
 
 
 def codes_of(table: pd.DataFrame, name: str) -> list[Any]:
     """Returns the sorted values of a column as the codes of a category."""
     cells.check_exact(table, name)
     column = cells.plain(table, name).dropna()
-    values = sorted(column.astype("int64" if column.dtype.kind == "b" else column.dtype).unique())
+    values = sorted(
+        column.astype("int64" if column.dtype.kind == "b" else column.dtype).unique().tolist()
+    )
     whole = cells.is_number(table, name) or hasattr(table[name], "cat")
     return [int(value) if whole and value == int(value) else value for value in values]
 

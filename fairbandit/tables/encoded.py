@@ -1,47 +1,152 @@
-"""The columns of an encoder, and how cells of a table become their features."""
+"""The columns of an encoder, and how cells of a table become their features.
+
+The types are the schema of a saved encoder: what does not fit them is refused where it is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import nan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import combinations_with_replacement
+from math import floor, inf, isfinite, log10, nan
+from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fairbandit.errors import brief, did_you_mean
+from fairbandit.errors import FairbanditError, brief, did_you_mean
 from fairbandit.notices import listed, remark
 from fairbandit.tables import cells
-from fairbandit.tables.labels import clean
-from fairbandit.tables.scaling import GAP, is_gap, rounded
+from fairbandit.tables.cells import Typed
+from fairbandit.tables.columns import codes_and_reference
+from fairbandit.tables.labels import as_numbers, clean
 
-if TYPE_CHECKING:
-    import pandas as pd  # imported where it is used, since that takes a third of a second
-
-FILLED = "missing cells get the table's mean, as missing=mean asks for"
-"""The end of a notice of missing cells."""
+GAP = -0.0
+"""The feature of a missing cell: the mean of the table, with a sign by which it is recognised. The
+feature of a cell that equals the mean is 0.0."""
 
 CLOSE = 1e-3
 """The largest error of a feature from which a code is read."""
 
+ALL = "all"
+"""All products of two columns, squares of numbers included."""
 
-class Column(NamedTuple):
-    """A column of numbers, of the codes of a category, or of the labels of groups.
+Floats = NDArray[np.float64]
 
-    `span` is the least and the greatest number of the table, if the column holds numbers, and
-    `whole` says whether all of them are whole.
+
+class Number(msgspec.Struct, frozen=True, tag="number"):
+    """A column of numbers: `low` to `high` in the table, all of them whole if `whole` is true."""
+
+    name: str
+    mean: float = 0.0
+    deviation: float = 1.0
+    low: float = 0.0
+    high: float = 0.0
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises a `ValueError` for numbers that are not finite."""
+        if not all(map(isfinite, (self.mean, self.deviation, self.low, self.high))):
+            raise ValueError(f"the scale of the column {self.name!r} is not finite")
+
+    @property
+    def features(self) -> list[str]:
+        """The name of the feature."""
+        return [self.name]
+
+    @property
+    def means(self) -> list[float]:
+        """The mean, in a list like those of the other columns."""
+        return [self.mean]
+
+    @property
+    def deviations(self) -> list[float]:
+        """The deviation, in a list."""
+        return [self.deviation]
+
+    def block(self, table: Typed, fill: bool = False) -> Floats:
+        """Returns the numbers of a table before standardisation, (n, 1); NaN if missing."""
+        return cells.numbers(table, self.name)[:, None]
+
+    def decode(self, features: Floats) -> float:
+        """Returns the number in the features of a row, (1,); NaN for a missing cell.
+
+        The number is rounded to twelve digits of the larger of the number and the mean, since
+        standardisation loses about four of the sixteen digits.
+        """
+        if is_gap(features):
+            return nan
+        value = float(features[0] * self.deviation + self.mean)
+        size = max(abs(value), abs(self.mean))
+        return round(value, 11 - floor(log10(size))) + 0.0 if size else 0.0
+
+
+class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
+    """A column of codes, each of which is a feature, or of the labels of groups.
+
+    The codes in `reference` are valid and have no feature.
     """
 
     name: str
-    label: bool
-    codes: Sequence[Any]
-    reference: Sequence[Any]
-    means: Sequence[float] = ()
-    deviations: Sequence[float] = ()
-    span: Sequence[float] = ()
-    whole: bool = False
+    codes: list[str | int | float]
+    means: list[float]
+    deviations: list[float]
+    reference: list[str | int | float] = []
+    label: bool = False
 
-    def codes_in(self, features: NDArray[np.float64]) -> NDArray[Any]:
+    def __post_init__(self) -> None:
+        """Raises a `ValueError` for codes that have no scale, or that no file can hold."""
+        if not all(map(isfinite, (*self.means, *self.deviations))):
+            raise ValueError(f"the scale of the column {self.name!r} is not finite")
+        if not len(self.codes) == len(self.means) == len(self.deviations):
+            raise ValueError(f"the column {self.name!r} lacks the scale of a code")
+        for code in self._codes:
+            str(code).encode()
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the features."""
+        return [f"{self.name}={code}" for code in self.codes]
+
+    @property
+    def _codes(self) -> list[Any]:
+        return [*self.codes, *self.reference]
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        forms = [clean(code) if isinstance(code, str) else code for code in self._codes]
+        return {form: place for place, form in enumerate(forms)}
+
+    @cached_property
+    def _blocks(self) -> Floats:
+        """The indicators of each code, with NaN of a missing cell in the last row."""
+        width = len(self.codes)
+        return np.vstack([np.eye(len(self._codes), width), np.full((1, width), np.nan)])
+
+    def block(self, table: Typed, fill: bool = False) -> Floats:
+        """Returns the indicators of a table's codes, (n, width); NaN if a cell is missing.
+
+        With `fill`, unknown codes are missing; otherwise they are an error.
+        """
+        if self.label:
+            forms = as_numbers(cells.labels(table, self.name).tolist(), self._places)
+            places = np.array([self._places.get(form, -1) for form in forms], np.int64)
+        else:
+            of_text, decimal = isinstance(self.codes[0], str), cells.about(table).decimal
+            values, rows = cells.distinct(table, self.name)
+            codes = [cells.code_of(value, of_text, decimal) for value in values]
+            if inf in codes:
+                cells.numbers(table, self.name)  # raises an error
+            places = np.array([self._places.get(code, -1) for code in codes], np.int64)[rows]
+        if not fill and (places < 0).any():
+            gaps = cells.gaps(table, self.name) & (not self.label)
+            expected = f"one of the codes {listed([*map(repr, self._codes)])}"
+            cells.require(table, self.name, gaps | (places >= 0), expected)
+        return self._blocks[places]
+
+    def codes_in(self, features: Floats) -> NDArray[Any]:
         """Returns the code of each row, (n,), from its features, (n, width).
 
         It is None if the features are not one-hot, or are all 0, as of a missing cell.
@@ -52,13 +157,14 @@ class Column(NamedTuple):
         one = (np.abs(values - ones) < CLOSE).all(1) & features.any(1)
         return np.array([*self.codes, None], dtype=object)[np.where(one, place, -1)]
 
-    def value_in(self, features: NDArray[np.float64]) -> Any:
-        """Returns the number or the code in the features of a row, (width,); see `decoded`."""
+    def decode(self, features: Floats) -> Any:
+        """Returns the code in the features of a row, (width,); None for a missing cell.
+
+        A category none of whose codes is present is the reference code, or for several a text.
+        """
         block = features * self.deviations + self.means
         if is_gap(features):
-            return None if self.codes else nan
-        if not self.codes:
-            return rounded(float(block[0]), self.means[0])
+            return None
         if block.max() > 0.99:
             return self.codes[int(block.argmax())]
         if len(self.reference) > 1 and block.max() < 0.01:
@@ -66,86 +172,121 @@ class Column(NamedTuple):
         return self.reference[0] if self.reference and block.max() < 0.01 else None
 
 
-class Product(NamedTuple):
-    """The products of the features of two columns, standardised like a column."""
+class Product(msgspec.Struct, frozen=True, tag="product"):
+    """The products of the features of two columns, with which linear models follow squares."""
 
     one: str
     other: str
-    means: Sequence[float]
-    deviations: Sequence[float]
+    means: list[float]
+    deviations: list[float]
 
 
-def note_far(source: pd.DataFrame, column: Column, block: NDArray[np.float64]) -> bool:
+Column = Number | Category
+
+
+def present(column: Any) -> Any:
+    """Returns a column of a saved encoder in the form of this version; earlier ones wrote lists."""
+    if not isinstance(column, (list, tuple)):
+        return column
+    if len(column) == 4:
+        return Product(*column)
+    name, label, codes, reference, means, deviations, *numbers = column
+    if codes:
+        return Category(name, codes, means, deviations, reference, label)
+    (mean,), (deviation,), ((low, high), *whole) = means, deviations, numbers
+    return Number(name, mean, deviation, low, high, *whole)
+
+
+def fitted_column(source: Typed, name: str, spec: Any, is_label: bool) -> Column:
+    """Returns a column with the means and deviations of a table; see `Encoder.fitted`."""
+    codes, reference = codes_and_reference(spec)
+    column: Column = Number(name)
+    if codes:
+        zeros, ones = [0.0] * len(codes), [1.0] * len(codes)
+        column = Category(name, codes, zeros, ones, reference, is_label)
+    block = column.block(source)
+    if np.isnan(block).all(axis=0).any():
+        raise FairbanditError(f"{cells.name_of(source)}, column {name!r}: no cell is left")
+    means, deviations = scales(block)
+    if isinstance(column, Category):
+        return replace(column, means=means, deviations=deviations)
+    low, high, whole = float(np.nanmin(block)), float(np.nanmax(block)), not (block % 1 > 0).any()
+    return Number(name, means[0], deviations[0], low, high, whole)
+
+
+def scaled(column: Column) -> Column:
+    """Returns a column without the fields that features do not depend on."""
+    if isinstance(column, Category):
+        return column
+    return replace(column, low=0.0, high=0.0, whole=False)
+
+
+def note_far(table: Typed, name: str, far: float, low: float, high: float) -> None:
     """Notes a number that is farther outside the numbers of the table than these are apart."""
-    low, high = column.span
-    far = block[np.abs(block * 2 - low - high) > 3 * (high - low)].tolist()
-    if far:
-        what = f"{cells.name_of(source)}, column {column.name!r}: {brief(far[0])} is far outside"
-        remark(f"{what} {brief(low)} to {brief(high)}, the numbers of the table")
-    return bool(far)
+    what = f"{cells.name_of(table)}, column {name!r}: {brief(far)} is far outside"
+    remark(f"{what} {brief(low)} to {brief(high)}, the numbers of the table")
 
 
-def note_means(source: pd.DataFrame, column: Column, filled: NDArray[np.bool_]) -> None:
-    """Notes that missing cells get the table's mean, and which unknown codes do."""
-    what, gaps = (
-        f"{cells.name_of(source)}, column {column.name!r}:",
-        cells.gaps(source, column.name),
-    )
-    if gaps.any():
-        remark(f"{what} {FILLED}")
-    codes = [*map(str, [*column.codes, *column.reference])]
-    for cell in map(str, source[column.name][filled & ~gaps].unique()):
+def note_means(table: Typed, column: Column, lacking: NDArray[np.bool_], fill: bool) -> None:
+    """Notes that missing cells and unknown codes get the mean; refuses the cells if not `fill`."""
+    name, gaps = column.name, cells.gaps(table, column.name)
+    if not fill:
+        cells.require(table, name, ~gaps, "a value (missing=mean fills in the mean)")
+    what = f"{cells.name_of(table)}, column {name!r}:"
+    if (gaps & lacking).any():
+        remark(f"{what} missing cells get the table's mean, as missing=mean asks for")
+    if isinstance(column, Number):
+        return
+    pairs = zip(table[name], lacking & ~gaps, strict=True)
+    for cell in dict.fromkeys(str(cell) for cell, unknown in pairs if unknown):
+        codes = [*map(str, (*column.codes, *column.reference))]
         guess = did_you_mean(cell, codes)
         remark(f"{what} unknown {cell!r}{guess} gets the table's mean; known are {listed(codes)}")
 
 
-def encoded(source: pd.DataFrame, column: Column, fill: bool = False) -> NDArray[np.float64]:
-    """Returns the features of a column before standardisation, (n, width); NaN if missing.
-
-    With `fill`, unknown codes are missing; otherwise they are an error.
-    """
-    import pandas as pd  # here, since it takes a third of a second
-
-    name, codes = column.name, [*column.codes, *column.reference]
-    if not column.codes:
-        return cells.numbers(source, name)[:, None]
-    if column.label:
-        known, values = codes, cells.labels(source, name)
-    elif isinstance(codes[0], str):
-        known, values = [clean(code) for code in codes], cells.texts(source, name)
-    elif cells.is_integer(source, name) and all(isinstance(code, int) for code in codes):
-        known, values = [*map(str, codes)], cells.texts(source, name)  # exact above 2⁵³
-    else:
-        known, values = [*map(float, codes)], cells.numbers(source, name)
-    places, gaps = pd.Index(known).get_indexer(values), cells.gaps(source, name)
-    if not fill:
-        expected = f"one of the codes {listed([*map(repr, codes)])}"
-        cells.require(source, name, (gaps & (not column.label)) | (places >= 0), expected)
-    features = (places[:, None] == np.arange(len(column.codes))).astype(np.float64)
-    features[places < 0] = np.nan
-    return features
+def scales(block: Floats) -> tuple[list[float], list[float]]:
+    """Returns means and deviations of features (n, width); a constant feature has deviation 1."""
+    low = np.nanmin(block, axis=0)
+    constant = low == np.nanmax(block, axis=0)
+    means = np.where(constant, low, np.nanmean(block, axis=0))
+    return means.tolist(), np.where(constant, 1.0, np.nanstd(block, axis=0)).tolist()
 
 
-def standardised(
-    source: pd.DataFrame, column: Column, fill: bool, far: set[str] | None
-) -> NDArray[np.float64]:
-    """Returns the features of a column, (n, width).
+def is_gap(features: Floats) -> bool:
+    """Whether the features of a column, (width,), are of a missing cell."""
+    return not features.any() and bool(np.signbit(features).all())
+
+
+def multiplied(one: Floats, other: Floats) -> Floats:
+    """Returns the products of the features of two columns, (…, w₁) and (…, w₂) to (…, w₁·w₂)."""
+    products: Floats = one[..., :, None] * other[..., None, :]
+    return products.reshape(*one.shape[:-1], -1)
+
+
+def pairs_of(products: Any, widths: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+    """Returns the pairs of columns whose products are features.
 
     Args:
-        source: the table.
-        column: the column.
-        fill: whether missing cells and unknown codes of raw rows become the mean, with a notice.
-        far: for raw rows, the columns that need no notice of far numbers; None for a table, which
-            was checked before.
+        products: None, `all`, or a list of pairs of names of columns.
+        widths: the number of features of each column; a category has several, and no square.
+
+    Raises:
+        FairbanditError: another value, or a pair of which a column is unknown, or twice a category.
     """
-    name = column.name
-    if far is not None and not (column.label or fill):
-        expected = "a value (missing=mean fills in the mean)"
-        cells.require(source, name, ~cells.gaps(source, name), expected)
-    block = encoded(source, column, far is not None and fill)
-    if far is not None and column.span and name not in far and note_far(source, column, block):
-        far.add(name)
-    block = (block - column.means) / column.deviations
-    if far is not None and np.isnan(block).any():
-        note_means(source, column, np.isnan(block[:, 0]))
-    return np.where(np.isnan(block), GAP, block)
+    if products == ALL:
+        pairs = combinations_with_replacement(widths, 2)
+        return tuple(pair for pair in pairs if _is_pair(pair, widths))
+    given = [] if products is None else products
+    if not isinstance(given, (list, tuple)) or not all(_is_pair(pair, widths) for pair in given):
+        raise FairbanditError(
+            f"products: expected {ALL}, or pairs such as [[age, hours], [age, age]] of the columns "
+            f"{', '.join(widths)}, where a category has no square; got {products!r}"
+        )
+    return tuple(dict.fromkeys((str(one), str(other)) for one, other in given))
+
+
+def _is_pair(pair: Any, widths: Mapping[str, int]) -> bool:
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        return False
+    known = all(isinstance(name, str) and name in widths for name in pair)
+    return known and (pair[0] != pair[1] or widths[pair[0]] == 1)

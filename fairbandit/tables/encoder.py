@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from itertools import product
-from math import isfinite
-from os import PathLike
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError, type_of
-from fairbandit.notices import remark
+from fairbandit.errors import FairbanditError
 from fairbandit.registry import lookup
 from fairbandit.tables import cells
-from fairbandit.tables.columns import codes_and_reference
-from fairbandit.tables.encoded import FILLED, Column, Product, encoded, standardised
-from fairbandit.tables.few import FewRows, LeftOutError, with_columns
-from fairbandit.tables.labels import JOINED, check_labels
-from fairbandit.tables.products import multiplied, pairs_of
-from fairbandit.tables.reading import read_table
-from fairbandit.tables.scaling import scales
+from fairbandit.tables.cells import Typed
+from fairbandit.tables.encoded import (
+    GAP,
+    Category,
+    Number,
+    Product,
+    fitted_column,
+    multiplied,
+    note_far,
+    note_means,
+    pairs_of,
+    present,
+    scaled,
+    scales,
+)
+from fairbandit.tables.labels import JOINED, as_numbers, check_labels
+from fairbandit.tables.rows import read_rows
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
+
+Labels = list[str | None]
 
 
 class Encoder:
@@ -39,14 +49,14 @@ class Encoder:
     `Encoder.from_table` makes an encoder, and an `Agent` with `features=encoder` takes raw rows.
 
     Args:
-        columns: the columns of features, in order, as `state` returns them.
+        columns: the columns of features, in order, then products, as `state` returns them.
         bias: adds a last feature that is always 1.
         fill: if true, missing cells and unknown codes of raw rows become the mean, −0.0, with a
             notice; otherwise they are an error.
         decimal: the decimal mark of numbers that are texts.
         groups: the columns of the group, if it is a feature.
         missing: the texts that are missing cells in raw rows.
-        products: the products of two columns, in order, as `state` returns them.
+        products: the products of two columns, as files of earlier versions hold them.
         labels: the labels of the table's groups; by default the codes of the column of labels.
         unknown: labels of people whose group is unknown, beside missing cells and `unknown`.
 
@@ -74,32 +84,38 @@ class Encoder:
         labels: Sequence[str] = (),
         unknown: Sequence[str] = (),
     ) -> None:
-        self._columns = [Column(*column) for column in columns]
+        given = [present(column) for column in (*columns, *products)]
+        read = msgspec.convert(given, list[Number | Category | Product])
+        self._columns = [column for column in read if not isinstance(column, Product)]
+        self._products = [column for column in read if isinstance(column, Product)]
         self.bias, self.fill, self.decimal = bias, fill, decimal
         self.groups, self.missing, self.unknown = tuple(groups), tuple(missing), tuple(unknown)
-        self._products, names = [Product(*product) for product in products], list[str]()
         self._places, self._far = dict[str, slice](), set[str]()
-        for name, _, codes, _, *scaling, _, _ in self._columns:
-            features = [self._free(f"{name}={code}") for code in codes] or [name]
-            self._places[name] = slice(len(names), len(names) + len(features))
-            names += [feature for feature, *_ in zip(features, *scaling, strict=True)]  # or raises
-        for one, other, *scaling in self._products:
-            pairs = product(*(names[self._places[column]] for column in (one, other)))
-            names += [
-                self._free(JOINED.join(pair)) for pair, *_ in zip(pairs, *scaling, strict=True)
-            ]
-        if any([*map(isfinite, column.span)] not in ([], [True] * 2) for column in self._columns):
-            raise ValueError("the span of a column of numbers has two ends")
+        names, rows = list[str](), list[tuple[float, ...]]()
+        for column in self._columns:
+            of_code = isinstance(column, Category)
+            features = [self._free(name) if of_code else name for name in column.features]
+            self._places[column.name] = slice(len(names), len(names) + len(features))
+            names += features
+            ends = (0.0, inf) if isinstance(column, Category) else (column.low, column.high)
+            pairs = zip(column.means, column.deviations, strict=True)
+            rows += [(*pair, *ends) for pair in pairs]
+        self._scales = np.array(rows).reshape(-1, 4).T  # means, deviations, and both ends
+        for own in self._products:
+            factors = product(*(names[self._places[name]] for name in (own.one, own.other)))
+            every = zip(factors, own.means, own.deviations, strict=True)  # or raises
+            names += [self._free(JOINED.join(pair)) for pair, *_ in every]
         self.names = (*names, *[self._free("bias")] * bias)
-        own = {column.name: column for column in self._columns if column.label}
-        codes = [code for column in own.values() for code in column.codes]
-        names_group = {*own} in ({*self.groups}, {JOINED.join(self.groups)} - {""})
-        names_group |= not own and self._places.keys() >= {*self.groups}  # a listed category
+        labelled = {c.name: c for c in self._columns if isinstance(c, Category) and c.label}
+        codes = [code for column in labelled.values() for code in column.codes]
+        names_group = {*labelled} in ({*self.groups}, {JOINED.join(self.groups)} - {""})
+        # or the group is a listed category
+        names_group |= not labelled and self._places.keys() >= {*self.groups}
         if not (names_group and all(isinstance(code, str) for code in codes)):
             raise ValueError("the columns of labels are not the columns of the group, with texts")
-        self._labelled = [own[name] for name in (self.groups if len(own) > 1 else own)]
-        self._few = FewRows(self._columns, self.groups, self.missing, decimal, fill, unknown)
-        self.labels = tuple(labels or codes)
+        ordered = self.groups if len(labelled) > 1 else labelled
+        self._labelled = [labelled[name] for name in ordered]
+        self.labels = tuple(labels or map(str, codes))
 
     @classmethod
     def from_table(cls, data: Any, **parameters: Any) -> Self:
@@ -135,25 +151,19 @@ class Encoder:
             products: None, `all`, or a list of pairs of columns whose products are features.
             options: further arguments of an `Encoder`.
         """
-        fitted = []
-        for name, spec in columns.items():
-            column = Column(name, name in group, *codes_and_reference(spec))
-            block = encoded(source, column)
-            if np.isnan(block).all(axis=0).any():
-                raise FairbanditError(f"{cells.name_of(source)}, column {name!r}: no cell is left")
-            span = [] if column.codes else [float(np.nanmin(block)), float(np.nanmax(block))]
-            whole = bool(span) and not (block % 1 > 0).any()
-            fitted.append(Column(*column[:4], *scales(block), span, whole))
+        fitted: list[Any] = [
+            fitted_column(source, name, spec, name in group) for name, spec in columns.items()
+        ]
         options |= {"decimal": cells.about(source).decimal, "missing": cells.about(source).missing}
         own = cls(fitted, **options)
-        pairs = pairs_of(products, {column.name: len(column.means) for column in fitted})
+        pairs = pairs_of(products, {column.name: len(column.features) for column in own._columns})
         if not pairs:
             return own
-        features, scaled = own.encode_table(source), list[Product]()
+        features = own.encode_table(source)
         for pair in pairs:
             block = multiplied(*(features[:, own._places[column]] for column in pair))
-            scaled.append(Product(*pair, *scales(block)))
-        return cls(fitted, products=scaled, **options)
+            fitted.append(Product(*pair, *scales(block)))
+        return cls(fitted, **options)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -173,7 +183,7 @@ class Encoder:
     @property
     def sources(self) -> tuple[str, ...]:
         """The column of each of the d features, or `bias`."""
-        columns = [column.name for column in self._columns for _ in column.means]
+        columns = [column.name for column in self._columns for _ in column.features]
         pairs = zip(self.products, self._products, strict=True)
         columns += [name for name, own in pairs for _ in own.means]
         return (*columns, *[self._free("bias")] * self.bias)
@@ -181,15 +191,16 @@ class Encoder:
     @property
     def ranges(self) -> dict[str, tuple[Sequence[float], bool]]:
         """The ends of each column of numbers in the table, and whether all numbers are whole."""
-        return {own.name: (own.span, own.whole) for own in self._columns if not own.codes}
+        numbers = [column for column in self._columns if isinstance(column, Number)]
+        return {column.name: ([column.low, column.high], column.whole) for column in numbers}
 
     @property
     def categories(self) -> dict[str, Sequence[Any]]:
         """The codes of each column of categories, but for the groups."""
-        columns = [column for column in self._columns if column.codes and not column.label]
+        columns = [c for c in self._columns if isinstance(c, Category) and not c.label]
         return {column.name: [*column.codes, *column.reference] for column in columns}
 
-    def decoded(self, features: NDArray[np.float64]) -> dict[str, Any]:
+    def decode(self, features: NDArray[np.float64]) -> dict[str, Any]:
         """Returns the number or the code of each column, from the features of a row, (d,).
 
         Missing numbers are NaN; missing categories and unknown codes are None. Numbers are rounded
@@ -198,7 +209,7 @@ class Encoder:
         """
         values = dict[str, Any]()
         for column in self._columns:
-            values[column.name] = column.value_in(features[self._places[column.name]])
+            values[column.name] = column.decode(features[self._places[column.name]])
         for name, (one, other) in self.products.items():
             values[name] = JOINED.join(map(str, (values[one], values[other])))
         return values | ({self._free("bias"): 1.0} if self.bias else {})
@@ -206,62 +217,39 @@ class Encoder:
     def moved(self, features: NDArray[np.float64], name: str, value: Any) -> NDArray[np.float64]:
         """Returns the features of a row, (d,), with another number or code in a column."""
         (column,) = (column for column in self._columns if column.name == name)
+        block = [value]
+        if isinstance(column, Category):
+            block = [code == value for code in column.codes]
         moved = features[None].copy()
-        block = np.array([code == value for code in column.codes] or value, np.float64)
-        moved[:, self._places[name]] = (block - column.means) / column.deviations
+        scaled = (np.array(block, np.float64) - column.means) / column.deviations
+        moved[:, self._places[name]] = scaled
         self._multiply(moved)
         return moved[0]
 
     def _multiply(self, features: NDArray[np.float64]) -> None:
         """Computes the products in features (n, d), from the features of columns."""
-        at = sum(len(column.means) for column in self._columns)
-        for one, other, means, deviations in self._products:
-            own = multiplied(features[:, self._places[one]], features[:, self._places[other]])
-            features[:, at : at + len(means)] = (own - means) / deviations
-            at += len(means)
+        at = sum(len(column.features) for column in self._columns)
+        for own in self._products:
+            block = multiplied(*(features[:, self._places[name]] for name in (own.one, own.other)))
+            features[:, at : at + len(own.means)] = (block - own.means) / own.deviations
+            at += len(own.means)
 
     def __eq__(self, other: object) -> bool:
         """Whether both encoders make the same features of the same rows."""
         if not isinstance(other, Encoder):
             return False
-        columns, others = ([column[:6] for column in one._columns] for one in (self, other))
         keys = ("_products", "bias", "groups", "unknown")
-        return columns == others and all(getattr(self, k) == getattr(other, k) for k in keys)
+        same = all(getattr(self, key) == getattr(other, key) for key in keys)
+        return same and [*map(scaled, self._columns)] == [*map(scaled, other._columns)]
 
     __hash__ = object.__hash__
 
     def state(self) -> dict[str, Any]:
         """Returns the arguments of the encoder as plain data, which JSON holds exactly."""
-        columns = [[*own[:2], *map(list, own[2:7]), own.whole] for own in self._columns]
+        columns = msgspec.to_builtins([*self._columns, *self._products])
         options = {key: getattr(self, key) for key in ("bias", "fill", "decimal")}
-        lists = {"groups": [*self.groups], "missing": [*self.missing]}
-        told = self.groups and len(self._labelled) != 1
-        lists |= {"labels": [*self.labels]} if told else {}
-        lists |= {"unknown": [*self.unknown]} if self.unknown else {}
-        state = {"columns": columns, **options, **lists}
-        return state | ({"products": [*map(list, self._products)]} if self._products else {})
-
-    def labels_of(self, rows: Any, where: str = "the pool") -> list[str | None]:
-        """Returns the labels of the groups of raw rows, (n,).
-
-        Messages call the rows `where`.
-
-        Raises:
-            FairbanditError: the group is not a feature, or the rows lack its column.
-        """
-        self._need_labels()
-        rows = with_columns(rows, self.groups, where)
-        with suppress(LeftOutError):
-            return self._few.labels(rows)
-        cells.need(source := self._source(rows, where), [name := JOINED.join(self.groups)])
-        return [*cells.labels(source, name)]
-
-    def _need_labels(self) -> None:
-        if not self.labels:
-            raise FairbanditError(
-                "groups: expected the labels of the candidates, since the group is not among the "
-                "features of the encoder"
-            )
+        lists = {key: [*getattr(self, key)] for key in ("groups", "missing", "labels", "unknown")}
+        return {"columns": columns, **options, **lists}
 
     def labels_in(self, features: NDArray[np.float64]) -> list[str | None]:
         """Returns the label that the features of each row, (n, d), hold.
@@ -278,25 +266,14 @@ class Encoder:
         """Raises an error for a label, (n,), that contradicts the features of its row, (n, d)."""
         check_labels(groups, self.labels_in(features), JOINED.join(self.groups), self.unknown)
 
-    def _source(self, rows: Any, where: str) -> pd.DataFrame:
-        """Returns raw rows as a typed table, with the column of intersectional groups."""
-        if isinstance(rows, (str, PathLike)):
-            expected = "a DataFrame, an Arrow table or rows"
-            raise FairbanditError(f"{where}: expected {expected}, got {type_of(rows)}")
-        read = read_table(rows, missing_values=self.missing, decimal=self.decimal, name=where)
-        return cells.with_unknown(read, self.groups, self.unknown)
-
-    def encode_table(self, table: pd.DataFrame) -> NDArray[np.float64]:
+    def encode_table(self, table: Typed) -> NDArray[np.float64]:
         """Returns the features of a typed table, (n, d), in which unknown codes are an error."""
-        known = cells.with_unknown(table, self.groups, self.unknown)
-        features, _ = self._labelled_table(known, raw=False)
-        self._multiply(features)
-        return features
+        return self._encoded(cells.with_unknown(table, self.groups, self.unknown), raw=False)
 
-    def __call__(
+    def encode(
         self, rows: Any, groups: Sequence[Any] | None = None, where: str = "the pool"
     ) -> NDArray[np.float64]:
-        """Returns the features of each row, (n, d); a few rows are encoded without pandas.
+        """Returns the features of each row, (n, d).
 
         Args:
             rows: a DataFrame, an Arrow table, a mapping from names to columns, or a list of rows,
@@ -315,36 +292,47 @@ class Encoder:
 
     def labelled(
         self, rows: Any, where: str = "the pool", needed: bool = False
-    ) -> tuple[NDArray[np.float64], list[str | None]]:
+    ) -> tuple[NDArray[np.float64], Labels]:
         """Returns the features of each row, (n, d), and its label.
 
         The label is None if the group is not a feature, which is an error if labels are `needed`.
         """
-        rows = with_columns(rows, self.groups, where)
-        if needed:
-            self._need_labels()
-        features: NDArray[np.float64]
-        try:
-            blocks, lacking, labels = self._few.encode(rows, self._far)
-            features = np.ones((len(labels), len(self.names)))
-            for name, block in blocks.items():
-                features[:, self._places[name]] = block
-            for name in lacking:
-                remark(f"{where}, column {name!r}: {FILLED}")
-        except LeftOutError:
-            features, labels = self._labelled_table(self._source(rows, where))
-        self._multiply(features)
-        return features, labels
+        if needed and not self.labels:
+            raise FairbanditError(
+                "groups: expected the labels of the candidates, since the group is not among the "
+                "features of the encoder"
+            )
+        names = [name for name in self.columns if name != JOINED.join(self.groups)]
+        names = [*dict.fromkeys([*names, *self.groups])]
+        read = read_rows(rows, names, self.groups, self.missing, self.decimal, where)
+        table = cells.with_unknown(read, self.groups, self.unknown)
+        cells.need(table, names)
+        labels: Labels = [None] * len(table)
+        if self.labels:
+            forms = cells.labels(table, JOINED.join(self.groups)).tolist()
+            labels = [*as_numbers(forms, self.labels)]
+        return self._encoded(table), labels
 
-    def _labelled_table(
-        self, source: pd.DataFrame, raw: bool = True
-    ) -> tuple[NDArray[np.float64], list[str | None]]:
-        """Returns the features of columns, in which those of products are 1, and the labels."""
-        cells.need(source, self.columns)
-        features = np.ones((len(source), len(self.names)))
+    def _encoded(self, table: Typed, raw: bool = True) -> NDArray[np.float64]:
+        """Returns features; `raw` rows get notices, and the mean for unknown codes with `fill`."""
+        cells.need(table, self.columns)
+        features = np.ones((len(table), len(self.names)))
         for column in self._columns:
-            far = self._far if raw else None
-            features[:, self._places[column.name]] = standardised(source, column, self.fill, far)
-        if not self.labels:
-            return features, [None] * len(source)
-        return features, [*cells.labels(source, JOINED.join(self.groups))]
+            features[:, self._places[column.name]] = column.block(table, raw and self.fill)
+        means, deviations, low, high = self._scales
+        blocks = features[:, : len(means)]
+        lacking = np.isnan(blocks)
+        far = np.abs(blocks * 2 - low - high) > 3 * (high - low)
+        if raw and (lacking.any() or far.any()):
+            for column in self._columns:
+                at = self._places[column.name].start
+                if far[:, at].any() and column.name not in self._far:
+                    self._far.add(column.name)
+                    note_far(table, column.name, blocks[far[:, at], at][0], low[at], high[at])
+                if lacking[:, at].any():
+                    note_means(table, column, lacking[:, at], self.fill)
+        blocks -= means
+        blocks /= deviations
+        blocks[lacking] = GAP
+        self._multiply(features)
+        return features

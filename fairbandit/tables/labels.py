@@ -6,7 +6,7 @@ The first spelling of a group is kept for output. `group_label` decides which la
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
@@ -35,6 +35,9 @@ UNSAID = frozenset(["", UNKNOWN])
 
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff"
 """The signs without a shape that are removed from texts. Joiners, which Persian needs, stay."""
+
+TRUTH = {"true": "1", "false": "0"}
+"""The normal forms of truth values, and the numbers that they are beside labels 0 and 1."""
 
 _TEXTS = {str, np.str_}
 _REMOVED = dict.fromkeys(map(ord, INVISIBLE))
@@ -123,6 +126,20 @@ def clean(text: str) -> str:
     return (text if text.isascii() else normalize("NFC", text.translate(_REMOVED))).strip()
 
 
+def as_numbers(forms: Sequence[str], known: Collection[str] = ()) -> list[str]:
+    """Returns normal forms, in which truth values are 1 and 0 if the labels are such numbers.
+
+    >>> as_numbers(["true", "0"]), as_numbers(["true"], ["1", "2"]), as_numbers(["true", "f"])
+    (['1', '0'], ['1'], ['true', 'f'])
+    """
+    numbers = TRUTH.values()
+    if not any(form in TRUTH for form in forms) or any(form in known for form in TRUTH):
+        return [*forms]
+    if not any(form in known or form in forms for form in numbers):
+        return [*forms]
+    return [TRUTH.get(form, form) for form in forms]
+
+
 def look_alikes(texts: Iterable[str]) -> list[str]:
     """Returns the texts, in ASCII, whose letters are Latin, and Cyrillic or Greek besides.
 
@@ -141,7 +158,7 @@ def look_alikes(texts: Iterable[str]) -> list[str]:
 def _normal(text: str) -> str:
     text = clean(text)
     text.encode()  # raises an error for half of a surrogate pair, which no file can hold
-    if text.lower() in ("true", "false"):
+    if text.lower() in TRUTH:
         return text.lower()
     if len(text) > 15 or not re.fullmatch(NUMBER, text) or re.fullmatch(CODE, text):
         return text  # float64 holds 15 digits
@@ -159,11 +176,12 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
         return np.array([group.code for group in groups if group], np.int64), known
     try:
         plain = [_plain(group_label(label, known.words)) for label in labels]
-        forms = [normal(label) for label in plain]
+        forms = as_numbers([normal(label) for label in plain], known)
         if not known.keys() >= {*forms}:
             grown = Codes(known, known.words)
             for form, label in zip(forms, plain, strict=True):
-                grown.setdefault(form, Group(len(grown), label))
+                spelling = label if normal(label) == form else int(form)
+                grown.setdefault(form, Group(len(grown), spelling))
             known = grown
     except Exception as error:  # a label's own methods may raise any error
         raise FairbanditError(
@@ -202,11 +220,11 @@ def check_labels(
     Callers check the number of labels. The message names the column of the rows; `words` are the
     user's words for unknown groups.
     """
-    known = Codes(words=words_of(words))
+    unsaid = words_of(words)
     for at, (label, form) in enumerate(zip(labels, own, strict=False)):
         if form is None or (type(label) is str and label == form):
             continue
-        (given,) = coded([label], known)[1]
+        given = [*coded([label], Codes({form: Group(0, form)}, unsaid))[1]][-1]
         if given != form:
             raise FairbanditError(
                 f"groups[{at}] is {given!r}, but column {column!r} of the row says {form!r}"

@@ -156,7 +156,7 @@ def test_a_table_with_a_column_of_pools() -> None:
     single = [one.act(pool, pool["sex"]) for pool in apart]
     assert many.act_many(apart, [pool["sex"] for pool in apart]) == single
     single = [one.act(pool, pool["sex"]) for pool in apart]
-    assert many.act_many(encoder(table), table["sex"], pools=table["day"]) == single
+    assert many.act_many(encoder.encode(table), table["sex"], pools=table["day"]) == single
     with pytest.raises(FairbanditError, match=r"pool 1: .* no column 'job'"):
         many.act_many([apart[0], apart[1][["age"]]], [pool["sex"] for pool in apart[:2]])
     named = Agent.from_config("fair_greedy", features=["age", "pay"])

@@ -63,7 +63,7 @@ def served(agent: Any, environment: Any, rows: Any, as_table: Any) -> list[int]:
     drawn = environment._drawn(
         environment.streams[Purpose.POOLS].uniform(1, ROUNDS, environment.places)
     )[0].tolist()
-    assert np.array_equal(agent.encoder(as_table(rows))[drawn], pools.contexts[0].numpy())
+    assert np.array_equal(agent.encoder.encode(as_table(rows))[drawn], pools.contexts[0].numpy())
     picked = []
     for t, members in enumerate(drawn):
         pool = [rows[member] for member in members]
@@ -124,7 +124,7 @@ def test_files_and_logs_hold_the_encoder(tmp_path, path):
     assert loaded.explain(rows, range(9)).probabilities.tolist() == pick
     del again
     plain = json.loads(json.dumps(encoder.state()))
-    assert np.array_equal(Encoder(**plain)(rows), encoder(rows))
+    assert np.array_equal(Encoder(**plain).encode(rows), encoder.encode(rows))
     other = Encoder.from_table(path, **TABLE, decimal=",", bias=False)
     with pytest.raises(FairbanditError, match="is not the log that this agent wrote"):
         Agent.from_config("fair_greedy", features=other, log=log)
@@ -151,7 +151,7 @@ def test_encoders_of_tables_and_of_logs_know_the_same_labels(notices):
         own = read_log(log, group=group, propensity=None).encoder
         other = Encoder.from_table(rows.assign(pay=rows["age"]), group=group, reward="pay")
         assert own is not None
-        assert own.labels_of(rows) == other.labels_of(rows) == own.labels_in(own(rows))
+        assert own.labelled(rows)[1] == other.labelled(rows)[1] == own.labels_in(own.encode(rows))
         assert sorted(own.labels) == sorted(other.labels)
         again = Encoder(**json.loads(json.dumps(own.state())))
         assert again == own
@@ -159,9 +159,9 @@ def test_encoders_of_tables_and_of_logs_know_the_same_labels(notices):
         before = len(notices())
         agent = Agent.from_config("greedy", features=own, groups=[*own.labels, "new × size"])
         assert "new group 'new × size'" in notices()[before]
-        for x in (rows[:2], own(rows[:2])):
+        for x in (rows[:2], own.encode(rows[:2])):
             with pytest.raises(FairbanditError, match=r"groups\[1\] is '10.*', but column"):
-                agent.act(x, [own.labels_of(rows)[0]] * 2 if group != "up" else ["true", "10"])
+                agent.act(x, [own.labelled(rows)[1][0]] * 2 if group != "up" else ["true", "10"])
     part = read_log(log, group=["size", "up"], exclude=["up"], propensity=None).encoder
     assert part is not None
     assert part.labels == ()  # the features do not hold the whole label
@@ -172,7 +172,7 @@ def test_labels_that_contradict_encoded_rows_are_refused(shape):
     encoder = Encoder.from_table(people(), **TABLE)
     agent = Agent.from_config("fair_greedy", features=encoder)
     rows = {"age": [30] * 4, "job": [1] * 4, "town": ["north"] * 4, "flat": [0.1] * 4}
-    x = encoder({**rows, "group": list("abcz")}).astype(np.float32)  # the table lacks z
+    x = encoder.encode({**rows, "group": list("abcz")}).astype(np.float32)  # the table lacks z
     pools, says = shape([x, x]), "pool 1: groups[0] is 'b', but column 'group' of the row says 'a'"
     agent.act(pools[0], ["a", "b", "c", "anything"])
     labels = [["a", "b", "c", "a"], ["b", "b", "c", "a"]]
@@ -188,21 +188,21 @@ def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
     encoder = Encoder.from_table(people(), **TABLE)
     known = [{"group": "a", "age": 30, "job": 1, "town": "north", "flat": 0.1}]
     odd = [{"group": "new", "age": None, "job": 9, "town": "North", "flat": float("nan")}]
-    assert encoder(known).all(axis=0).sum() == len(encoder.names) - 1  # all but `flat`
+    assert encoder.encode(known).all(axis=0).sum() == len(encoder.names) - 1  # all but `flat`
     assert not notices()
-    assert encoder(odd).tolist() == [[0.0] * (len(encoder.names) - 1) + [1.0]]
+    assert encoder.encode(odd).tolist() == [[0.0] * (len(encoder.names) - 1) + [1.0]]
     assert [text.split("'")[1] for text in notices()] == ["age", "job", "town", "flat", "group"]
-    encoder(odd)
+    encoder.encode(odd)
     assert len(notices()) == 5  # once in a process
     guess = "unknown 'North' (did you mean 'north'?) gets the table's mean; known are north, south"
     assert notices()[2] == f"the pool, column 'town': {guess}"
-    encoder([{**known[0], "town": None}, {**known[0], "town": "west"}])
+    encoder.encode([{**known[0], "town": None}, {**known[0], "town": "west"}])
     texts = [text.partition(": ")[2].partition(";")[0] for text in notices()[5:]]
     assert texts == [
         "missing cells get the table's mean, as missing=mean asks for",
         "unknown 'west' gets the table's mean",
     ]
-    assert encoder([{**odd[0], "group": None}]).tolist() == encoder(odd).tolist()
+    assert encoder.encode([{**odd[0], "group": None}]).tolist() == encoder.encode(odd).tolist()
     assert notices()[-1].startswith("the pool, column 'group': missing cells get the table's mean")
 
 
@@ -316,14 +316,14 @@ def test_labels_of_several_columns_are_rows_of_them():
         )
     with pytest.raises(FairbanditError, match=r"groups\[0\] is 'f × N', but .* says 'N × f'"):
         agent.act(rows, rows[["sex", "region"]])
-    contexts = encoder(rows)[:, None]
+    contexts = encoder.encode(rows)[:, None]
     for labels in (pairs.to_numpy()[:, None], pairs):  # pools of one candidate
         agent = Agent.from_config("fair_greedy", features=encoder)
         agent.observe(contexts, labels, [0] * 8, range(8))
         assert agent.groups == tuple(zip(rows["region"][:4], rows["sex"][:4], strict=True))
     assert agent.explain(rows[:2], [("N", "f"), ["N", "m"]]).groups == (("N", "f"), ("N", "m"))
     with pytest.raises(FairbanditError, match=r"for pools of one candidate a table, as in `people"):
-        agent.observe(encoder(rows)[:, None], rows["sex"], [0] * 8, range(8))
+        agent.observe(encoder.encode(rows)[:, None], rows["sex"], [0] * 8, range(8))
 
 
 def test_labels_that_are_left_out_are_read_from_the_rows():
@@ -353,7 +353,7 @@ def test_labels_that_are_left_out_are_read_from_the_rows():
     with pytest.raises(FairbanditError, match="pool 1: the pool, column 'sex × size', row 1"):
         left.act_many([rows[:2], rows[:2].assign(sex=["f", None])])
     with pytest.raises(FairbanditError, match="groups: expected labels, as in"):
-        left.act(encoder(rows))
+        left.act(encoder.encode(rows))
     apart = Encoder.from_table(rows, group="sex", reward="age", group_feature=False)
     with pytest.raises(FairbanditError, match="the group is not among the features"):
         Agent.from_config("fair_greedy", features=apart).act(rows)
@@ -374,7 +374,7 @@ def test_a_file_with_another_number_of_means_is_refused(tmp_path):
     agent = Agent.from_config("fair_greedy", features=Encoder.from_table(people(), **TABLE))
     agent.save(tmp_path / "agent.pt")
     saved = support.read_state(tmp_path / "agent.pt")
-    saved["options"]["features"]["columns"][0][4] = [1.0, 2.0]
+    saved["options"]["features"]["columns"][0]["mean"] = [1.0, 2.0]
     state.write(state.packed(saved), tmp_path / "agent.pt")
     with pytest.raises(FairbanditError, match=r"agent.pt is not a complete agent file"):
         Agent.load(tmp_path / "agent.pt")
@@ -416,7 +416,9 @@ def test_each_row_of_an_observed_table_is_a_pool():
     rows = pd.DataFrame({"age": [*range(8)], "sex": list("fm") * 4, "pay": range(8)})
     encoder = Encoder.from_table(rows, group="sex", reward="pay")
     given, table, frame = (Agent.from_config("fair_greedy", features=encoder) for _ in range(3))
-    given.observe(encoder(rows)[:, None], [[one] for one in rows["sex"]], [0] * 8, rows["pay"])
+    given.observe(
+        encoder.encode(rows)[:, None], [[one] for one in rows["sex"]], [0] * 8, rows["pay"]
+    )
     table.observe(rows, rewards=rows["pay"])
     frame.observe(rows, rows["sex"], [0] * 8, rows["pay"])
     for other in (table, frame):

@@ -187,9 +187,9 @@ def test_labels_within_others_are_plain() -> None:
 
 
 def test_one_group_however_it_is_spelled() -> None:
-    """The first spelling is kept; a truth value is not a number, and `01` is a code."""
+    """The first spelling is kept; a truth value is 1 or 0 where labels are, and `01` is a code."""
     agent = Agent.from_config("greedy", features=2, groups=2)
     agent.act(X, ["1", 1.0, "01"])
     agent.act(X, [True, " TRUE", ("a", 1)])
     agent.act(X, ["a × 1", "caf\u00e9", "cafe\u0301"])
-    assert agent.groups == (0, 1, "01", True, ("a", 1), "café")
+    assert agent.groups == (0, 1, "01", ("a", 1), "café")

@@ -383,7 +383,7 @@ def test_the_log_of_an_agent_has_the_columns_of_its_encoder(tmp_path):
         plain = table.groupby(attribute)["picked"].agg(["size", "sum"])
         assert own["received"].to_dict() == plain["size"].to_dict()
         assert own["selected"].to_dict() == plain["sum"].to_dict()
-    agent.act(encoder(pools[0]) * 0, ["f × A", "other", "m × A", "m × B"])
+    agent.act(encoder.encode(pools[0]) * 0, ["f × A", "other", "m × A", "m × B"])
     assert [*read_log(path).attributes] == ["sex × race"]  # one label has no parts
 
 

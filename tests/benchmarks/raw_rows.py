@@ -77,7 +77,11 @@ def raw_and_arrays(encoder: Encoder, table: pd.DataFrame, repeats: int) -> tuple
     with threads():
         for _ in range(repeats):
             pool = table.iloc[draws.integers(0, len(table), 10)].drop(columns="pay")
-            rows, contexts, labels = pool.to_dict("records"), encoder(pool), pool["sex"].tolist()
+            rows, contexts, labels = (
+                pool.to_dict("records"),
+                encoder.encode(pool),
+                pool["sex"].tolist(),
+            )
             calls = [partial(agents[0].act, rows), partial(agents[1].act, contexts, labels)]
             for own, times in zip(taken, by_turns(calls, 1), strict=True):
                 own += times

@@ -262,10 +262,10 @@ def test_intersectional_groups_and_raw_rows_of_them(tmp_path):
     assert found.feature_names[1:5] == tuple(f"s × n={label}" for label in found.labels)
     assert found.members.contexts.equal(other.members.contexts)
     rows = [{"x": 3, "s": "m", "n": 1.0}, {"x": 3, "s": "f", "n": 0}]
-    assert found.encoder(rows)[:, 1:5].argmax(1).tolist() == [3, 0]
+    assert found.encoder.encode(rows)[:, 1:5].argmax(1).tolist() == [3, 0]
     again = Encoder(**found.encoder.state())
     assert again == found.encoder
-    assert (again(rows) == found.encoder(rows)).all()
+    assert (again.encode(rows) == found.encoder.encode(rows)).all()
     for wrong in ([], ["s", "s"], 3, ["s", 2]):
         assert "group: expected the name of a column" in refused(
             tmp_path, "csv", table, group=wrong
@@ -318,5 +318,5 @@ def test_categories_are_decoded():
     table = {"job": [0, 1, 2, 4] * 10, "g": ["a", "b"] * 20, "pay": [*range(40)]}
     columns = {"job": {"codes": [1, 2], "reference": [0, 4]}}
     encoder = Encoder.from_table(table, group="g", reward="pay", columns=columns, missing="mean")
-    rows = encoder([{"g": "a", "job": job} for job in (0, 1, 2, 4, None, 3)])
-    assert [encoder.decoded(row)["job"] for row in rows] == ["0 or 4", 1, 2, "0 or 4", None, None]
+    rows = encoder.encode([{"g": "a", "job": job} for job in (0, 1, 2, 4, None, 3)])
+    assert [encoder.decode(row)["job"] for row in rows] == ["0 or 4", 1, 2, "0 or 4", None, None]

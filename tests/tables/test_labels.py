@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.tables.labels import Codes, coded, normal, spellings, words_of
+from fairbandit.tables.labels import Codes, check_labels, coded, normal, spellings, words_of
 
 
 class Sex(StrEnum):
@@ -60,17 +60,33 @@ def test_missing_labels_are_one_group():
     )
     assert codes.tolist() == [0] * 12 + [1]
     assert spellings(groups) == ("unknown", "f")
-    assert len(coded([None, "undisclosed", "n/a", "None", "nan", 0, False], Codes())[1]) == 7
+    assert len(coded([None, "undisclosed", "n/a", "None", "nan", 0], Codes())[1]) == 6
     of_parts = [("f", None), ("f", "undisclosed"), ("f", "")]
     codes, groups = coded([*of_parts, (None, "f"), None], Codes(words=words_of(words)))
     assert codes.tolist() == [0, 0, 0, 1, 2]
     assert spellings(groups) == (("f", "unknown"), ("unknown", "f"), "unknown")
 
 
+def test_truth_values_are_numbers_where_labels_are_numbers():
+    _, known = coded([0, 1], Codes())
+    codes, same = coded([True, "FALSE", 1, np.bool_(False)], known)
+    assert codes.tolist() == [1, 0, 1, 0]
+    assert same is known
+    check_labels([True, 0], ["1", "0"], "up")
+    codes, groups = coded([True, 2, 0], Codes())  # in any order
+    assert [*groups] == ["1", "2", "0"]
+    assert spellings(groups) == (1, 2, 0)
+    assert [*coded([True, "f"], Codes())[1]] == ["true", "f"]
+    _, known = coded([True, False], Codes())
+    assert [*coded([1], known)[1]] == ["true", "false", "1"]
+
+
 @given(st.lists(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.booleans())))
 def test_numbers_of_labels_are_their_order_of_appearance(labels):
     codes, groups = coded(labels, Codes())
     forms = [normal(label) or "unknown" for label in labels]
+    if {"0", "1"} & {*forms}:
+        forms = [{"true": "1", "false": "0"}.get(form, form) for form in forms]
     assert [list(groups)[code] for code in codes] == forms
     assert list(groups) == list(dict.fromkeys(forms))
     assert all(normal(form) == form for form in forms)

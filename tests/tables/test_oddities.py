@@ -31,7 +31,7 @@ def mean(encoder: Encoder, name: str) -> float:
     (at,) = [at for at, own in enumerate(encoder.names) if own == name]
     blank: dict[str, Any] = dict.fromkeys(encoder.columns, 0)
     rows = [blank | {"sex": "f", name: x} for x in (0, 1)]
-    low, high = encoder(rows)[:, at]
+    low, high = encoder.encode(rows)[:, at]
     return float(-low / (high - low))
 
 
@@ -72,8 +72,8 @@ def test_times_and_codes_above_2_53_are_exact(kind):
     shops = pd.Series([2**53 + code for code in (0, 1, 2, 3)] * 10)
     encoder = fitted({**PLAIN, "shop": shops.astype(kind)}, columns={"shop": "category"})
     rows = [{"shop": 2**53 + code, "sex": "f"} for code in range(4)]
-    assert encoder(rows)[:, :4].argmax(1).tolist() == [0, 1, 2, 3]
-    assert np.array_equal(encoder(pa.Table.from_pylist(rows)), encoder(rows))
+    assert encoder.encode(rows)[:, :4].argmax(1).tolist() == [0, 1, 2, 3]
+    assert np.array_equal(encoder.encode(pa.Table.from_pylist(rows)), encoder.encode(rows))
 
 
 def test_single_precision_is_read_as_it_was_written(tmp_path):
@@ -89,7 +89,8 @@ def test_single_precision_is_read_as_it_was_written(tmp_path):
     encoder = fitted(doses, columns={"dose": "category"})
     assert encoder.names[:2] == ("dose=0.1", "dose=0.2")
     assert np.array_equal(
-        encoder(doses[:2]), encoder([{"sex": "f", "dose": 0.1}, {"sex": "m", "dose": 0.2}])
+        encoder.encode(doses[:2]),
+        encoder.encode([{"sex": "f", "dose": 0.1}, {"sex": "m", "dose": 0.2}]),
     )
 
 
@@ -155,7 +156,7 @@ def test_categories_of_arrow_and_polars(kind):
     )
     encoder = fitted(table)
     assert encoder.names == ("job=c", "job=n", "sex=f", "sex=m", "bias")
-    assert encoder.labels_of(table)[:2] == ["f", "m"]
+    assert encoder.labelled(table)[1][:2] == ["f", "m"]
     agent = Agent.from_config("greedy", features=["p", "q"])
     pool = pa.table({"p": [1.0, 2.0], "q": [0.0, 1.0]})
     assert len(agent.act(pool.to_pandas(), table["sex"][:2]).picks) == 1
@@ -224,7 +225,7 @@ def test_invisible_signs_are_removed_and_look_alikes_are_noted():
     encoder = fitted({**PLAIN, "job": ["a\u200b", "b"] * 20})
     assert encoder.names[:2] == ("job=a", "job=b")
     rows = [{"sex": "f", "job": job} for job in ("a", "a\u2060", "a ")]
-    assert len(np.unique(encoder(rows), axis=0)) == 1
+    assert len(np.unique(encoder.encode(rows), axis=0)) == 1
 
 
 @pytest.mark.parametrize("form", ["{}", "{:.1f}", "{:.2f}", "{:e}", "{:.1f},"])
@@ -240,7 +241,7 @@ def test_missing_numbers_are_compared_as_numbers(tmp_path, form):
     found = fitted(path, missing="mean", missing_values=[-9], **marks)
     assert mean(found, "x") == pytest.approx(expected)
     row: dict[str, Any] = {"sex": "f", "x": cells[0]}
-    assert found([row]).tolist() == found([{"sex": "f", "x": None}]).tolist()
+    assert found.encode([row]).tolist() == found.encode([{"sex": "f", "x": None}]).tolist()
     exact = [Decimal(value).quantize(Decimal("0.01")) for value in values]
     found = fitted({**PLAIN, "x": exact}, missing="mean", missing_values=[-9])
     assert mean(found, "x") == pytest.approx(expected)
@@ -275,7 +276,7 @@ def test_columns_may_be_called_like_roles_products_and_the_bias():
     encoder = fitted(table, products=[["age", "hours"]])
     assert len({*encoder.names}) == len(encoder.names)
     assert encoder.names[-2:] == ("(age × hours)", "(bias)")
-    decoded = encoder.decoded(encoder(table)[7])
+    decoded = encoder.decode(encoder.encode(table)[7])
     assert {name: decoded[name] for name in clash} == pytest.approx(
         table.loc[7, [*clash]].to_dict()
     )
@@ -303,7 +304,7 @@ def test_a_listed_group_is_compared_with_the_labels(missing):
     columns = {"age": None, "sex": ["f", "m"], "zone": {"codes": ["n"], "reference": ["s"]}}
     for group, labels in (("sex", ["f", "m"]), (["sex", "zone"], ["f × n", "m × n"])):
         encoder = fitted(table, group=group, columns=columns, group_feature=False, missing=missing)
-        assert encoder.labels_of(pool) == labels
+        assert encoder.labelled(pool)[1] == labels
         again = Encoder(**encoder.state())
         assert again == encoder
         assert again.labels == encoder.labels

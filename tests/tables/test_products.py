@@ -26,7 +26,7 @@ GIVEN = {"group": "sex", "reward": "pay"}
 
 def plain(encoder: Encoder, rows: Any, one: str, other: str) -> list[Any]:
     """The standardised products of two columns' features, from the encoder's own features."""
-    features = dict(zip(encoder.names, encoder(rows).T, strict=True))
+    features = dict(zip(encoder.names, encoder.encode(rows).T, strict=True))
     names = [[n for n in encoder.names if n.split("=")[0] == column] for column in (one, other)]
     found = []
     for a in names[0]:
@@ -44,14 +44,14 @@ def test_products_are_standardised_products_of_features():
     assert encoder.names[d:] == (
         *("age × hours", "job=a × hours", "job=b × hours", "job=c × hours", "bias"),
     )
-    x = encoder(TABLE)
-    np.testing.assert_array_equal(x[:, :d], own(TABLE)[:, :d])
+    x = encoder.encode(TABLE)
+    np.testing.assert_array_equal(x[:, :d], own.encode(TABLE)[:, :d])
     right = plain(own, TABLE, "age", "hours") + plain(own, TABLE, "job", "hours")
     np.testing.assert_allclose(x[:, d:-1].T, right, atol=1e-9)
     assert encoder.sources[d:] == ("age × hours", *["job × hours"] * 3, "bias")
     again = Encoder(**json.loads(json.dumps(encoder.state())))
     assert again == encoder != own
-    np.testing.assert_array_equal(again(TABLE), x)
+    np.testing.assert_array_equal(again.encode(TABLE), x)
 
 
 def test_all_has_squares_of_numbers_and_none_of_categories():
