@@ -67,7 +67,7 @@ def normal(label: Any) -> str:
     """Returns the normal form of a label, a text.
 
     All spellings of a number or truth value are one label: `1`, `1.0` and `"1e0"` are `1`, and
-    `True` and `"TRUE"` are `true`; but `01` is a code, and a label of its own. The Unicode forms of
+    `True` and `"TRUE"` are `true` (see `as_numbers`); but `01` is a code. The Unicode forms of
     a text are one label, too, with or without blanks around it. The labels of an intersectional
     group, in a tuple or a list, are joined.
 

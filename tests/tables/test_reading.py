@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairbandit.environments import Table
 from fairbandit.errors import FairbanditError
-from fairbandit.registry import create
 from fairbandit.tables import cells
 from fairbandit.tables.reading import MISSING, read_table
 from tests.environments.data import people, write
@@ -204,18 +202,3 @@ def test_decimal_commas():
     assert cells.numbers(of(*spelt, decimal=","), "b").tolist() == [1.5, -2, 0.5, 1000]
     with pytest.raises(FairbanditError, match=r"got '1\.234'"):  # a thousand and more?
         cells.numbers(of("1,5", "1.234", decimal=","), "b")
-
-
-def test_every_form_of_a_table_in_memory_is_one_problem(tmp_path):
-    whole = people()
-    path = write(tmp_path / "d2.csv", whole)
-    chosen = {"group": "group", "reward": "wage", "pool": "random", "candidates": 4}
-    expected = create("environment", {"name": "table", "path": str(path), **chosen})
-    frame = pd.DataFrame(whole, index=[f"row {row}" for row in range(400)])
-    frame["town"] = frame["town"].astype("category")
-    arrow = pa.table(whole)
-    for data in (frame, pa.concat_tables([arrow[:100], arrow[100:]]), whole):
-        made = Table.from_data(data, **chosen)
-        assert made.members.contexts.equal(expected.members.contexts)
-    with pytest.raises(FairbanditError, match="the table has no column 'pay'"):
-        Table.from_data(frame, group="group", reward="pay")
