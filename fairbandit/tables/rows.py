@@ -90,7 +90,7 @@ def _plain(column: list[Any], marks: Marks) -> list[Any]:
         column = [cell.item() if type(cell) in _SCALARS else cell for cell in column]
     if kinds <= {int, bool} and not marks.missing:
         return column
-    numbers = {*marks.numbers} if marks.missing else set[float]()
+    numbers, texts = {*marks.numbers}, {*marks.texts}
     read = list[Any]()
     for cell in column:
         if type(cell) is str:
@@ -98,7 +98,7 @@ def _plain(column: list[Any], marks: Marks) -> list[Any]:
             if not text.isascii():
                 text.encode()
             text = text.lower() if text.lower() in TRUTH else text
-            gone = text in marks.missing
+            gone = text in texts
             gone = gone or bool(numbers and cells.number_of(text, marks.decimal) in numbers)
             read.append(None if gone else text)
         else:
