@@ -68,7 +68,7 @@ class Encoder:
     >>> encoder = Encoder.from_table(table, group="sex", reward="pay")
     >>> encoder.names
     ('age', 'sex=f', 'sex=m', 'bias')
-    >>> encoder([{"age": 50, "sex": "f"}]).tolist()
+    >>> encoder.encode([{"age": 50, "sex": "f"}]).tolist()
     [[2.0, 1.0, -1.0, 1.0]]
     """
 
