@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import yaml  # type: ignore[import-untyped]
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.errors import FairbanditError, check_known, did_you_mean
+from fairbandit.runs.settings import dotted
 
 _SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
 _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no quotes
@@ -102,6 +103,77 @@ def _condition(text: str) -> tuple[str, list[str]]:
 def split_names(text: str) -> list[str]:
     """Returns the names in a text, which are separated by commas."""
     return [name.strip() for name in text.split(",")]
+
+
+class Words(NamedTuple):
+    """The words after the name of a tool.
+
+    Attributes:
+        paths: the files or folders that the tool reads.
+        settings: the values of KEY=VALUE, nested by the dots of the keys.
+        said: the words of the settings, without `out`.
+    """
+
+    paths: list[Path]
+    settings: dict[str, Any]
+    said: list[str]
+
+    def only(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Returns the settings; a key that is not among some keys is an error."""
+        check_known("key", self.settings, keys)
+        return self.settings
+
+
+def read_words(
+    tool: str, text: str, words: Sequence[str], files: str = "", *, several: bool = False
+) -> Words:
+    """Reads the words after the name of a tool: `FILE KEY=VALUE …`, in any order.
+
+    Args:
+        tool, text: the name of the tool, and its help, which `--help` prints instead.
+        words: the words.
+        files: the name of the file in the help; without it, the tool reads no file.
+        several: whether the tool reads several files or folders.
+
+    Raises:
+        FairbanditError: a word is not a setting, or the file is not named.
+        SystemExit: the help is printed.
+    """
+    if {"-h", "--help"} & {*words}:
+        usage = " ".join(filter(None, (files, "..." * several, "KEY=VALUE ...")))
+        print(f"usage: fairbandit {tool} {usage}\n\n{text}")
+        raise SystemExit(0)
+    settings = [word for word in words if "=" in word and not Path(word).exists()]
+    paths = [word for word in words if word not in settings]
+    for wrong in (word for word in words if word.startswith("-")):
+        raise FairbanditError(f"unrecognized arguments: {wrong}; {as_setting(wrong)}")
+    if files and not paths:
+        raise FairbanditError(f"fairbandit {tool}: expected {files} (see fairbandit {tool} --help)")
+    further = [] if several else paths[bool(files) :]
+    read = read_parameters([*settings, *further], tool)
+    said = [word for word in settings if not word.startswith("out=")]
+    return Words([*map(Path, paths)], read, said)
+
+
+def names_in(value: Any) -> list[str]:
+    """Returns the names in a setting: a list, or a text in which commas separate them.
+
+    >>> names_in("greedy,oful"), names_in(["greedy"]), names_in(None)
+    (['greedy', 'oful'], ['greedy'], [])
+    """
+    parts = value.split(",") if isinstance(value, str) else value
+    return [str(part).strip() for part in ([] if parts is None else parts)]
+
+
+def conditions(where: Any) -> dict[str, list[Any]]:
+    """Returns the allowed values of each key of `where.KEY=VALUES`; a list is one value.
+
+    >>> conditions({"rank": {"alpha": "0.1,1"}, "theta": [1, 2], "rounds": 5})
+    {'rank.alpha': ['0.1', '1'], 'theta': [[1, 2]], 'rounds': [5]}
+    """
+    return {
+        key: names_in(value) if isinstance(value, str) else [value] for key, value in dotted(where)
+    }
 
 
 def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:

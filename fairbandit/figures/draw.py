@@ -30,20 +30,16 @@ Choice = Mapping[str, Sequence[str] | None]
 """The names of figures, each with the policies that it shows; None shows all policies."""
 
 _LONGEST = 100  # maximal length of an environment's name in a file name
-_METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # for PNG and PDF
 
 
 class Composition(NamedTuple):
-    """A figure: its line in the help, and the function that draws it for a scene.
-
-    The function returns one figure, or one for each panel in a size that is too small for all.
-    """
+    """A figure: its line in the help, and the function that draws it for a scene."""
 
     help: str
-    draw: Callable[[Scene, Options], list[Figure]]
+    draw: Callable[[Scene, Options], Figure]
 
 
-def _metrics(scene: Scene, options: Options) -> list[Figure]:
+def _metrics(scene: Scene, options: Options) -> Figure:
     columns = options.metrics or _further(scene)
     if not columns:
         raise FairbanditError(
@@ -101,7 +97,7 @@ def general(scene: Scene) -> list[str]:
     return [name for name in FIGURES if name not in left_out]
 
 
-def compose(name: str, scene: Scene, options: Options | None = None) -> list[Figure]:
+def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
     """Draws one of `FIGURES`, without any change to matplotlib's global state."""
     return FIGURES[name].draw(scene, options or Options())
 
@@ -156,10 +152,8 @@ def draw(
         figures = dict.fromkeys(general(scene)) if choice is None else choice
         for name, shown in figures.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            made = compose(name, scene.only(shown or policies), options)
-            stems = [stem] if len(made) == 1 else [f"{stem}-{n}" for n in range(1, len(made) + 1)]
-            files = [save(figure, out, stem) for figure, stem in zip(made, stems, strict=True)]
-            drawn += [Drawn(name, scene.name, pair) for pair in files]
+            figure = compose(name, scene.only(shown or policies), options)
+            drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
     return drawn
 
 
@@ -174,7 +168,7 @@ def _slugs(scenes: Sequence[Scene]) -> list[str]:
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
     """Writes a matplotlib figure as STEM.png and STEM.pdf to a folder, created if missing.
 
-    Each file is written atomically. The same figure gives the same bytes.
+    Each file is written atomically.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -184,7 +178,7 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
         figure.set_layout_engine("none")  # both files reuse this layout, which is slow to compute
         paths = folder / f"{stem}.png", folder / f"{stem}.pdf"
         folder.mkdir(parents=True, exist_ok=True)
-        for path, metadata in zip(paths, _METADATA, strict=True):
+        for path in paths:
             with written_aside(path) as file:
-                figure.savefig(file, format=path.suffix[1:], metadata=metadata)
+                figure.savefig(file, format=path.suffix[1:])
     return paths

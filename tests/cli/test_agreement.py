@@ -40,15 +40,18 @@ def test_a_log_is_replayed_explained_and_erased(command, tmp_path):
     _, out, _ = command("replay", "log.jsonl")
     assert f"{receipt.lines} lines are as written: {receipt.decisions} decisions" in out
     assert receipt.sha256 in out
-    assert command("explain", "log.jsonl", "20")[1] == f"{explain('log.jsonl', 20)}\n"
+    assert command("explain", "log.jsonl", "ticket=20")[1] == f"{explain('log.jsonl', 20)}\n"
     assert erase("log.jsonl", "python.jsonl", [3, 4]) == 2
-    code, out, _ = command("erase", "log.jsonl", "command.jsonl", "3", "4")
+    code, out, _ = command("erase", "log.jsonl", "tickets=[3,4]", "out=command.jsonl")
     assert (code, out.splitlines()[0]) == (0, "2 decisions are left out")
     assert Path("python.jsonl").read_bytes() == Path("command.jsonl").read_bytes()
     for call, words in (
-        (lambda: explain("log.jsonl", 99), ("explain", "log.jsonl", "99")),
+        (lambda: explain("log.jsonl", 99), ("explain", "log.jsonl", "ticket=99")),
         (lambda: replay("python.jsonl"), ("replay", "python.jsonl")),
-        (lambda: erase("no.jsonl", "copy.jsonl", [1]), ("erase", "no.jsonl", "copy.jsonl", "1")),
+        (
+            lambda: erase("no.jsonl", "copy.jsonl", [1]),
+            ("erase", "no.jsonl", "tickets=1", "out=copy.jsonl"),
+        ),
     ):
         with pytest.raises((FairbanditError, OSError)) as refused:
             call()

@@ -168,11 +168,12 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["figures"], "the following arguments are required: FOLDER"),
+        (["figures"], "fairbandit figures: expected FOLDER (see fairbandit figures --help)"),
         (["figures", "."], "no finished run below ."),
-        (["figures", ".", "--only", "nope"], "unknown figure 'nope'"),
+        (["figures", ".", "only=nope"], "unknown figure 'nope'"),
+        (["figures", ".", "--only", "nope"], "--only; settings are written KEY=VALUE: only=..."),
         (["dashboard", "."], "no run below ."),
-        (["dashboard", ".", "--port", "many"], "invalid int value: 'many'"),
+        (["dashboard", ".", "port=many"], "port: expected a number, got 'many'"),
         (["collect", "."], "no finished run below .: a run leaves a summary.json"),
         (
             ["table", "x.csv", "group=g", "grop=1"],
@@ -187,8 +188,8 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
         (["collect", "= x"], "'= x' is not a folder; options are written --NAME VALUE"),
         (["collect", "policy=x"], "is not a folder; options are written --NAME VALUE (did"),
         (["collect", ".", "--out", "x.xlsx"], "must end in one of .parquet, .csv, .tex, .md"),
-        (["figures", ".", "--out", "x.png"], "expected a folder, got the name of a file, 'x.png'"),
-        (["check"], "fairbandit check: the following arguments are required: KIND=NAME"),
+        (["figures", ".", "out=x.png"], "expected a folder, got the name of a file, 'x.png'"),
+        (["check"], "expected KIND=NAME, at most one of each kind"),
         (["check", "rank={name: identity}"], "expected KIND=NAME, at most one of each kind"),
         (["check", "policies=greedy"], "expected KIND=NAME, at most one of each kind"),
         (["check", "policy=no_such"], "unknown policy 'no_such'; expected one of epsilon_greedy"),
