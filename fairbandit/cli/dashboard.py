@@ -58,7 +58,6 @@ def dashboard(words: Sequence[str]) -> None:
     port, folders = given.only(["port"]).get("port"), given.paths
     if type(port) not in (int, type(None)):
         raise FairbanditError(f"port: expected a number, got {port!r}")
-    server: Any = program.TensorBoard()
     with (
         tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as logdir,
         suppress(KeyboardInterrupt),
@@ -66,6 +65,7 @@ def dashboard(words: Sequence[str]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT is ignored in a background job
             signal.signal(number, signal.default_int_handler)
         pages = fill(folders, Path(logdir))
+        server: Any = program.TensorBoard()
         # the fast loader prints a note about itself, and fails on some systems
         server.configure(logdir=logdir, host=HOST, port=port, load_fast="false")
         try:

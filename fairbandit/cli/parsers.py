@@ -61,7 +61,7 @@ def folder_to_write(text: str) -> Path:
     """Returns the path of a folder for several files; the name of a file is an error."""
     path = Path(text)
     if path.suffix.lower() in _FILES and not path.is_dir():
-        raise argparse.ArgumentTypeError(f"expected a folder, got the name of a file, {text!r}")
+        raise FairbanditError(f"expected a folder, got the name of a file, {text!r}")
     return path
 
 

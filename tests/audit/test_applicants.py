@@ -233,7 +233,8 @@ def test_a_table_with_a_score_alone_is_not_a_log(command):
         ["male", "92", "54.3%", "1.00"],
     ]
     table = audit_table(Path("people.csv"), group="sex", score="score")
-    assert local_law_144(table, Path("people.csv"), words[1:]).html == Path("page.html").read_text()
+    said = [*words[1:], "form=ll144"]
+    assert local_law_144(table, Path("people.csv"), said).html == Path("page.html").read_text()
     text = " ".join(text for _, text in shown.texts)
     assert "sex: 250 people of an unknown category" in text
     for more, message in [

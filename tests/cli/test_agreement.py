@@ -87,8 +87,11 @@ def test_saved_runs_are_chosen_and_pooled(command):
     )
     with pytest.raises(FairbanditError) as refused:
         load("runs", where={"policy": ["greeedy"]})
-    for tool in ("collect", "figures"):
-        assert str(refused.value) in command(tool, "runs", "--where", "policy=greeedy")[2]
+    for words in (
+        ("collect", "runs", "--where", "policy=greeedy"),
+        ("figures", "runs", "policy=greeedy"),
+    ):
+        assert str(refused.value) in command(*words)[2]
 
 
 def test_a_table_is_encoded_like_the_saved_agent_that_it_judges(command, tmp_path):
@@ -104,8 +107,8 @@ def test_a_table_is_encoded_like_the_saved_agent_that_it_judges(command, tmp_pat
     Agent.from_log("greedy", log, seed=0).save(tmp_path / "agent.pt")
     frames[1].to_csv("log.csv", index=False)
     words = ("log.csv", "policy=agent.pt", "group=sex", "reward=grade", "train=0")
-    assert command("evaluate", *words, "--out", "command")[0] == 0
-    written = pd.read_csv("command/evaluation.csv")
+    assert command("evaluate", *words, "out=evaluation.csv")[0] == 0
+    written = pd.read_csv("evaluation.csv")
     for source in ("log.csv", frames[1]):
         found = evaluate(source, "agent.pt", train=0, **columns)
         assert found["measure"].tolist() == written["measure"].tolist()
