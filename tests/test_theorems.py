@@ -77,7 +77,7 @@ def test_groups_are_picked_by_their_shares_of_mixed_pools(tmp_path, name: str, f
     finals = fairbandit.run(config).finals
     totals = finals[finals["group"] == "few"].groupby("measure")["value"].sum()
     low, high = mean_band([totals["selected"]], 50 * 200, 1 - 1e-3)
-    assert (low[0] <= totals["received"] / 4 <= high[0]) == fair
+    assert (low[0] <= totals["received"] / 4 / (50 * 200) <= high[0]) == fair
 
 
 class RareLoss(Environment):

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from fnmatch import filter as filter_names
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,21 +22,22 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files.files import fresh
 from fairbandit.policy.build import policy_label
 from fairbandit.runs import PooledRuns, Run, read_runs
-from fairbandit.runs.folder import EVENTS, LOCK, finished_below, walk
-from fairbandit.runs.naming import union
+from fairbandit.runs.folder import EVENTS, finished_below, walk
+from fairbandit.runs.naming import shown, union
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.tensorboard import EventWriter, config_text, scalars, titled
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""
 
-UNFINISHED = "unfinished runs"
+SINGLE = "single runs"
+"""The title of the page of all runs, finished or under way."""
 
 _CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
 
 _HELP = """\
 Starts TensorBoard on the runs below some folders, finished or under way, and prints an address for
-each environment and for unfinished runs. Only this machine can connect to it. Ctrl-C ends it.
+each environment and for all single runs. Only this machine can connect to it. Ctrl-C ends it.
 port=N sets the port, by default the first free one from 6006 on.
 
 Runs are called
@@ -72,31 +73,25 @@ def dashboard(words: Sequence[str]) -> None:
             base = server.launch()
         except program.TensorBoardServerException as error:
             raise FairbanditError(f"TensorBoard does not start: {error}") from error
-        shown = ", ".join(str(short(folder)) for folder in folders)
+        read = ", ".join(str(short(folder)) for folder in folders)
         for title, address in pages.items():
-            print(f"TensorBoard on {shown}, {title}: {base}{address}")
-        print(f"All runs: {base}\nCtrl-C ends it.", flush=True)
+            print(f"TensorBoard on {read}, {title}: {base}{address}")
+        print("Ctrl-C ends it.", flush=True)
         threading.Event().wait()
 
 
 def fill(folders: Sequence[Path], logdir: Path) -> dict[str, str]:
-    """Fills TensorBoard's folder; returns the address of the page of each environment."""
-    unfinished = []
+    """Fills TensorBoard's folder; returns the address of each page."""
     (logdir / "runs").mkdir()
     for folder in folders:
         link = _free(logdir / "runs", folder.resolve().name)
         link.symlink_to(folder.resolve())
-        for place, _, files in walk(folder):
-            if LOCK in files and filter_names(files, EVENTS):
-                path = link / Path(place).relative_to(folder)
-                unfinished.append(f"{path.relative_to(logdir).as_posix()}$")
-    finished = any(place for folder in folders for place in finished_below(folder))
-    if not finished and not unfinished:
+    files = (file for folder in folders for _, _, names in walk(folder) for file in names)
+    if not any(fnmatch(file, EVENTS) for file in files):
         raise FairbanditError(f"no run below {', '.join(map(str, folders))}")
+    finished = any(place for folder in folders for place in finished_below(folder))
     pages = write_pooled(read_runs(folders), logdir) if finished else {}
-    if unfinished:
-        pages[UNFINISHED] = page(unfinished)
-    return pages
+    return {**pages, SINGLE: page("runs/")}
 
 
 def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, str]:
@@ -118,7 +113,7 @@ def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, str]:
     row_of = iter(rows)
     for scene in scenes:
         environment = _free(logdir / "pooled", scene.name)
-        pages[environment.name] = page([f"pooled/{environment.name}/"])
+        pages[environment.name] = page(f"pooled/{environment.name}/")
         for pooled in scene.runs:
             folder = _free(environment, pooled.label)
             folder.mkdir(parents=True)
@@ -138,21 +133,17 @@ def rows_of(runs: Sequence[PooledRuns]) -> list[dict[str, bool | float | str]]:
     TensorBoard sorts and filters a column only if its values are of one type. So a column holds
     truth values alone, finite numbers alone, or texts. A null is left out of its row.
     """
-    rows, kinds = list[dict[str, Any]](), dict[str, set[type]]()
+    rows = list[dict[str, Any]]()
     for run in runs:
-        known = {one.name: run.settings[one.key] for one in run.varied}
-        rows.append({name: value for name, value in known.items() if value is not None})
-        for name, value in rows[-1].items():
-            kinds.setdefault(name, set()).add(_kind(value))
-    for run, row in zip(runs, rows, strict=True):
-        for one in run.varied:
-            if one.name in row and (len(kinds[one.name]) > 1 or str in kinds[one.name]):
-                row[one.name] = one.text
-    named = [(str(run.settings["environment"]), policy_label(run.policy)) for run in runs]
-    return [
-        {"environment": environment, "policy": policy, **row}
-        for (environment, policy), row in zip(named, rows, strict=True)
-    ]
+        own = {one.name: run.settings[one.key] for one in run.varied}
+        named = {"environment": run.settings["environment"], "policy": policy_label(run.policy)}
+        rows.append(named | {name: value for name, value in own.items() if value is not None})
+    for name in union(rows):
+        having = [row for row in rows if name in row]
+        if {_kind(row[name]) for row in having} not in ({bool}, {float}):
+            for row in having:
+                row[name] = shown(row[name])
+    return rows
 
 
 def _kind(value: Any) -> type:
@@ -160,11 +151,10 @@ def _kind(value: Any) -> type:
     return bool if isinstance(value, bool) else float if is_number else str
 
 
-def page(beginnings: Sequence[str]) -> str:
+def page(beginning: str) -> str:
     """Returns the address of the page that shows the runs whose names begin with a text."""
     # in an address, only these characters stay as they are
-    patterns = [re.sub(r"[^\w/,$-]", ".", name) for name in beginnings]
-    regex = quote(f"^({'|'.join(patterns)})", safe="/,()")
+    regex = quote("^" + re.sub(r"[^\w/,$-]", ".", beginning), safe="/,")
     return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
 
 

@@ -206,9 +206,9 @@ def group_name(name: str) -> str:
 
 
 def inches(text: str, points: float) -> float:
-    """Returns about the width of a line of text: 0.62 of its size a letter, if not a wide one."""
+    """Returns about the width of a line of text: 0.57 of its size a letter, if not a wide one."""
     wide = sum(east_asian_width(letter) in "WF" for letter in text)
-    return (0.62 * len(text) + 0.4 * wide) * points / 72
+    return (0.57 * len(text) + 0.45 * wide) * points / 72
 
 
 def room_below(axes: Axes) -> float:

@@ -20,7 +20,7 @@ from tensorboard.plugins.hparams.metadata import (
     parse_session_start_info_plugin_data,
 )
 
-from fairbandit.cli.dashboard import UNFINISHED, write_pooled
+from fairbandit.cli.dashboard import SINGLE, write_pooled
 from fairbandit.policy.build import policy_label
 from fairbandit.runs import Run, read_runs
 from fairbandit.runs.execute import execute
@@ -175,8 +175,8 @@ def test_a_column_of_hparams_has_one_type_and_no_null(played, tmp_path, case):
 def test_the_server_shows_settings_and_runs(addresses, sweep):
     address = addresses["simulation"]
     assert address.startswith("http://127.0.0.1:")
-    assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
-    assert "^(runs/sweep/unfinished$)" in unquote(addresses[UNFINISHED])
+    assert "#custom_scalars&_smoothingWeight=0&regexInput=%5Epooled/simulation/" in address
+    assert "regexInput=^runs/" in unquote(addresses[SINGLE])
     pooled = [f"pooled/simulation/{policy_label(policy)}" for policy in POLICIES]
     own = [f"runs/sweep/{path.name}" for path in sweep.glob("policy*")]
     expected = {*pooled, *own, "runs/sweep/unfinished"}
