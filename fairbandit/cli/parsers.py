@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.errors import FairbanditError, check_known, did_you_mean
+from fairbandit.errors import FairbanditError, check_known
 from fairbandit.runs.settings import dotted
 
 _SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
@@ -22,39 +21,14 @@ _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no q
 _FILES = frozenset({".csv", ".html", ".json", ".parquet", ".pdf", ".png", ".svg"})
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        wrong = message.partition("unrecognized arguments: ")[2]
-        if wrong.startswith("-"):
-            guess = self.option_like(wrong.split()[0])
-            settings = any("KEY=VALUE" in str(action.metavar) for action in self._actions)
-            message += guess or f"; {as_setting(wrong)}" * settings
-        raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
-
-    def option_like(self, word: str) -> str:
-        """Returns a guess for the message of a word that was meant to be an option, or ""."""
-        options = [option for action in self._actions for option in action.option_strings]
-        return did_you_mean(f"--{_key(word)}", options)
-
-    def folder_to_read(self, text: str) -> Path:
-        """Returns the path of a folder; KEY=VALUE was meant to be an option."""
-        if "=" in text and not Path(text).exists():
-            form = f"options are written --NAME VALUE{self.option_like(text)}"
-            raise argparse.ArgumentTypeError(f"{text!r} is not a folder; {form}")
-        return Path(text)
-
-
-def _key(word: str) -> str:
-    return word.lstrip("-").partition("=")[0].partition(" ")[0]
-
-
 def as_setting(words: str) -> str:
     """Returns the right form of a setting that was written as an option.
 
     >>> as_setting("--group sex")
     'settings are written KEY=VALUE: group=...'
     """
-    return f"settings are written KEY=VALUE: {_key(words)}=..."
+    key = re.split("[= ]", words.lstrip("-"))[0]
+    return f"settings are written KEY=VALUE: {key}=..."
 
 
 def folder_to_write(text: str) -> Path:
@@ -63,46 +37,6 @@ def folder_to_write(text: str) -> Path:
     if path.suffix.lower() in _FILES and not path.is_dir():
         raise FairbanditError(f"expected a folder, got the name of a file, {text!r}")
     return path
-
-
-def tool_parser(
-    tool: str, description: str, examples: str, *, folders: bool = False
-) -> argparse.ArgumentParser:
-    """Returns the parser of the words after a tool's name, which raises `FairbanditError`.
-
-    With `folders`, the tool reads the runs in some folders.
-    """
-    parser = _Parser(
-        prog=f"fairbandit {tool}",
-        description=description,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    if folders:
-        text = "folders that contain runs"
-        read = parser.folder_to_read
-        parser.add_argument("folders", nargs="+", type=read, metavar="FOLDER", help=text)
-    return parser
-
-
-def add_conditions(parser: argparse.ArgumentParser) -> None:
-    """Adds the words that choose among runs: --policies, and --where, a list of pairs."""
-    text = "only runs of these policies, separated by commas"
-    parser.add_argument("--policies", type=split_names, metavar="NAMES", help=text)
-    text = "only runs with one of these values, separated by commas; every --where must hold"
-    words: Any = {"action": "append", "metavar": "KEY=VALUES", "default": [], "help": text}
-    parser.add_argument("--where", type=_condition, **words)
-
-
-def _condition(text: str) -> tuple[str, list[str]]:
-    key, _, values = text.partition("=")
-    return key, [values] if values.startswith("[") else split_names(values)  # a list is one value
-
-
-def split_names(text: str) -> list[str]:
-    """Returns the names in a text, which are separated by commas."""
-    return [name.strip() for name in text.split(",")]
 
 
 class Words(NamedTuple):

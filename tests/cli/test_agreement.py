@@ -61,16 +61,16 @@ def test_a_log_is_replayed_explained_and_erased(command, tmp_path):
 def test_saved_runs_are_chosen_and_pooled(command):
     words = ("policy=greedy,uniform,oful", "seed=0,1", "rounds=40", "replicas=2")
     assert command("-m", *words, "hydra.sweep.dir=runs")[0] == 0
-    choice = ("--policies", "greedy,oful", "--where", "rounds=40", "--where", "seed=0,1")
+    choice = ("policy=greedy,oful", "where.rounds=40", "where.seed=0,1")
     chosen = load("runs", where={"policy": ["greedy", "oful"], "rounds": [40], "seed": [0, 1]})
     assert len(chosen.groupby(["policy", "seed"], observed=True)) == 4
     cases: list[tuple[tuple[str, ...], pd.DataFrame]] = [
         (choice, pooled(chosen)),
-        ((*choice, "--each"), pooled(chosen, each=True)),
-        (("--against", "greedy"), compare(load("runs"), "greedy")),
+        ((*choice, "each=true"), pooled(chosen, each=True)),
+        (("against=greedy"), compare(load("runs"), "greedy")),
     ]
     for asked, made in cases:
-        assert command("collect", "runs", *asked, "--out", "a.parquet")[0] == 0
+        assert command("collect", "runs", *asked, "out=a.parquet")[0] == 0
         written = pd.read_parquet("a.parquet")
         assert [*written] == [*made]
         for column in made:
@@ -88,7 +88,7 @@ def test_saved_runs_are_chosen_and_pooled(command):
     with pytest.raises(FairbanditError) as refused:
         load("runs", where={"policy": ["greeedy"]})
     for words in (
-        ("collect", "runs", "--where", "policy=greeedy"),
+        ("collect", "runs", "where.policy=greeedy"),
         ("figures", "runs", "policy=greeedy"),
     ):
         assert str(refused.value).partition(";")[0] in command(*words)[2]

@@ -103,7 +103,7 @@ def fairbandit(words: list[str]) -> None:
         main(words)
     plays = not {"--help", "--cfg"} & set(words) and ("=" in words[0] or words[0].startswith("-"))
     assert not plays or set(Path.cwd().rglob("summary.json")) > before, words
-    for name in re.findall(r"(?:--out |\bout=)\[?([^\s\]]+)", " ".join(words)):
+    for name in re.findall(r"\bout=\[?([^\s\]]+)", " ".join(words)):
         assert all(Path(path).exists() for path in name.split(","))
     drawn = ",".join(re.findall(r"(?:figures=\[|only=)([\w,]+)", " ".join(words)))
     for name in filter(None, drawn.split(",")):

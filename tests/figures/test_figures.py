@@ -1,6 +1,5 @@
 """Each figure: its axes, labels, lines and error bars, and data drawn equal to data saved."""
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -287,15 +286,7 @@ def test_nothing_is_covered_cut_off_or_crushed(made, name):
     drawn = SCENES[made]()
     by = "regularization" if made == "eighteen" else None
     figure: Any = compose(name, drawn, Options(by, "std", metrics=["fair_regret"]))
-    figure.draw_without_rendering()
-    extents = [axes.get_tightbbox() for axes in figure.axes]
-    extents += [legend.get_window_extent() for legend in figure.legends]
-    inside = figure.bbox.padded(2)
-    for one in extents:
-        assert inside.x0 <= one.x0 <= one.x1 <= inside.x1
-        assert inside.y0 <= one.y0 <= one.y1 <= inside.y1
-    for one, other in combinations(extents, 2):
-        assert not one.padded(-1).overlaps(other.padded(-1))
+    check_texts(figure)
     if name != "notions":
         assert all(axes.bbox.height >= 1.5 * figure.dpi for axes in figure.axes)
 
