@@ -67,7 +67,7 @@ def test_saved_runs_are_chosen_and_pooled(command):
     cases: list[tuple[tuple[str, ...], pd.DataFrame]] = [
         (choice, pooled(chosen)),
         ((*choice, "each=true"), pooled(chosen, each=True)),
-        (("against=greedy"), compare(load("runs"), "greedy")),
+        (("against=greedy",), compare(load("runs"), "greedy")),
     ]
     for asked, made in cases:
         assert command("collect", "runs", *asked, "out=a.parquet")[0] == 0
