@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbandit.errors import FairbanditError, check_known
 from fairbandit.figures import panels
@@ -16,7 +17,7 @@ from fairbandit.figures.layout import Options, lay_out
 from fairbandit.figures.style import applied
 from fairbandit.files.files import written_aside
 from fairbandit.metrics import REGRETS
-from fairbandit.runs import Scene, read_runs
+from fairbandit.runs import Run, Scene, read_runs
 from fairbandit.runs.naming import chosen, full_key, union
 from fairbandit.runs.scenes import scenes_of
 
@@ -102,6 +103,39 @@ def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
     return FIGURES[name].draw(scene, options or Options())
 
 
+def figure(
+    name: str,
+    *runs: Run | str | PathLike[str],
+    policy: Sequence[str] | None = None,
+    where: Mapping[str, Sequence[Any]] | None = None,
+    **options: Any,
+) -> Figure:
+    """Draws a figure of runs in one environment, and writes no file.
+
+    Args:
+        name: one of `FIGURES`.
+        runs: results of `fairbandit.run`, or folders that contain runs at any depth.
+        policy, where: the policies to show, and the allowed values of some settings; None is all.
+        options: the attributes of `Options`, such as `by`.
+
+    Raises:
+        FairbanditError: the figure is unknown, no run is chosen, or runs have several environments.
+
+    Example:
+        run = fairbandit.run({"policy": "fair_greedy", "rounds": 500})
+        fairbandit.figures.figure("overview", run).savefig("overview.png")
+    """
+    check_known("figure", [name], FIGURES)
+    folders = [Path(run) for run in runs if not isinstance(run, Run)]
+    found = [run for run in runs if isinstance(run, Run)]
+    found += read_runs(folders) if folders else []
+    scenes = scenes_of(chosen(found, where or {}))
+    if len(scenes) != 1:
+        names = ", ".join(scene.name for scene in scenes)
+        raise FairbanditError(f"a figure is of one environment; choose one of {names} by where")
+    return compose(name, scenes[0].only(policy), Options(**options))
+
+
 def _further(scene: Scene) -> list[str]:
     return [column for column in scene.metrics if column not in REGRETS]
 
@@ -152,8 +186,8 @@ def draw(
         figures = dict.fromkeys(general(scene)) if choice is None else choice
         for name, shown in figures.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            figure = compose(name, scene.only(shown or policies), options)
-            drawn.append(Drawn(name, scene.name, save(figure, out, stem)))
+            made = compose(name, scene.only(shown or policies), options)
+            drawn.append(Drawn(name, scene.name, save(made, out, stem)))
     return drawn
 
 

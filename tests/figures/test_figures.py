@@ -10,15 +10,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
+import fairbandit
 from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
-from fairbandit.figures.draw import FIGURES, _slugs, compose, general
+from fairbandit.figures.draw import FIGURES, _slugs, compose, figure, general
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.runs import PooledRuns, Scene
 from fairbandit.runs.intervals import interval
 from tests.environments.data import people
+from tests.figures.conftest import POLICIES
 from tests.figures.placing import check_texts
 from tests.figures.synthetic import SIX, around, crossed, saved, scene_of
 
@@ -162,14 +164,23 @@ def test_the_price_in_a_table_is_in_the_unit_of_its_reward(mixed_scene):
         assert marker.get_xydata()[0, 0] == pytest.approx(cost)
 
 
+def test_a_figure_of_runs_in_memory_is_that_of_their_folder(simulated, scene):
+    played = [fairbandit.run({"policy": name, "rounds": 400, "replicas": 3}) for name in POLICIES]
+    for runs in (played, [simulated]):
+        (axes,) = figure("metrics", *runs, metrics=["fair_regret"]).axes
+        check_regret(axes, scene, "fair")
+    with pytest.raises(FairbanditError, match="no run has policy=oful"):
+        figure("price", *played, policy=["oful"])
+
+
 def test_frontier():
-    def run(rank: str, standard: float, alpha: float | None = None) -> Any:
+    def ranked(rank: str, standard: float, alpha: float | None = None) -> Any:
         finals = {"standard_regret": around(standard), "fair_regret": around(100 - standard)}
         config = {"rank": {"name": rank} if alpha is None else {"name": rank, "alpha": alpha}}
         return saved(rank, finals, config=config)
 
-    weighted = [run("tradeoff", *pair) for pair in ((10.0, 1.0), (50.0, 0.0), (30.0, 0.25))]
-    (axes,) = compose("frontier", scene_of(*weighted, run("identity", 1.0))).axes
+    weighted = [ranked("tradeoff", *pair) for pair in ((10.0, 1.0), (50.0, 0.0), (30.0, 0.25))]
+    (axes,) = compose("frontier", scene_of(*weighted, ranked("identity", 1.0))).axes
     joined, other = axes.containers
     assert joined[0].get_xydata().tolist() == [[50, 50], [30, 70], [10, 90]]
     assert [text.get_text() for text in axes.texts] == ["0", "0.25", "1"]
