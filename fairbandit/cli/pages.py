@@ -20,7 +20,8 @@ def show(report: Report) -> None:
         if isinstance(part, Sheet):
             screen.print(part, end="\n\n")
         elif isinstance(part, str):
-            text = Text(part.replace("\n", " "))  # rich wraps it at the width of the screen
+            words = part.removeprefix("## ").replace("\n", " ")  # rich wraps them at its width
+            text = Text(words, style="bold" if part.startswith("## ") else "")
             screen.print(text, end="\n\n", width=min(screen.width, 100))
 
 

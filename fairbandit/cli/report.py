@@ -1,4 +1,4 @@
-"""`fairbandit report`: one page of HTML on runs, an audit or a log."""
+"""`fairbandit report`: one page of HTML on runs, a log or a table of people."""
 
 from __future__ import annotations
 

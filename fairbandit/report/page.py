@@ -31,7 +31,7 @@ Part: TypeAlias = "str | Sheet | Figure"
 """A heading (`## …`), a paragraph, a table or a picture."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Report:
     """A report: the question that it answers, and then its parts.
 
