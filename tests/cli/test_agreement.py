@@ -87,11 +87,11 @@ def test_saved_runs_are_chosen_and_pooled(command):
     )
     with pytest.raises(FairbanditError) as refused:
         load("runs", where={"policy": ["greeedy"]})
-    for words in (
+    for wrong in (
         ("collect", "runs", "where.policy=greeedy"),
         ("figures", "runs", "policy=greeedy"),
     ):
-        assert str(refused.value).partition(";")[0] in command(*words)[2]
+        assert str(refused.value).partition(";")[0] in command(*wrong)[2]
 
 
 def test_a_table_is_encoded_like_the_saved_agent_that_it_judges(command, tmp_path):
