@@ -5,16 +5,20 @@ choice of seed; the seeds are fixed, so a test either passes always or never.
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 from torch import Tensor
 
+import fairbandit
 from fairbandit import Engine, Policy
 from fairbandit.environments import Environment, Pools, Truth
+from fairbandit.runs.intervals import mean_band
 from fairbandit.streams import Purpose
 from fairbandit.theory import trade_off
 from tests import support
@@ -51,6 +55,29 @@ def test_greedy_has_no_parity() -> None:
 def test_the_first_pick_has_parity(name: str) -> None:
     """Greedy's, as nothing was learned; GMF's, by proposition gmdm. Each fails once in 1e3."""
     assert parity_p(support.policy(name), 1, 6_000).min() > 1e-3
+
+
+@pytest.mark.parametrize(("name", "fair"), [("gmf", True), ("uniform", True), ("optimal", False)])
+def test_groups_are_picked_by_their_shares_of_mixed_pools(tmp_path, name: str, fair: bool) -> None:
+    """Proposition gmdm_2: k of a pool's K candidates are picked with k/K. Fails once in 1e3."""
+    draws, rows = np.random.default_rng(0), 600
+    people: dict[str, Any] = {
+        "group": ["many"] * 500 + ["few"] * 100,
+        "skill": draws.normal(size=rows),
+    }
+    people["wage"] = 2 * people["skill"] + np.repeat([0.0, 2.0], [500, 100])
+    pd.DataFrame(people).to_csv(tmp_path / "people.csv", index=False)
+    world: dict[str, Any] = {
+        "name": "table",
+        "path": str(tmp_path / "people.csv"),
+        "group": "group",
+    }
+    world |= {"reward": "wage", "rewards": "model", "pool": "random", "candidates": 4}
+    config = {"policy": name, "environment": world, "rounds": 50, "replicas": 200}
+    finals = fairbandit.run(config).finals
+    totals = finals[finals["group"] == "few"].groupby("measure")["value"].sum()
+    low, high = mean_band([totals["selected"]], 50 * 200, 1 - 1e-3)
+    assert (low[0] <= totals["received"] / 4 / (50 * 200) <= high[0]) == fair
 
 
 class RareLoss(Environment):

@@ -79,8 +79,7 @@ def of_runs(page: str, wanted: str, folder: str, figure: str, *more: str, **opti
 
     def plot(style: str) -> Figure:
         size = (PHONE, None) if style == "column" else None
-        (drawn,) = compose(figure, chosen, Options(style=style, size=size, **options))
-        return drawn
+        return compose(figure, chosen, Options(style=style, size=size, **options))
 
     return plot
 

@@ -11,13 +11,20 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.audit.rates import compared, selection_rate
+from fairbandit.audit.rates import (
+    SCORING,
+    SELECTION,
+    above_median,
+    compared,
+    counted,
+    in_words,
+    note_unknown,
+)
 from fairbandit.errors import FairbanditError, renamed, shown
 from fairbandit.errors import unknown as unknown_name
 from fairbandit.evaluation.estimates import checked_confidence
@@ -25,10 +32,8 @@ from fairbandit.evaluation.groups import SMALL
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.reading import WORDS
 from fairbandit.notices import listed, remark
-from fairbandit.runs.notices import unknown_rates
 from fairbandit.tables import cells
 from fairbandit.tables.columns import group_columns
-from fairbandit.tables.files import read_header
 from fairbandit.tables.labels import JOINED, UNKNOWN, normal
 from fairbandit.tables.reading import read_table, texts_of
 
@@ -36,9 +41,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Labels = NDArray[np.object_]
-
-SELECTION, SCORING = "selection", "scoring"
-"""The measures: the share of people who were selected, and of those who scored above the median."""
 
 COUNTS = ("selected", "received")
 
@@ -128,20 +130,17 @@ def audit_table(
     attributes = dict(people.labels)
     for left, right in combinations(names, 2):
         attributes[JOINED.join((left, right))] = _joined(people.labels[left], people.labels[right])
-    rows = [
-        row
+    tables = [
+        _rates(measure, attribute, labels, people, confidence)
         for measure in (SELECTION, SCORING)
         if (selected if measure == SELECTION else score) is not None
         for attribute, labels in attributes.items()
-        for row in _rates(measure, attribute, labels, people, confidence)
     ]
-    for attribute in attributes if selected is not None else ():
-        own = [row for row in rows if (row["measure"], row["attribute"]) == (SELECTION, attribute)]
-        if note := unknown_rates({row["group"]: (row["selected"], row["received"]) for row in own}):
-            remark(f"{cells.name_of(table)}, {attribute}: {note}")
-    for row in rows:
-        row["words"] = in_words(row, confidence)
-    return pd.DataFrame(rows, columns=COLUMNS).astype({"shortfall": "Int64"})
+    audited = pd.concat(tables, ignore_index=True).reindex(columns=COLUMNS)
+    note_unknown(f"{cells.name_of(table)}, ", audited)
+    audited = audited.astype({"small": bool, "shortfall": "Int64"})
+    audited["words"] = [in_words(row, confidence) for row in audited.to_dict("records")]
+    return audited
 
 
 class People(NamedTuple):
@@ -160,11 +159,6 @@ class People(NamedTuple):
     selected: Floats
     scores: Floats
     independent: bool
-
-
-def columns_of(path: Path, separator: str = ",") -> list[str]:
-    """Returns the names of the columns of a table in a file."""
-    return read_header(path, separator)
 
 
 def _people(
@@ -262,32 +256,22 @@ def _joined(left: Labels, right: Labels) -> Labels:
 
 def _rates(
     measure: str, attribute: str, labels: Labels, people: People, confidence: float
-) -> list[dict[str, Any]]:
+) -> pd.DataFrame:
     """Returns a row for each group of an attribute, and for people whose group is unknown."""
     import pandas as pd
 
-    is_unknown = labels == UNKNOWN
-    hits = people.selected
+    is_unknown, hits = labels == UNKNOWN, people.selected
     if measure == SCORING:
-        sample = people.scores[~is_unknown]
-        median = math.nan if np.isnan(sample).all() else np.nanmedian(sample)
-        hits = np.where(np.isnan(people.scores), np.nan, people.scores > median)
-    rows, rates, n = [], [], int(people.decisions.max()) + 1
-    for label in [*sorted({*labels[~is_unknown]}), UNKNOWN]:
-        here = (labels == label) & ~np.isnan(hits)
-        received = np.bincount(people.decisions[here], minlength=n)
-        selected = np.bincount(people.decisions[here & (hits == 1)], minlength=n)
-        rates.append(rate := selection_rate(received, selected))
-        counts = int(received.sum()), int(selected.sum())
-        rows.append([measure, attribute, label, *counts, rate.value, *rate.ends(confidence)])
-    columns = ["measure", "attribute", "group", "received", "selected", "rate", "low", "high"]
-    frame = pd.DataFrame(rows, columns=columns)
-    *records, last = frame.to_dict("records")
-    if records:
-        ends = None if people.independent else [rate.ends for rate in rates[:-1]]
-        known = compared(frame[:-1], ["attribute"], ends, confidence)
-        records = [_judged(row, known) for row in known.to_dict("records")]
-    return [*records, *[{**last, "small": False}] * bool(last["received"])]
+        hits = above_median(people.scores, people.scores[~is_unknown])
+    members = [(label, labels == label) for label in sorted({*labels[~is_unknown]})]
+    options: Any = {"hits": hits, "decisions": people.decisions, "confidence": confidence}
+    known, ends = counted(measure, attribute, members, **options)
+    last, _ = counted(measure, attribute, [(UNKNOWN, is_unknown)], **options)
+    if len(known):
+        known = compared(known, None if people.independent else ends, confidence)
+        known = pd.DataFrame([_judged(row, known) for row in known.to_dict("records")])
+    parts = [known] * bool(len(known)) + [last.assign(small=False)] * bool(last["received"][0])
+    return pd.concat(parts)
 
 
 def _judged(row: dict[str, Any], table: pd.DataFrame) -> dict[str, Any]:
@@ -304,34 +288,3 @@ def _judged(row: dict[str, Any], table: pd.DataFrame) -> dict[str, Any]:
     row["shortfall"] = max(-((5 * n * own_hits - 4 * hits * own_n) // (5 * n)), 0)
     row["fisher_p"] = fisher_exact([[own_hits, own_n - own_hits], [hits, n - hits]]).pvalue
     return row
-
-
-def in_words(row: Mapping[str, Any], confidence: float) -> str:
-    """Returns a row as a sentence.
-
-    >>> row = {"measure": "selection", "attribute": "sex", "group": "f", "received": 400,
-    ...        "selected": 40, "rate": 0.1, "reference": "m", "small": False, "impact_ratio": 0.5,
-    ...        "ratio_low": 0.32, "ratio_high": 0.77, "four_fifths": "below", "shortfall": 24,
-    ...        "fisher_p": 0.0003}
-    >>> in_words(row, 0.95)[:84]
-    'sex f: 40 of 400 selected (10.0 %), 0.50 times the rate of m (95 %: 0.32 to 0.77); b'
-    """
-    verb = "selected" if row["measure"] == SELECTION else "scored above the median"
-    counts = f"{row['selected']:,} of {row['received']:,} {verb}"
-    rate = f" ({100 * row['rate']:.1f} %)" if row["received"] else ""
-    words = f"{row['attribute']} {row['group']}{' (small)' * row['small']}: {counts}{rate}"
-    if row["group"] == UNKNOWN:
-        return f"{words}, not compared, since their group is unknown."
-    if row["group"] == row["reference"]:
-        return f"{words}, the rate with which the others are compared."
-    if "four_fifths" not in row:
-        return f"{words}, not compared, since no larger group has a rate."
-    low, high = row["ratio_low"], row["ratio_high"]
-    ends = f"{low:.2f} to {high:.2f}" if math.isfinite(high) else f"{low:.2f} or more"
-    verdicts = {"below": "below four fifths", "above": "not below four fifths"}
-    verdict = verdicts.get(row["four_fifths"], "this may be below or above four fifths")
-    words += f", {row['impact_ratio']:.2f} times the rate of {row['reference']}"
-    words += f" ({100 * confidence:g} %: {ends}); {verdict}"
-    if row["shortfall"]:
-        words += f"; {row['shortfall']:,} more would make it four fifths"
-    return f"{words}; Fisher's exact test has p = {row['fisher_p']:.2g}."

@@ -10,7 +10,15 @@ import numpy as np
 
 from fairbandit.agent.inputs import number, whole
 from fairbandit.audit.processes import FIRST, arrival, differences, disparity, drift
-from fairbandit.audit.rates import compared, in_words, selection_rate
+from fairbandit.audit.rates import (
+    SCORING,
+    SELECTION,
+    above_median,
+    compared,
+    counted,
+    in_words,
+    note_unknown,
+)
 from fairbandit.errors import FairbanditError, renamed
 from fairbandit.evaluation.estimates import checked_confidence
 from fairbandit.logs import Floats, Ints, Log
@@ -25,14 +33,16 @@ class Audit(NamedTuple):
     """An audit of a log of n decisions.
 
     Attributes:
-        table: one row for each group of each attribute and of each pair of attributes. `share` and
-            `picked_share` are its shares of all candidates and of all picks. ε bounds the
-            expectation of their difference in a decision with a choice; `choices` is the number of
-            these decisions, and `gap` the mean difference in them. The interval of the
-            `impact_ratio` to the group `reference` is `ratio_low` to `ratio_high`, and `words` is
-            the row as a sentence. For each test, a column such as `drift_p` has the anytime-valid
-            p-value min(1, rows/largest wealth), and `drift_at` the first decision after which it is
-            at most 1 − confidence.
+        table: one row for each measure (`selection`, and `scoring` if the log has scores) and for
+            each group of each attribute and of each pair of attributes. `share` and `picked_share`
+            are its shares of all candidates and of all picks. ε bounds the expectation of their
+            difference in a decision with a choice; `choices` is the number of these decisions, and
+            `gap` the mean difference in them. The interval of the `impact_ratio` to the group
+            `reference` is `ratio_low` to `ratio_high`, and `words` is the row as a sentence. For
+            each test, rows of selection have a column such as `drift_p`, the anytime-valid p-value
+            min(1, rows/largest wealth), and `drift_at`, the first decision after which it is at
+            most 1 − confidence. In rows of scoring, `selected` is the number of candidates with a
+            score above the median.
         wealth: the log wealth, (G, n), by test (`drift`, `order` or `parity`) and attribute. Drift
             and order are not tested before a model is frozen, after 100 decisions.
     """
@@ -73,25 +83,23 @@ def audit(
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
     if not len(log):
         raise FairbanditError("the log is empty; an audit needs at least one decision")
-    attributes, rows, rates, gaps, choices = attributes_of(log), [], [], [], []
-    scores = log.scores
-    for attribute, (groups, labels) in attributes.items():
-        for group, label in enumerate(labels):
-            here = groups == group
-            received, selected = log.sums(here), log.sums(here & log.picked)
-            rate = selection_rate(received, selected)
-            rates.append(rate.ends)
-            difference, choice = differences(log, here)
-            choices.append(choice.sum())
-            gaps.append(difference[choice].mean() if choice.any() else np.nan)
-            found = rate.value, *rate.ends(confidence)
-            rows.append([attribute, label, received.sum(), selected.sum(), *found])
-            if scores is not None:
-                known = scores[here & ~np.isnan(scores)]
-                rows[-1].append((known > np.nanmedian(scores)).mean() if len(known) else np.nan)
-    columns = ["attribute", "group", "received", "selected", "rate", "low", "high", "scoring_rate"]
-    table = pd.DataFrame(rows, columns=columns[: len(rows[0])])
-    table = compared(table, ["attribute"], rates, confidence).assign(choices=choices, gap=gaps)
+    attributes, tables, scores = attributes_of(log), list[pd.DataFrame](), log.scores
+    hits = {SELECTION: log.picked.astype(np.float64)}
+    if scores is not None:
+        hits[SCORING] = above_median(scores, scores)
+    for measure, of_candidates in hits.items():
+        for attribute, (groups, labels) in attributes.items():
+            members = [(label, groups == group) for group, label in enumerate(labels)]
+            table, ends = counted(
+                measure, attribute, members, of_candidates, log.decisions, confidence
+            )
+            tables.append(compared(table, ends, confidence))
+            if measure == SELECTION:
+                gaps = [differences(log, here) for _, here in members]
+                table["choices"] = pd.array([int(choice.sum()) for _, choice in gaps], "Int64")
+                table["gap"] = [d[choice].mean() if choice.any() else np.nan for d, choice in gaps]
+    n, table = sum(map(len, tables[: len(attributes)])), pd.concat(tables, ignore_index=True)
+    note_unknown("", table)
     wealths: dict[str, dict[str, Floats]] = {}
     known = log.contexts is not None and log.missing < 1
     if order and not known:
@@ -103,12 +111,11 @@ def audit(
     if epsilon is not None:
         wealths["parity"] = {key: disparity(log, *by, epsilon) for key, by in attributes.items()}
     for test, by in wealths.items():
-        p = len(rows) * np.exp(-np.maximum.accumulate(np.concatenate(list(by.values())), axis=1))
-        table[f"{test}_p"] = p[:, -1].clip(max=1)
+        p = n * np.exp(-np.maximum.accumulate(np.concatenate(list(by.values())), axis=1))
+        table[f"{test}_p"] = pd.Series(p[:, -1].clip(max=1))
         first = pd.Series((p <= 1 - confidence).argmax(1) + 1, dtype="Int64")
         table[f"{test}_at"] = first.where(p[:, -1] <= 1 - confidence)
-    small, rows = bool(table["small"].any()), table.to_dict("records")
-    table["words"] = [in_words(row, confidence, epsilon, small=small) for row in rows]
+    table["words"] = [in_words(row, confidence, epsilon) for row in table.to_dict("records")]
     return Audit(table, wealths)
 
 

@@ -14,13 +14,13 @@ from omegaconf import OmegaConf
 from rich.text import Text
 
 from fairbandit import conformance, registry
-from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.cli.parsers import read_words
 from fairbandit.conformance.group import READS, part_answer
 from fairbandit.errors import FairbanditError, unknown
 from fairbandit.policy.build import preset, presets
 from fairbandit.runs.sheets import console
 
-_HELP = """\
+_HELP = f"""\
 Runs the conformance suite on registered parts, plugins included, or on a named policy, and prints
 which checks pass (✓), why others fail (✗), and why others do not apply (–). The exit code is 1 if a
 check fails.
@@ -32,26 +32,22 @@ argmax.
 
 A last line says whether the part reads the group of a candidate when it decides: of each pool, one
 candidate changes its group, and the probabilities are compared. An estimator, a rank or a selector
-is played beside parts that do not read groups."""
+is played beside parts that do not read groups.
 
-_EXAMPLES = """\
+KIND=NAME names a part, or a named policy; KIND is one of {", ".join(conformance.KINDS)}.
+KIND.KEY=VALUE sets a hyperparameter. Your own tests can import the checks of a kind: see
+fairbandit.conformance.
+
 examples:
   fairbandit check rank=my_rank estimator=my_estimator
   fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter
   fairbandit check policy/rank=my_rank policy.rank.bandwidth=0.2     the same, as for a run
-  fairbandit check policy=oful policy.refresh=1.2       a named policy
-
-Your own tests can import the checks of a kind: see fairbandit.conformance."""
-
-_KINDS = ", ".join(conformance.KINDS)
+  fairbandit check policy=oful policy.refresh=1.2       a named policy"""
 
 
 def check(words: Sequence[str]) -> None:
     """Checks parts and prints the results; the exit code is 1 if a part does not pass."""
-    parser = tool_parser("check", _HELP, _EXAMPLES)
-    text = f"a part or a named policy; KIND is one of {_KINDS}"
-    parser.add_argument("parts", nargs="+", metavar="KIND=NAME", help=text)
-    parts = _parts(parser.parse_args(words).parts)
+    parts = _parts(words)
     torch.set_num_threads(1)  # the suite's tensors are small
     show = partial(console().print, soft_wrap=True, highlight=False)
     passed = [_check_part(kind, spec, show) for kind, spec in parts.items()]
@@ -64,12 +60,13 @@ def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
     if not any(word.startswith("policy=") for word in words):  # the spelling of a run
         words = [re.sub(r"^policy[/.]", "", word) for word in words]
     dotted = [re.sub(r"^(\w+)=(?!{)", r"\1.name=", word) for word in words]
-    parts = read_parameters(dotted, "check")
+    parts = read_words("check", _HELP, dotted).settings
     given = [word.partition("=")[0] for word in dotted]
-    if sorted(key for key in given if key in named) != sorted(f"{kind}.name" for kind in parts):
+    found = sorted(key for key in given if key in named)
+    if not found or found != sorted(f"{kind}.name" for kind in parts):
         raise FairbanditError(
             "expected KIND=NAME, at most one of each kind, and KIND.KEY=VALUE, where KIND is one "
-            f"of {_KINDS}; got {' '.join(words)}"
+            f"of {', '.join(conformance.KINDS)}; got {' '.join(words)}"
         )
     return parts
 

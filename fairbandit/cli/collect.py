@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.cli.parsers import add_conditions, split_names, tool_parser
-from fairbandit.errors import FairbanditError, unknown
+from fairbandit.cli.parsers import conditions, names_in, read_words
+from fairbandit.errors import FairbanditError, check_known, unknown
 from fairbandit.files.files import written_aside
 from fairbandit.runs import PooledRuns, Run, compare, pool, pooled, read_runs
 from fairbandit.runs.folder import SUMMARY
@@ -28,51 +28,58 @@ _FORMATS = {".parquet": None, ".csv": None, ".tex": "latex", ".md": "markdown"}
 
 _HELP = f"""\
 Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that
-differ only in their seeds are one setting, which pools their replicas. With --each, every run is on
-its own.
+differ only in their seeds are one setting, which pools their replicas. With each=true, every run is
+on its own.
 
 A file has the label of a setting; {", ".join(KEYS[:3])}, and the other
 keys that differ, by their dotted names; and a row for each measure and group, with the number n of
 replicas, the mean and std over them, and a 95 % interval of the mean, from low to high. It is the
 table of `fairbandit.pooled` or `fairbandit.compare`.
 
-With --against, rows are the other settings, and results are their differences from this baseline,
+With against, rows are the other settings, and results are their differences from this baseline,
 replica by replica. Against optimal, the cost_per_pick of gmf is the cost of fairness in the unit of
 a table's reward, and of other policies also the cost of learning.
 
-Without --out, the most useful columns are printed."""
+Without out, the most useful columns are printed.
 
-_EXAMPLES = """\
+  out=FILE         replaces this file by all results (.parquet, .csv), or by the table for print
+                   (.tex, .md)
+  each=true        a row for every run
+  against=POLICY   shows differences from this policy, or from the setting with this label, with
+                   intervals
+  by=group         adds the share, reward, rank, regret and cost of the picks of each group
+  columns=NAMES    the results to show, by commas
+  policy=NAMES     only runs of these policies
+  where.KEY=VALUES only runs with one of these values; every where must hold
+  sort=NAME        a result, the best first, or a setting by which rows are sorted [fair_regret,
+                   where it is printed]
+  format=NAME      prints a table to paste, with labels and the best in bold: markdown or latex
+
 examples:
   fairbandit collect outputs
-  fairbandit collect outputs --out results.csv
-  fairbandit collect outputs --by group
-  fairbandit collect outputs --against optimal
-  fairbandit collect one_folder another_folder --each --out runs.parquet
-  fairbandit collect outputs --columns fair_regret,selection_rate:f --sort selection_rate:f
-  fairbandit collect outputs --policies greedy,fair_greedy --out table.tex"""
+  fairbandit collect outputs out=results.csv
+  fairbandit collect outputs by=group
+  fairbandit collect outputs against=optimal
+  fairbandit collect one_folder another_folder each=true out=runs.parquet
+  fairbandit collect outputs columns=fair_regret,selection_rate:f sort=selection_rate:f
+  fairbandit collect outputs policy=greedy,fair_greedy out=table.tex"""
+
+_KEYS = ("out", "each", "against", "by", "columns", "policy", "where", "sort", "format")
 
 
 def collect(words: Sequence[str]) -> None:
     """Gathers runs, and prints them or writes them to a file."""
-    parser = tool_parser("collect", _HELP, _EXAMPLES, folders=True)
-    add, text = parser.add_argument, "replaces this file by all results (.parquet, .csv), or by"
-    add("--out", type=_file, metavar="FILE", help=f"{text} the table for print (.tex, .md)")
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--each", action="store_true", help="a row for every run")
-    text = "shows differences from this policy, or from the setting with this label, with intervals"
-    either.add_argument("--against", metavar="POLICY", help=text)
-    text = "adds the share, reward, rank, regret and cost of its picks"
-    add("--by", choices=("group",), help=text)
-    add("--columns", type=split_names, metavar="NAMES", help="the results to show, by commas")
-    add_conditions(parser)
-    text = "a result, the best first, or a setting by which rows are sorted"
-    add("--sort", metavar="NAME", help=f"{text} [fair_regret, where they are printed]")
-    text = "prints a table to paste, with labels and the best in bold"
-    add("--format", choices=("markdown", "latex"), help=text)
-    given = parser.parse_args(words)
-    where = dict(given.where) | ({} if given.policies is None else {"policy": given.policies})
-    runs, groups = read_runs(given.folders), given.by == "group"
+    read = read_words("collect", _HELP, words, "FOLDER", several=True)
+    given = Namespace(**{**dict.fromkeys(_KEYS), **read.only(_KEYS)})
+    if given.each and given.against is not None:
+        raise FairbanditError("collect: expected each=true or against=POLICY, not both")
+    check_known("value of by", {given.by} - {None}, ["group"])
+    check_known("format", {given.format} - {None}, ["markdown", "latex"])
+    given.out = None if given.out is None else _file(str(given.out))
+    given.columns = names_in(given.columns) or None
+    where = conditions(given.where or {})
+    where |= {"policy": policies} if (policies := names_in(given.policy)) else {}
+    runs, groups = read_runs(read.paths), given.by == "group"
     rows: Sequence[PooledRuns]
     if given.against is not None:
         settings = [row for scene in scenes_of(runs) for row in scene.runs]
@@ -90,7 +97,7 @@ def collect(words: Sequence[str]) -> None:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
     form = _FORMATS[given.out.suffix] if given.out else given.format
     if given.format not in (None, form):
-        raise FairbanditError(f"collect: --format {given.format} contradicts the name {given.out}")
+        raise FairbanditError(f"collect: format={given.format} contradicts the name {given.out}")
     if form is None and given.out:
         table = _chosen(_table(runs, given, where), given.columns)
         write(table, given.out)
@@ -132,5 +139,5 @@ def _chosen(table: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
 def _file(text: str) -> Path:
     if Path(text).suffix not in _FORMATS:
         endings = ", ".join(_FORMATS)
-        raise ArgumentTypeError(f"{text} must end in one of {endings}, which sets the format")
+        raise FairbanditError(f"{text} must end in one of {endings}, which sets the format")
     return Path(text)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from fairbandit.agent.replaying import explain as explained
-from fairbandit.cli.parsers import tool_parser
+from fairbandit.cli.parsers import read_words
+from fairbandit.errors import FairbanditError
 
 _HELP = """\
 Explains a logged decision: replays the log of an agent up to it, and prints the score, the index
-and the probability of each candidate, and who was picked."""
+and the probability of each candidate, and who was picked.
 
-_EXAMPLES = """\
+  ticket=N       the ticket of the decision
+  candidate=N    of an opening, the number of the candidate, from 0 [0]
+  agent=FILE     the agent's file before the log, if the agent was loaded from it
+
 examples:
-  fairbandit explain decisions.jsonl 150
-  fairbandit explain hires.jsonl 3 --candidate 2       # the third candidate of an opening"""
+  fairbandit explain decisions.jsonl ticket=150
+  fairbandit explain hires.jsonl ticket=3 candidate=2       # the third candidate of an opening"""
 
 
 def explain(words: Sequence[str]) -> None:
     """Prints the explanation of a decision."""
-    parser = tool_parser("explain", _HELP, _EXAMPLES)
-    parser.add_argument("log", type=Path, metavar="LOG", help="a file that an agent wrote")
-    parser.add_argument("ticket", type=int, metavar="TICKET", help="the ticket of the decision")
-    text = "the agent's file before LOG, and files that a worker took up later"
-    parser.add_argument("--agent", type=Path, nargs="+", metavar="FILE", help=text)
-    text = "of an opening, the number of the candidate, from 0 [0]"
-    parser.add_argument("--candidate", type=int, default=0, metavar="N", help=text)
-    given = parser.parse_args(words)
-    print(explained(given.log, given.ticket, given.agent, candidate=given.candidate))
+    given = read_words("explain", _HELP, words, "LOG")
+    settings = given.only(["ticket", "candidate", "agent"])
+    if type(settings.get("ticket")) is not int:
+        raise FairbanditError("explain: expected ticket=N, the ticket of a decision")
+    print(explained(given.paths[0], **settings))

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import add_conditions, folder_to_write, split_names, tool_parser
-from fairbandit.errors import check_known
+from fairbandit.cli.parsers import conditions, folder_to_write, names_in, read_words
+from fairbandit.errors import FairbanditError, check_known
 from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, Drawn, draw
-from fairbandit.figures.layout import INTERVALS, Options
-from fairbandit.figures.style import STYLES
+from fairbandit.figures.layout import Options
 from fairbandit.files.files import within
 
 _HELP = """\
@@ -22,43 +21,49 @@ Bands and error bars reach from the 10 % to the 90 % quantile over all replicas.
 figures:
 """ + "\n".join(f"  {name:<15}{plan.help}" for name, plan in FIGURES.items())
 
-_EXAMPLES = """\
-examples:
-  fairbandit figures outputs --only price --out paper/figures
-  fairbandit figures outputs --only notions --policies fair_greedy,oful,uniform
-  fairbandit figures outputs --only overview --by regularization --size 6.75x9
-  fairbandit figures outputs --metric fair_regret --where regularization=0.1,1 --where rounds=5000
+_HELP += f"""
 
-Without --only and --metric, every figure that the runs allow is drawn except frontier and
-notions."""
+  out=DIR          where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several
+  only=NAMES       figures to draw, separated by commas
+  metrics=NAMES    columns in the figure metrics, which is then the only figure without only
+  by=KEY           a panel for each value of this setting
+  policy=NAMES     only runs of these policies
+  where.KEY=VALUES only runs with one of these values; every where must hold
+  interval=NAME    bands and bars: quantiles (10 to 90 %, the default), std, or mean (its 95 %
+                   interval)
+  size=WxH         width of each figure in inches, alone or with its height: 3.25, 6.75x2.5
+  style=NAME       sizes of text and figure: page, column (of a page) or slides
+
+Without only and metrics, every figure that the runs allow is drawn except frontier and notions.
+
+examples:
+  fairbandit figures outputs only=price out=paper/figures
+  fairbandit figures outputs only=notions policy=fair_greedy,oful,uniform
+  fairbandit figures outputs only=overview by=regularization size=6.75x9
+  fairbandit figures outputs metrics=fair_regret where.regularization=0.1,1 where.rounds=5000"""
+
+_KEYS = ("out", "only", "metrics", "by", "policy", "where", "interval", "size", "style")
 
 
 def figures(words: Sequence[str]) -> None:
     """Draws figures and lists their files."""
-    parser = tool_parser("figures", _HELP, _EXAMPLES, folders=True)
-    add_conditions(parser)
-    add = parser.add_argument
-    text = f"where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several"
-    add("--out", type=folder_to_write, metavar="DIR", help=text)
-    text = f"figures to draw, separated by commas: {', '.join(FIGURES)}"
-    add("--only", type=split_names, metavar="NAMES", help=text)
-    text = "columns in the figure metrics, which is then the only figure unless --only is given"
-    add("--metric", type=split_names, metavar="NAMES", help=text)
-    add("--by", metavar="KEY", help="a panel for each value of this setting")
-    text = "bands and bars: quantiles (10 to 90 %%, the default), std, or mean (its 95 %% interval)"
-    add("--interval", choices=INTERVALS, default="quantiles", help=text)
-    text = "width of each figure in inches, alone or with its height: 3.25, 6.75x2.5"
-    add("--size", type=_size, metavar="WxH", help=text)
-    text = "sizes of text and figure: for a page, for a column of it, or for slides"
-    add("--style", choices=STYLES, default="page", help=text)
-    given = parser.parse_args(words)
-    alone = given.folders[0] if len(given.folders) == 1 else None
-    out = given.out or within(Path() if alone is None else alone, SUBFOLDER)
-    only = given.only or (["metrics"] if given.metric else None)
-    choice: Choice | None = None if only is None else dict.fromkeys(only)
-    options = Options(given.by, given.interval, given.size, given.style, given.metric or ())
-    drawn = draw(given.folders, out, choice, given.policies, dict(given.where), options)
-    print_files(drawn)
+    given = read_words("figures", _HELP, words, "FOLDER", several=True)
+    folders, settings = given.paths, given.only(_KEYS)
+    out = folder_to_write(str(settings.get("out", ""))) if "out" in settings else None
+    out = out or within(folders[0] if len(folders) == 1 else Path(), SUBFOLDER)
+    metrics = names_in(settings.get("metrics"))
+    only = names_in(settings.get("only")) or ["metrics"] * bool(metrics)
+    options = Options(
+        settings.get("by"),
+        settings.get("interval", "quantiles"),
+        _size(settings.get("size")),
+        settings.get("style", "page"),
+        metrics,
+    )
+    choice: Choice | None = dict.fromkeys(only) or None
+    policies = names_in(settings.get("policy")) or None
+    where = conditions(settings.get("where", {}))
+    print_files(draw(folders, out, choice, policies, where, options))
 
 
 def figures_asked(asked: Any) -> Choice:
@@ -78,8 +83,11 @@ def print_files(drawn: Sequence[Drawn]) -> None:
             print(short(file))
 
 
-def _size(text: str) -> tuple[float, float | None]:
-    width, *height = map(float, text.split("x"))
-    if len(height) > 1:
-        raise ValueError("expected W or WxH")
-    return width, height[0] if height else None
+def _size(given: Any) -> tuple[float, float | None] | None:
+    try:
+        width, *height = [None] if given is None else map(float, str(given).split("x"))
+    except ValueError:
+        width, height = None, []
+    if len(height) > 1 or (given is not None and width is None):
+        raise FairbanditError(f"size: expected W or WxH in inches, as in 6.75x2.5, got {given}")
+    return None if width is None else (width, height[0] if height else None)

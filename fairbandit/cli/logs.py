@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fairbandit.agent import Agent
-from fairbandit.audit.applicants import audit_table, columns_of
-from fairbandit.errors import unknown
+from fairbandit.audit import audit_table
+from fairbandit.errors import check_known
 from fairbandit.evaluation.frozen import read_for
 from fairbandit.logs import Log, is_table, read_log
 from fairbandit.policy.policy import Policy
+from fairbandit.tables.files import read_header
 
 
 def keywords(function: Callable[..., Any]) -> list[str]:
@@ -34,8 +35,7 @@ def given_log(
     """
     reading: Any = read_log.__kwdefaults__
     options = keywords(function)
-    for wrong in sorted(settings.keys() - reading.keys() - {*options}):
-        raise unknown("key", wrong, sorted({*reading, *options}))
+    check_known("key", settings, sorted({*reading, *options}))
     columns = {key: settings[key] for key in settings if key in reading}
     columns |= {key: str(name) for key, name in columns.items() if isinstance(name, int)}
     if "like" in columns:
@@ -54,12 +54,10 @@ def given_table(path: Path, settings: Mapping[str, Any]) -> dict[str, Any] | Non
     if "selected" not in settings:
         if "score" not in settings or not path.is_file() or not is_table(path):
             return None
-        names = columns_of(path, settings.get("separator", ","))
+        names = read_header(path, settings.get("separator", ","))
         if settings.get("picked", "picked") in names:
             return None
-    valid = keywords(audit_table)
-    for wrong in settings.keys() - {*valid}:
-        raise unknown("key for a table with a row for each person", wrong, valid)
+    check_known("key for a table with a row for each person", settings, keywords(audit_table))
     columns = "group", "selected", "score", "decision"
     named = {key: str(settings[key]) for key in columns if isinstance(settings.get(key), int)}
     return {**settings, **named}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.errors import FairbanditError, check_known
+from fairbandit.runs.settings import dotted
 
 _SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
 _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no quotes
@@ -21,87 +21,93 @@ _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no q
 _FILES = frozenset({".csv", ".html", ".json", ".parquet", ".pdf", ".png", ".svg"})
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        wrong = message.partition("unrecognized arguments: ")[2]
-        if wrong.startswith("-"):
-            guess = self.option_like(wrong.split()[0])
-            settings = any("KEY=VALUE" in str(action.metavar) for action in self._actions)
-            message += guess or f"; {as_setting(wrong)}" * settings
-        raise FairbanditError(f"{self.prog}: {message} (see {self.prog} --help)")
-
-    def option_like(self, word: str) -> str:
-        """Returns a guess for the message of a word that was meant to be an option, or ""."""
-        options = [option for action in self._actions for option in action.option_strings]
-        return did_you_mean(f"--{_key(word)}", options)
-
-    def folder_to_read(self, text: str) -> Path:
-        """Returns the path of a folder; KEY=VALUE was meant to be an option."""
-        if "=" in text and not Path(text).exists():
-            form = f"options are written --NAME VALUE{self.option_like(text)}"
-            raise argparse.ArgumentTypeError(f"{text!r} is not a folder; {form}")
-        return Path(text)
-
-
-def _key(word: str) -> str:
-    return word.lstrip("-").partition("=")[0].partition(" ")[0]
-
-
 def as_setting(words: str) -> str:
     """Returns the right form of a setting that was written as an option.
 
     >>> as_setting("--group sex")
     'settings are written KEY=VALUE: group=...'
     """
-    return f"settings are written KEY=VALUE: {_key(words)}=..."
+    key = re.split("[= ]", words.lstrip("-"))[0]
+    return f"settings are written KEY=VALUE: {key}=..."
 
 
 def folder_to_write(text: str) -> Path:
     """Returns the path of a folder for several files; the name of a file is an error."""
     path = Path(text)
     if path.suffix.lower() in _FILES and not path.is_dir():
-        raise argparse.ArgumentTypeError(f"expected a folder, got the name of a file, {text!r}")
+        raise FairbanditError(f"expected a folder, got the name of a file, {text!r}")
     return path
 
 
-def tool_parser(
-    tool: str, description: str, examples: str, *, folders: bool = False
-) -> argparse.ArgumentParser:
-    """Returns the parser of the words after a tool's name, which raises `FairbanditError`.
+class Words(NamedTuple):
+    """The words after the name of a tool.
 
-    With `folders`, the tool reads the runs in some folders.
+    Attributes:
+        paths: the files or folders that the tool reads.
+        settings: the values of KEY=VALUE, nested by the dots of the keys.
+        said: the words of the settings, without `out`.
     """
-    parser = _Parser(
-        prog=f"fairbandit {tool}",
-        description=description,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    if folders:
-        text = "folders that contain runs"
-        read = parser.folder_to_read
-        parser.add_argument("folders", nargs="+", type=read, metavar="FOLDER", help=text)
-    return parser
+
+    paths: list[Path]
+    settings: dict[str, Any]
+    said: list[str]
+
+    def only(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Returns the settings; a key that is not among some keys is an error."""
+        check_known("key", self.settings, keys)
+        return self.settings
 
 
-def add_conditions(parser: argparse.ArgumentParser) -> None:
-    """Adds the words that choose among runs: --policies, and --where, a list of pairs."""
-    text = "only runs of these policies, separated by commas"
-    parser.add_argument("--policies", type=split_names, metavar="NAMES", help=text)
-    text = "only runs with one of these values, separated by commas; every --where must hold"
-    words: Any = {"action": "append", "metavar": "KEY=VALUES", "default": [], "help": text}
-    parser.add_argument("--where", type=_condition, **words)
+def read_words(
+    tool: str, text: str, words: Sequence[str], files: str = "", *, several: bool = False
+) -> Words:
+    """Reads the words after the name of a tool: `FILE KEY=VALUE …`, in any order.
+
+    Args:
+        tool, text: the name of the tool, and its help, which `--help` prints instead.
+        words: the words.
+        files: the name of the file in the help; without it, the tool reads no file.
+        several: whether the tool reads several files or folders.
+
+    Raises:
+        FairbanditError: a word is not a setting, or the file is not named.
+        SystemExit: the help is printed.
+    """
+    if {"-h", "--help"} & {*words}:
+        usage = " ".join(filter(None, (files, "..." * several, "KEY=VALUE ...")))
+        print(f"usage: fairbandit {tool} {usage}\n\n{text}")
+        raise SystemExit(0)
+    settings = [word for word in words if "=" in word and not Path(word).exists()]
+    paths = [word for word in words if word not in settings]
+    for wrong in (word for word in words if word.startswith("-")):
+        raise FairbanditError(f"unrecognized arguments: {wrong}; {as_setting(wrong)}")
+    if files and not paths:
+        raise FairbanditError(f"fairbandit {tool}: expected {files} (see fairbandit {tool} --help)")
+    further = [] if several else paths[bool(files) :]
+    read = read_parameters([*settings, *further], tool)
+    said = [word for word in settings if not word.startswith("out=")]
+    return Words([*map(Path, paths)], read, said)
 
 
-def _condition(text: str) -> tuple[str, list[str]]:
-    key, _, values = text.partition("=")
-    return key, [values] if values.startswith("[") else split_names(values)  # a list is one value
+def names_in(value: Any) -> list[str]:
+    """Returns the names in a setting: a list, or a text in which commas separate them.
+
+    >>> names_in("greedy,oful"), names_in(["greedy"]), names_in(None)
+    (['greedy', 'oful'], ['greedy'], [])
+    """
+    parts = value.split(",") if isinstance(value, str) else value
+    return [str(part).strip() for part in ([] if parts is None else parts)]
 
 
-def split_names(text: str) -> list[str]:
-    """Returns the names in a text, which are separated by commas."""
-    return [name.strip() for name in text.split(",")]
+def conditions(where: Any) -> dict[str, list[Any]]:
+    """Returns the allowed values of each key of `where.KEY=VALUES`; a list is one value.
+
+    >>> conditions({"rank": {"alpha": "0.1,1"}, "theta": [1, 2], "rounds": 5})
+    {'rank.alpha': ['0.1', '1'], 'theta': [[1, 2]], 'rounds': [5]}
+    """
+    return {
+        key: names_in(value) if isinstance(value, str) else [value] for key, value in dotted(where)
+    }
 
 
 def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from fairbandit.agent.replaying import replay as replayed
-from fairbandit.cli.parsers import tool_parser
+from fairbandit.cli.parsers import read_words
 from fairbandit.runs.sheets import console, named
 
 _HELP = """\
 Replays the log of an agent from its first line, and compares every decision, probability and hash
 with the log. Names the first line that differs, if any. Prints the last hash: store it elsewhere,
-so that others can check later that the log was not changed."""
+so that others can check later that the log was not changed.
 
-_EXAMPLES = """\
 examples:
   fairbandit replay decisions.jsonl
-  fairbandit replay decisions.jsonl --agent agent.pt   # if the agent was loaded from this file"""
+  fairbandit replay decisions.jsonl agent=agent.pt   # if the agent was loaded from this file"""
 
 
 def replay(words: Sequence[str]) -> None:
     """Replays a log; raises an error that names the first line that differs."""
-    parser = tool_parser("replay", _HELP, _EXAMPLES)
-    parser.add_argument("log", type=Path, metavar="LOG", help="a file that an agent wrote")
-    text = "the agent's file before LOG, and files that a worker took up later"
-    parser.add_argument("--agent", type=Path, nargs="+", metavar="FILE", help=text)
-    given = parser.parse_args(words)
-    receipt = replayed(given.log, given.agent)
+    given = read_words("replay", _HELP, words, "LOG")
+    receipt = replayed(given.paths[0], **given.only(["agent"]))
     out = console()
     out.print(
         f"{receipt.lines:,} lines are as written: {receipt.decisions:,} decisions and "

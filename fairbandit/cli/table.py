@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairbandit.cli.logs import given_log
-from fairbandit.cli.parsers import read_parameters, tool_parser
+from fairbandit.cli.parsers import read_words
 from fairbandit.environments import contents
 from fairbandit.errors import brief
 from fairbandit.logs import Log, is_table
@@ -29,9 +29,8 @@ separator, decimal, group_feature and others.
 
 For a log (a folder, an agent's log, DSJSON, or a table with the columns decision and picked), the
 command shows the decisions, candidates, groups, features, propensities and rewards that `read_log`
-reads; KEY=VALUE are its arguments. Notices report omitted entries and other irregularities."""
+reads; KEY=VALUE are its arguments. Notices report omitted entries and other irregularities.
 
-_EXAMPLES = """\
 examples:
   fairbandit table people.csv group=sex reward=income
   fairbandit table people.csv group=sex reward=income 'separator=;' decimal=,
@@ -48,17 +47,14 @@ _TEXTS = ("group", "reward", "separator", "decimal", "scaler_path")  # literal, 
 
 def table(words: Sequence[str]) -> None:
     """Prints the features, groups and missing cells of a table, or the contents of a log."""
-    parser = tool_parser("table", _HELP, _EXAMPLES)
-    parser.add_argument("file", metavar="FILE", help="a .csv or .parquet file, or a log")
-    parser.add_argument("parameters", nargs="*", metavar="KEY=VALUE", help="group=… reward=…")
-    given = parser.parse_args(words)
-    settings, out = _parse_parameters(given.parameters), console()
-    if _is_log(Path(given.file), settings):
-        log, _ = given_log(given.file, settings, _facts)
-        out.print(make_table(["log", Path(given.file).name], _facts(log).items()))
+    (path,), settings, _ = read_words("table", _HELP, [*map(_literal, words)], "FILE")
+    out = console()
+    if _is_log(path, settings):
+        log, _ = given_log(path, settings, _facts)
+        out.print(make_table(["log", path.name], _facts(log).items()))
         return
-    shown = contents(given.file, **settings)
-    print(f"{Path(given.file).name}: {shown.rows:,} rows, {shown.columns:,} columns")
+    shown = contents(str(path), **settings)
+    print(f"{path.name}: {shown.rows:,} rows, {shown.columns:,} columns")
     cells = shown.features.assign(missing=shown.features["missing"].map("{:,}".format))
     *features, reward = cells.astype(str).to_numpy().tolist()
     last = ["", "all together, d", str(shown.features["features"].sum()), ""]
@@ -114,10 +110,9 @@ def _facts(log: Log) -> dict[str, str]:
     }
 
 
-def _parse_parameters(words: Sequence[str]) -> dict[str, Any]:
-    """Reads KEY=VALUE words; quotes around the values of `_TEXTS` are optional."""
-    pairs = [word.removeprefix("environment.").partition("=") for word in words]
-    plain = [pair for pair in pairs if pair[0] in _TEXTS and not pair[2].startswith("[")]
-    texts = {key: value.strip("\"'") for key, _, value in plain}
-    others = ["".join(pair) for pair in pairs if pair not in plain]
-    return {**texts, **read_parameters(others, "environment")}
+def _literal(word: str) -> str:
+    """Returns a word without the prefix of a run's key; values of `_TEXTS` are put in quotes."""
+    key, equals, value = word.removeprefix("environment.").partition("=")
+    if key in _TEXTS and equals and not value.startswith(("[", "'", '"')):
+        value = "'{}'".format(value.replace("'", "''"))
+    return f"{key}{equals}{value}"

@@ -14,7 +14,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.messages import one_message, short
-from fairbandit.cli.parsers import quoted, read_parameters, tool_parser
+from fairbandit.cli.parsers import quoted, read_words
 from fairbandit.cli.store import plain_config, publish
 from fairbandit.errors import FairbanditError, brief, did_you_mean, unknown
 from fairbandit.files.files import fresh
@@ -37,9 +37,8 @@ words:
   prune=false                plays every trial to its end, even if it is worse than the median
   folder=DIR                 the folder of the study [outputs/studies/NAME, by the other words]
   resume=false               begins a new study
-  KEY=VALUE                  any other key is set for every run"""
+  KEY=VALUE                  any other key is set for every run
 
-_EXAMPLES = """\
 example:
   fairbandit tune policy=oful rounds=1000 replicas=100 trials=30 objective=standard_regret \\
       'search={policy.estimator.exploration: {low: 0.001, high: 1, log: true}}'"""
@@ -50,15 +49,14 @@ _OWN = {"search": None, "objective": "fair_regret", **_UNNAMED}
 
 def tune(words: Sequence[str]) -> None:
     """Plays the remaining trials of a study, and shows the best."""
-    parser = tool_parser("tune", _HELP, _EXAMPLES)
-    parser.add_argument("words", nargs="+", metavar="KEY=VALUE", help="see above")
-    words = parser.parse_args(words).words
+    words = words or ["--help"]
     study_words = [word for word in words if word.partition("=")[0] in _OWN]
     others = [word for word in words if word not in study_words]
     for key in (word.partition("=")[0] for word in others):
         if "." not in key and did_you_mean(key, _OWN):
             raise unknown("key", key, _OWN)
-    given = _OWN | read_parameters(study_words, "tune")
+    options = [word for word in others if word.startswith("-")]
+    given = _OWN | read_words("tune", _HELP, [*study_words, *options]).settings
     for key, kind in (("trials", int), ("prune", bool), ("resume", bool)):
         if type(given[key]) is not kind or given["trials"] < 1:
             wanted = "1, 2, …" if kind is int else "true or false"

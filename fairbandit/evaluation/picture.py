@@ -40,7 +40,7 @@ def draw_estimates(table: pd.DataFrame) -> Figure:
         own, comma, replaced = name.partition(", ")  # as in "fair_greedy, rank=smoothed_cdf"
         labels[name] = policy_label(own) + comma + replaced
     drawn = [(labels[name], look, name) for name, look in looks(labels).items()]
-    with applied(text="".join([*labels.values(), *of_groups(table, "share")["group"]])):
+    with applied():
         figure = Figure(figsize=(WIDTH, WIDTH * 0.75), layout="constrained")
         first, *others = figure.subplots(2, 2).flat
         _draw_whole(first, table, drawn)

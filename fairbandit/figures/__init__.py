@@ -1,9 +1,9 @@
-"""Figures of saved runs; this package never simulates.
+"""Figures of runs; this package never simulates.
 
 `fairbandit.runs` reads the runs. A panel (`panels`) draws one quantity, and a figure (`draw`)
 arranges panels side by side (`layout`). `style` defines colours, lines and fonts.
 """
 
-from fairbandit.figures.draw import FIGURES, Drawn, draw
+from fairbandit.figures.draw import FIGURES, Drawn, draw, figure
 
-__all__ = ["FIGURES", "Drawn", "draw"]
+__all__ = ["FIGURES", "Drawn", "draw", "figure"]

@@ -28,7 +28,7 @@ _BEST, _WORST = 0.56, 0.03  # the range of the colour map YlGnBu where black tex
 _PLAIN = "#f2f2f2"  # the colour of cells without a rank
 
 
-def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
+def compose_comparison(scene: Scene, options: Options) -> Figure:
     """Draws a row for each run and a column for each metric after the last round.
 
     The text below the figure explains cells, colours and bold print.
@@ -45,7 +45,7 @@ def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
         )
     facet = whole(scene, options)
     facet = replace(facet, runs=sorted(facet.runs, key=lambda run: run.knows_truth))
-    with applied(options.style, facet.text):
+    with applied(options.style):
         from matplotlib.figure import Figure
 
         unit, small = scale(), setting("xtick.labelsize")
@@ -81,7 +81,7 @@ def compose_comparison(scene: Scene, options: Options) -> list[Figure]:
             axes.set_xticks(range(len(some)), heads, fontsize=6 * unit)
         figure.suptitle(facet.shared)
         figure.supxlabel(text, fontsize=small, x=0.01, ha="left")
-    return [figure]
+    return figure
 
 
 def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairbandit.errors import FairbanditError, check_known
 from fairbandit.figures import panels
@@ -16,7 +17,7 @@ from fairbandit.figures.layout import Options, lay_out
 from fairbandit.figures.style import applied
 from fairbandit.files.files import written_aside
 from fairbandit.metrics import REGRETS
-from fairbandit.runs import Scene, read_runs
+from fairbandit.runs import Run, Scene, read_runs
 from fairbandit.runs.naming import chosen, full_key, union
 from fairbandit.runs.scenes import scenes_of
 
@@ -30,20 +31,16 @@ Choice = Mapping[str, Sequence[str] | None]
 """The names of figures, each with the policies that it shows; None shows all policies."""
 
 _LONGEST = 100  # maximal length of an environment's name in a file name
-_METADATA = ({"Software": None}, {"CreationDate": None, "Producer": None})  # for PNG and PDF
 
 
 class Composition(NamedTuple):
-    """A figure: its line in the help, and the function that draws it for a scene.
-
-    The function returns one figure, or one for each panel in a size that is too small for all.
-    """
+    """A figure: its line in the help, and the function that draws it for a scene."""
 
     help: str
-    draw: Callable[[Scene, Options], list[Figure]]
+    draw: Callable[[Scene, Options], Figure]
 
 
-def _metrics(scene: Scene, options: Options) -> list[Figure]:
+def _metrics(scene: Scene, options: Options) -> Figure:
     columns = options.metrics or _further(scene)
     if not columns:
         raise FairbanditError(
@@ -101,9 +98,42 @@ def general(scene: Scene) -> list[str]:
     return [name for name in FIGURES if name not in left_out]
 
 
-def compose(name: str, scene: Scene, options: Options | None = None) -> list[Figure]:
+def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
     """Draws one of `FIGURES`, without any change to matplotlib's global state."""
     return FIGURES[name].draw(scene, options or Options())
+
+
+def figure(
+    name: str,
+    *runs: Run | str | PathLike[str],
+    policy: Sequence[str] | None = None,
+    where: Mapping[str, Sequence[Any]] | None = None,
+    **options: Any,
+) -> Figure:
+    """Draws a figure of runs in one environment, and writes no file.
+
+    Args:
+        name: one of `FIGURES`.
+        runs: results of `fairbandit.run`, or folders that contain runs at any depth.
+        policy, where: the policies to show, and the allowed values of some settings; None is all.
+        options: the attributes of `Options`, such as `by`.
+
+    Raises:
+        FairbanditError: the figure is unknown, no run is chosen, or runs have several environments.
+
+    Example:
+        run = fairbandit.run({"policy": "fair_greedy", "rounds": 500})
+        fairbandit.figures.figure("overview", run).savefig("overview.png")
+    """
+    check_known("figure", [name], FIGURES)
+    folders = [Path(run) for run in runs if not isinstance(run, Run)]
+    found = [run for run in runs if isinstance(run, Run)]
+    found += read_runs(folders) if folders else []
+    scenes = scenes_of(chosen(found, where or {}))
+    if len(scenes) != 1:
+        names = ", ".join(scene.name for scene in scenes)
+        raise FairbanditError(f"a figure is of one environment; choose one of {names} by where")
+    return compose(name, scenes[0].only(policy), Options(**options))
 
 
 def _further(scene: Scene) -> list[str]:
@@ -157,9 +187,7 @@ def draw(
         for name, shown in figures.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
             made = compose(name, scene.only(shown or policies), options)
-            stems = [stem] if len(made) == 1 else [f"{stem}-{n}" for n in range(1, len(made) + 1)]
-            files = [save(figure, out, stem) for figure, stem in zip(made, stems, strict=True)]
-            drawn += [Drawn(name, scene.name, pair) for pair in files]
+            drawn.append(Drawn(name, scene.name, save(made, out, stem)))
     return drawn
 
 
@@ -174,7 +202,7 @@ def _slugs(scenes: Sequence[Scene]) -> list[str]:
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
     """Writes a matplotlib figure as STEM.png and STEM.pdf to a folder, created if missing.
 
-    Each file is written atomically. The same figure gives the same bytes.
+    Each file is written atomically.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -184,7 +212,7 @@ def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
         figure.set_layout_engine("none")  # both files reuse this layout, which is slow to compute
         paths = folder / f"{stem}.png", folder / f"{stem}.pdf"
         folder.mkdir(parents=True, exist_ok=True)
-        for path, metadata in zip(paths, _METADATA, strict=True):
+        for path in paths:
             with written_aside(path) as file:
-                figure.savefig(file, format=path.suffix[1:], metadata=metadata)
+                figure.savefig(file, format=path.suffix[1:])
     return paths

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +45,7 @@ INTERVALS = {
 
 # sizes in inches for texts of the style `page`
 _PANEL = 1.9  # least width of a panel with its texts
-_LEAST, _ENOUGH = 0.5, 0.8  # least side of a panel without its texts, alone and among others
+_LEAST = 0.5  # least side of a panel without its texts
 _AMPLE = 4.0  # upper bound on the height of a panel's texts
 
 
@@ -90,13 +89,6 @@ class Facet:
     looks: Mapping[str, Look]
     shared: str = ""
     title: str = ""
-
-    @property
-    def text(self) -> str:
-        """All names in the figure."""
-        names = (look.name for look in self.looks.values())
-        known = [*self.scene.groups, *self.scene.metrics, self.scene.reward or ""]
-        return "".join([*known, *self.looks, *names, self.shared])
 
     @property
     def spread(self) -> str:
@@ -165,28 +157,25 @@ def split(scene: Scene, options: Options) -> list[Facet]:
         raise FairbanditError(
             f"a figure has at most {MOST_FACETS} facets of {MOST_RUNS} runs, not counting seeds, "
             f"but {scene.name} would have {len(shared)} of up to {most}; choose runs with "
-            "--policies or --where of `fairbandit figures`, or facets with --by: the runs differ "
+            "policy or where of `fairbandit figures`, or facets with by: the runs differ "
             f"in {', '.join(names)}"
         )
     facet = whole(scene, options, by)
     return [replace(facet, runs=runs, title=title) for title, runs in shared.items()]
 
 
-def lay_out(
-    once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options: Options
-) -> list[Figure]:
+def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options: Options) -> Figure:
     """Draws panels of a scene, at most three in a row.
 
     If the scene is split into facets, each facet has its own row, and the rows share their axes;
     the panels that are drawn `once`, of all runs, follow below. The legend is above all panels.
 
-    Returns:
-        One figure, or a figure for each panel if `options.size` has too little room for all.
-
     Raises:
-        FairbanditError: the scene lacks the runs for a panel, has too many runs, or a panel has
-            too little room.
+        FairbanditError: the scene lacks the runs for a panel, has too many runs, or `options.size`
+            has too little room.
     """
+    from matplotlib.figure import Figure
+
     facets = split(scene, options) if each else [whole(scene, options)]
     if len(facets) == 1:
         blocks = [[(panel, facets[0]) for panel in (*once, *each)]]
@@ -196,26 +185,40 @@ def lay_out(
         blocks = [[(panel, facet) for panel in each] for facet in facets]
     if once and len(facets) > 1:
         blocks.append([(panel, whole(scene, options)) for panel in once])
-    with applied(options.style, facets[0].text):
-        width, _ = setting("figure.figsize")
+    with applied(options.style):
+        width, height = setting("figure.figsize")
         if len(blocks[0]) == 1:
             width = min(width, scale() * 3.375)
         width, fixed = options.size or (width, None)
         most = max(1, min(3, int(width / (_PANEL * scale()))))
+        figure = Figure((width, fixed or height), layout="constrained")
+        drawn = _draw_blocks(figure, blocks, most)
+        panels = [[axes for axes, _, shown in drawn if shown is facet] for facet in facets]
+        for row, facet in zip(panels, facets, strict=True):
+            room = width / _across(len(row), most)
+            row[0].set_title(wrapped(facet.title, 0.8 * room), loc="left")
+        groups = [axes for axes, panel, _ in drawn if panel in once]
+        if len(groups) < len(drawn):
+            legend(figure, groups, "lower")
+        legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
         if fixed is None:
-            return [_arranged(blocks, once, facets, (width, None), most)]
-        # the number of panels in a row that leaves the most room to each panel
-        numbers = range(1, min(3, max(map(len, blocks))) + 1)
-        made = [_arranged(blocks, once, facets, (width, fixed), n) for n in numbers]
-        rooms = [_room(figure) for figure in made]
-        alone = len(once) + len(each) == 1
-        if max(rooms) >= (_LEAST if alone else _ENOUGH) * scale():
-            return [made[rooms.index(max(rooms))]]
-    if alone:
-        raise too_small(width, fixed)
-    apart = [lay_out([panel], [], scene, options) for panel in once]
-    apart += [lay_out([], [panel], scene, options) for panel in each]
-    return [figure for figures in apart for figure in figures]
+            _fit(figure, height)
+        else:
+            _check_room(figure)
+    return figure
+
+
+def _check_room(figure: Figure) -> None:
+    """Raises an error if the texts of a figure leave too little room to its panels."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied")
+        try:
+            figure.draw_without_rendering()
+            least = min(side for axes in figure.axes for side in axes.bbox.size) / figure.dpi
+        except UserWarning:
+            least = 0.0
+    if least < _LEAST * scale():
+        raise too_small(*figure.get_size_inches())
 
 
 def too_small(width: float, height: float) -> FairbanditError:
@@ -224,46 +227,6 @@ def too_small(width: float, height: float) -> FairbanditError:
         f"the figure does not fit in {width:g} by {height:g} inches; give a larger size, or the "
         f"width alone for the height that it needs"
     )
-
-
-def _arranged(
-    blocks: Sequence[Sequence[tuple[Panel, Facet]]],
-    once: Sequence[Panel],
-    facets: Sequence[Facet],
-    size: tuple[float, float | None],
-    most: int,
-) -> Figure:
-    """Draws blocks of panels, at most `most` in a row, in a figure of a size."""
-    from matplotlib.figure import Figure
-
-    height = setting("figure.figsize")[1]
-    figure = Figure((size[0], size[1] or height), layout="constrained")
-    drawn = _draw_blocks(figure, blocks, most)
-    panels = [[axes for axes, _, shown in drawn if shown is facet] for facet in facets]
-    for row, facet in zip(panels, facets, strict=True):
-        room = figure.get_figwidth() / _across(len(row), most)
-        row[0].set_title(wrapped(facet.title, 0.8 * room), loc="left")
-    groups = [axes for axes, panel, _ in drawn if panel in once]
-    if len(groups) < len(drawn):
-        legend(figure, groups, "lower")
-    legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
-    if size[1] is None:
-        _fit(figure, height)
-    return figure
-
-
-def _room(figure: Figure) -> float:
-    """Returns the shortest side of a panel in inches; 0 if its texts leave no room to it."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", "constrained_layout not applied")
-        try:
-            figure.draw_without_rendering()
-        except UserWarning:
-            return 0.0
-    boxes: Any = [axes.get_tightbbox() for axes in figure.axes]
-    if any(one.overlaps(other) for one, other in combinations(boxes, 2)):
-        return 0.0
-    return min(min(axes.bbox.width, axes.bbox.height) for axes in figure.axes) / figure.dpi
 
 
 def _across(panels: int, most: int) -> int:

@@ -106,11 +106,6 @@ class Policy:
         """Whether a pick may depend on earlier rewards."""
         return self.learns or self.reads_last_reward
 
-    @property
-    def reads_past(self) -> bool:
-        """Whether a pick may depend on earlier rounds."""
-        return self.reads_rewards or self.reads_picks or "contexts" in self.needs
-
     def plan(self, first: int, n: int, *, next_each: bool = False) -> Plan:
         """The past that N rounds read; if `next_each`, all read the past of the first round."""
         rounds = np.full(n, first) if next_each else np.arange(first, first + n)

@@ -1,4 +1,4 @@
-"""Reports: one page of HTML on runs, an evaluation, an audit, a log or a table of people.
+"""Reports: one page of HTML on runs, an evaluation, an audit or a table of people.
 
 A report is a value: its question, and then headings, paragraphs, tables and pictures. Each kind of
 source has a function that makes it of the tables and figures of other packages, and one template
@@ -7,17 +7,8 @@ shows it.
 
 from fairbandit.report.decisions import of_log
 from fairbandit.report.estimates import of_evaluation
-from fairbandit.report.page import Picture, Report, read_report
+from fairbandit.report.page import Report
 from fairbandit.report.people import local_law_144, of_table
 from fairbandit.report.runs import of_runs
 
-__all__ = [
-    "Picture",
-    "Report",
-    "local_law_144",
-    "of_evaluation",
-    "of_log",
-    "of_runs",
-    "of_table",
-    "read_report",
-]
+__all__ = ["Report", "local_law_144", "of_evaluation", "of_log", "of_runs", "of_table"]

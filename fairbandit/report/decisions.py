@@ -1,33 +1,77 @@
-"""Reports of logged decisions, and of audits."""
+"""Reports of logged decisions."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairbandit.audit.logged import attributes_of
-from fairbandit.audit.report import Page, log_page
+from fairbandit.audit.logged import attributes_of, audit
+from fairbandit.audit.processes import FIRST
 from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.events import Header
 from fairbandit.logs.own import is_own
-from fairbandit.report.page import Report
+from fairbandit.policy.build import policy_label
+from fairbandit.report.groups import draw_rates, facts_sheet, hashes, rates_of
+from fairbandit.report.page import Part, Report
 from fairbandit.runs.intervals import UNBOUNDED
 from fairbandit.runs.naming import shown
 from fairbandit.runs.separation import holds_group
 from fairbandit.runs.settings import dotted
 from fairbandit.runs.sheets import Sheet, bracketed
 
-AUDIT = "audit.json"
-"""The report of an audit in its folder."""
+_OF_PICKS = """\
+Picked share: the group's share of all picks. The report does not judge these numbers by a
+threshold; New York's Local Law 144, which requires them, sets none."""
+
+_TESTS = """\
+Each p is the smallest level at which the test has rejected so far, corrected for all {rows} rows.
+The column "at" is the first decision, counted from 1, at which p was at most {level:g}: there the
+wealth crosses the line in the picture. The audit of a growing log may be repeated every day: by
+Ville's inequality each test ever rejects a true hypothesis with probability at most {level:g},
+unless a group joins, which raises the number of rows and therefore every p. Intervals assume
+independent decisions or, if a policy learns, are for the mean of its probabilities. The audit does
+not examine whether the log is complete and true, or who was the better candidate."""
+
+_OF_TEST = {
+    "drift": """\
+Drift. Hypothesis: the pools are independent of each other over time, and any number of
+candidates of the group who are drawn from a pool at random always have the same joint distribution.
+The candidates of one pool may be alike, if they always are to the same degree, and the sizes of
+pools may change. A model of the mean reward is trained on past
+decisions and frozen. From each later pool 1, 2, 4, 8 or more candidates of the group are drawn, and
+the test bets on the rank of their total score among the totals of equally many candidates since the
+freeze. If pools are independent over time, a small p means that the candidates have changed in the
+features that the model values, or in how alike those of a pool are, not that a candidate was
+treated wrongly. Candidates who apply again
+violate the hypothesis, and so do good and bad times that last for several pools. Changes in the
+first 100 decisions cannot be detected, nor changes after too few pools since a freeze. Late rewards
+retrain old models, so earlier results may change.""",
+    "order": """\
+Order of arrival. Hypothesis: given who is in a pool, the candidates of a group come in any
+order with equal probability. The test bets on the difference in rank of those who came early and
+those who came late. A small p means that better candidates come earlier, or later. Then threshold
+rules lose reward, and the time of arrival changes a person's chance.""",
+    "parity": """\
+Parity of selection. Hypothesis: at each decision with a choice, the group's share of the picks
+differs from its share of the candidates by at most ε = {epsilon} on average, given all earlier
+decisions. A small p means that at some time the group was picked more often, or less often, than
+that. A large p does not prove parity: the log may be short, and ε large. The column "gap" is the
+mean difference in the log. The test does not explain why: groups may differ in the
+qualities that were demanded.""",
+}
+
+_NOT_TESTED = {
+    "drift": "Drift was not tested: the test needs contexts and rewards.",
+    "parity": "Parity of selection was not tested: no epsilon was given.",
+}
 
 _REWARDS = """\
 The mean of the known rewards of each group's picks, with its {confidence:.0%} interval by decision.
@@ -52,25 +96,40 @@ def of_log(
     Raises:
         FairbanditError: a value is out of range, or the log is empty.
     """
-    page, _ = log_page(log, path, confidence, **options)
-    return of_log_audit(page, log, path, words, confidence)
-
-
-def of_log_audit(
-    page: Page, log: Log, path: Path, words: Sequence[str], confidence: float = 0.95
-) -> Report:
-    """Reports the page of a log's audit; see `of_log`."""
+    table, wealth = audited = audit(log, confidence=confidence, **options)
+    facts = {
+        "policy": ", ".join(map(policy_label, log.policies)) or "not named in the log",
+        "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
+        **({"made": " to ".join(log.period).replace("+00:00", " UTC")} if log.period else {}),
+        "candidates, selected": f"{log.sizes.sum():,}, {log.slots.sum():,}",
+        "known rewards": f"{1 - log.missing:.1%}",
+        **hashes(path),
+        **(made := facts_of(path, words or [f"{k}={v}" for k, v in options.items()], log)),
+    }
+    without = _NOT_TESTED
+    if len(log) <= FIRST[0]:
+        few = f"was not tested: {len(log)} decisions, {FIRST[0] + 1} are needed."
+        without = {**_NOT_TESTED, "drift": f"Drift {few}", "order": f"Order of arrival {few}"}
+    asked = [test for test in _OF_TEST if test != "order" or options.get("order")]
+    said = {test: text.format(epsilon=options.get("epsilon")) for test, text in _OF_TEST.items()}
+    rows = len(set(zip(table["attribute"], table["group"], strict=True)))
+    parts: list[Part] = [
+        "## By group",
+        *rates_of(table, "candidates"),
+        _OF_PICKS,
+        draw_rates(*audited, confidence),
+        _rewards(log, confidence),
+        _REWARDS.format(confidence=confidence),
+        "## How sure",
+        _TESTS.format(rows=rows, level=1 - confidence),
+        *((said if test in wealth else without)[test] for test in asked),
+        *(["## Notes", *log.notes] if log.notes else []),
+        "## How it was made",
+        facts_sheet(facts),
+        *([_CHAIN] if len(made) > 2 else []),
+    ]
     question = f"How did each group fare in the {len(log):,} decisions of {path.name}?"
-    _, facts, said, rates, figure, *texts = page
-    assert isinstance(facts, Sheet)
-    rewards = _rewards(log, confidence), _REWARDS.format(confidence=confidence)
-    made = facts_of(path, words, log)
-    parts: list[Any] = ["## By group", said, rates, figure, *rewards, "## How sure"]
-    parts += [str(text).replace("**", "") for text in texts]  # the marks of bold words
-    parts += ["## Notes", *log.notes] if log.notes else []
-    parts += ["## How it was made", replace(facts, rows=[*facts.rows, *made.items()])]
-    parts += [_CHAIN] if len(made) > 2 else []
-    return Report.of(f"Report of {path.name}", question, parts)
+    return Report(f"Report of {path.name}", question, parts, table)
 
 
 def facts_of(

@@ -7,22 +7,19 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.audit.report import Page, hashes
 from fairbandit.evaluation.choosing import LESS, best_of, of_groups, preferred
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.evaluation.sums import LOGGED
 from fairbandit.notices import listed
 from fairbandit.report.decisions import facts_of
-from fairbandit.report.page import Report
+from fairbandit.report.groups import facts_sheet, hashes
+from fairbandit.report.page import Part, Report
 from fairbandit.runs.sheets import Sheet, bracketed, metric_header
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from fairbandit.logs import Log
-
-EVALUATION = "evaluation.json"
-"""The report of an evaluation in its folder."""
 
 _ESTIMATES = """\
 Each estimate stands with its {confidence:.0%} interval, by one estimator for each measure: the one
@@ -80,8 +77,8 @@ def of_evaluation(
     others = whole[~whole.set_index(keys).index.isin(main.set_index(keys).index)]
     chosen = found.get("chosen", "") or "none, since no policy is within the limits"
     configs = {n: found.get("policies", {}).get(n, n) for n in policies if n != LOGGED}
-    further: Page = ["## Other estimators", _estimates(others, policies)]
-    page: Page = [
+    further: list[Part] = ["## Other estimators", _estimates(others, policies)]
+    parts: list[Part] = [
         "## Estimates",
         _estimates(main, policies, mark=True),
         _ESTIMATES.format(confidence=confidence),
@@ -96,16 +93,15 @@ def of_evaluation(
         "## How sure",
         *diagnostics_of(found["diagnostics"]),
         _WEIGHTS,
+        *_calibration(found.get("calibration")),
         "## Assumptions",
         *(f"{names}: {text}." for names, text in found["assumptions"].items()),
         "## Notes",
         *(f"{note}." for note in found["notes"]),
         "## How it was made",
-        Sheet(
-            ("", ""), [*{**facts_of(path, words, log, configs), **hashes(path)}.items()], names=2
-        ),
+        facts_sheet({**facts_of(path, words, log, configs), **hashes(path)}),
     ]
-    return Report.of(f"Evaluation of {path.name}", question, page)
+    return Report(f"Evaluation of {path.name}", question, parts, table)
 
 
 def _estimates(table: pd.DataFrame, policies: Sequence[str], *, mark: bool = False) -> Sheet:
@@ -120,6 +116,15 @@ def _estimates(table: pd.DataFrame, policies: Sequence[str], *, mark: bool = Fal
         head = metric_header(measure, {"lower_is_better": measure in LESS})
         rows.append([head, estimator, *cells.values()])
     return Sheet(("", "estimator", *policies), rows, names=2, bold=best)
+
+
+def _calibration(tenths: pd.DataFrame | None) -> list[Part]:
+    """Returns a table of estimated probabilities beside the shares of picks, if there is one."""
+    if tenths is None:
+        return []
+    rows = [[f"{p:.3f}", f"{share:.3f}", f"{n:,.0f}"] for p, share, n in tenths.to_numpy()]
+    title = "Estimated probabilities of tenths of the candidates, and the shares that were picked:"
+    return [title, Sheet(tuple(tenths), rows, 0)]
 
 
 def groups_of(table: pd.DataFrame) -> Sheet:

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairbandit.audit.applicants import SELECTION
-from fairbandit.audit.applicants_page import table_page, unknown_of
-from fairbandit.audit.report import Page, hashes
+from fairbandit.audit.applicants import audit_table
+from fairbandit.audit.rates import SELECTION
 from fairbandit.evaluation.groups import SMALL
-from fairbandit.report.page import Report
+from fairbandit.report.groups import draw_rates, facts_sheet, hashes, rates_of
+from fairbandit.report.page import Part, Report
 from fairbandit.runs.sheets import Sheet
 from fairbandit.tables.labels import UNKNOWN
 from fairbandit.version import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_JUDGED = """\
+Four fifths. A group is below four fifths if the whole interval of its impact ratio is below
+0.8, and above if no part is. Otherwise the table cannot say which it is. The rule of thumb in
+29 CFR § 1607.4 D compares the impact ratio itself with 0.8. Shortfall: how many further people of
+the group had to be selected, all else equal, for an impact ratio of 0.8. Fisher p: the two-sided p
+of Fisher's exact test of the hypothesis that the group and the group with the highest rate have the
+same rate. It is not corrected for the number of groups."""
+
+_LIMITS = """\
+Limits. People whose group is unknown are counted in the rows "unknown"; they do not enter the
+rates, shares, ratios and medians. Intervals take {units} to be independent, and Fisher's test takes
+people to be independent. The audit does not examine whether the table is complete and true, why
+rates differ, or who was the better candidate."""
 
 _SMALL = f"""\
 A * marks a category with less than {SMALL:.0%} of the people (§ 5-301 (d)). Its rate does not count
@@ -32,20 +45,35 @@ The publisher of this summary adds the date of the audit, the source and explana
 and the date on which the tool was first used (§ 5-303)."""
 
 
-def of_table_audit(page: Page, path: Path, words: Sequence[str]) -> Report:
-    """Reports the page of the audit of a table; `words` are the settings of the command."""
-    _, facts, said, *parts = page
-    assert isinstance(facts, Sheet)
-    facts = replace(facts, rows=[*facts.rows, ("settings", " ".join(words))])
-    texts = [part.replace("**", "") if isinstance(part, str) else part for part in parts]
-    question = f"At which rates were the groups in {path.name} selected?"
-    whole: Page = ["## By group", said, *texts, "## How it was made", facts]
-    return Report.of(f"Audit of {path.name}", question, whole)
-
-
 def of_table(path: Path, words: Sequence[str] = (), **options: Any) -> Report:
     """Reports the audit of a table; for `options`, see `audit_table`."""
-    return of_table_audit(table_page(path, **options)[0], path, words)
+    table = audit_table(path, **options)
+    first = table[table["measure"] == table["measure"].iloc[0]]
+    facts = {
+        "people": f"{first[first['attribute'] == first['attribute'].iloc[0]]['received'].sum():,}",
+        **{f"unknown {name}": f"{count:,}" for name, count in unknown_of(table).items()},
+        **hashes(path),
+        "settings": " ".join(words or [f"{key}={value}" for key, value in options.items()]),
+    }
+    units = "people" if options.get("decision") is None else "decisions"
+    parts = [
+        "## By group",
+        *rates_of(table, "people"),
+        draw_rates(table),
+        _JUDGED,
+        _LIMITS.format(units=units),
+        "## How it was made",
+        facts_sheet(facts),
+    ]
+    question = f"At which rates were the groups in {path.name} selected?"
+    return Report(f"Audit of {path.name}", question, parts, table)
+
+
+def unknown_of(table: pd.DataFrame) -> dict[str, int]:
+    """Returns the number of people whose group is unknown, by attribute."""
+    first = table[table["measure"] == table["measure"].iloc[0]]
+    counts = first["received"].where(first["group"] == UNKNOWN, 0)
+    return counts.groupby(first["attribute"], sort=False).sum().to_dict()
 
 
 def local_law_144(table: pd.DataFrame, path: Path, words: Sequence[str] = ()) -> Report:
@@ -57,7 +85,7 @@ def local_law_144(table: pd.DataFrame, path: Path, words: Sequence[str] = ()) ->
 
     References: 6 RCNY § 5-301 and § 5-303, whose tables are these.
     """
-    parts: list[Any] = []
+    parts: list[Part] = []
     for measure, rows in table.groupby("measure", sort=False):
         verb = "were selected" if measure == SELECTION else "scored above the median"
         for attribute, found in rows.groupby("attribute", sort=False):
@@ -70,9 +98,9 @@ def local_law_144(table: pd.DataFrame, path: Path, words: Sequence[str] = ()) ->
         for attribute, count in unknown_of(table).items()
     ]
     facts = {"settings": " ".join(words), "fairbandit": VERSION, **hashes(path)}
-    parts += ["## How it was made", Sheet(("", ""), [*facts.items()], names=2), _TO_ADD]
+    parts += ["## How it was made", facts_sheet(facts), _TO_ADD]
     question = "At which rates were the categories selected, or scored above the median?"
-    return Report.of("Bias audit under New York's Local Law 144", question, parts)
+    return Report("Bias audit under New York's Local Law 144", question, parts, table)
 
 
 def _categories(rows: pd.DataFrame, attribute: str) -> Sheet:
@@ -85,7 +113,3 @@ def _categories(rows: pd.DataFrame, attribute: str) -> Sheet:
         ratio = "–" if row.impact_ratio != row.impact_ratio else f"{row.impact_ratio:.2f}"
         lines.append([row.group + " *" * row.small, *counts, f"{row.rate:.1%}", ratio])
     return Sheet((attribute, "# of applicants", *names, "impact ratio"), lines)
-
-
-FORMS = {"ll144": local_law_144}
-"""The forms of authorities, by the name of `fairbandit report --form`."""

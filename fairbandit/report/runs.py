@@ -59,7 +59,7 @@ def of_runs(folder: Path) -> Report:
         which = f"Which of {len(runs)} settings of {names} does best"
     question = f"{which} in {where}, and how does each group fare?"
     parts = [part for scene in scenes for part in _scene(scene)]
-    return Report.of(f"Runs in {folder.name}", question, [*parts, *_made(runs)])
+    return Report(f"Runs in {folder.name}", question, [*parts, *_made(runs)])
 
 
 def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
@@ -71,13 +71,13 @@ def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
     yield group_line(scene)
     yield from (_REGRETS, _BEST) if len(runs) > 1 else (_REGRETS,)
     for name in (name for name in _FIGURES if few and name in general(scene)):
-        yield from compose(name, scene)
+        yield compose(name, scene)
     if not few:
         yield f"Figures show at most {MOST_RUNS} settings at once, and here are {len(runs):,}."
     yield "## By group"
     yield overview(runs, groups=True, printed=True)
     if few:
-        yield from lay_out((), [selected_share], scene, Options())
+        yield lay_out((), [selected_share], scene, Options())
     yield "## How sure"
     yield _INTERVALS
     ends = {column: end for run in runs for column, end in run.metrics.items()}

@@ -114,7 +114,7 @@ def overview(
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
     below = f"{_DIFFERENCE}; {below}" if bases else below
     if not (groups or printed or columns) and any(len(r.groups) > MOST_GROUPS for r in rows):
-        below += "; fairbandit collect FOLDER --by group shows who is picked"
+        below += "; fairbandit collect FOLDER by=group shows who is picked"
     bold = _best(rows, chosen, len(named)) if printed and not (groups or bases) else ()
     return Sheet([*named, *results], cells, len(named), above, below, bold)
 

@@ -2,6 +2,7 @@
 
 from fairbandit.theory.bounds import Bound, Floor, regret, repaired_floor, useful_from
 from fairbandit.theory.constants import Constant, Constants, constants, pick_moments
+from fairbandit.theory.overview import theory
 from fairbandit.theory.tradeoff import TradeOff, trade_off
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "pick_moments",
     "regret",
     "repaired_floor",
+    "theory",
     "trade_off",
     "useful_from",
 ]

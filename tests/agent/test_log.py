@@ -367,7 +367,7 @@ def test_a_loaded_agent_begins_a_new_log(tmp_path: Path, capsys: Any) -> None:
     assert len(read_log(tmp_path / "logs")) == 8
     with pytest.raises(FairbanditError, match="goes on from a saved agent"):
         replay(files[0])
-    main(["replay", str(files[0]), "--agent", str(tmp_path / "agent.pt")])
+    main(["replay", str(files[0]), f"agent={tmp_path}/agent.pt"])
     assert "are as written: 4 decisions" in capsys.readouterr().out
     agent.save(tmp_path / "later.pt")
     serve(agent, 1)

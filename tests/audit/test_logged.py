@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,16 @@ from fairbandit.audit.processes import (
     wealth,
 )
 from fairbandit.audit.rates import selection_rate
-from fairbandit.audit.report import draw_log, log_page, report_log
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
 from fairbandit.notices import noted
+from fairbandit.report import of_log
+from fairbandit.report.groups import draw_rates
+from fairbandit.runs.sheets import Sheet
 from tests import support
 from tests.evaluation.logs import rows
 from tests.figures.placing import check_texts
+from tests.report.pages import Shown
 from tests.studies.drift import false_alarms
 
 LEVEL = 0.05
@@ -197,7 +201,8 @@ TABLE = {
 
 def test_the_table_is_that_of_plain_counts():
     log = read_log(TABLE, group=["sex", "race"], propensity=None, score="score")
-    table = audit(log).table.set_index(["attribute", "group"])
+    whole = audit(log).table.set_index(["attribute", "group"])
+    table, scores = (whole[whole["measure"] == measure] for measure in ("selection", "scoring"))
     frame = pd.DataFrame(TABLE)
     frame["sex × race"] = frame["sex"] + " × " + frame["race"]
     assert set(table.index.get_level_values(0)) == {"sex", "race", "sex × race"}
@@ -206,13 +211,13 @@ def test_the_table_is_that_of_plain_counts():
             received=("picked", "size"),
             selected=("picked", "sum"),
             rate=("picked", "mean"),
-            scoring_rate=("score", lambda scores: (scores > 4.5).mean()),
         )
         found = own.droplevel(0)
         pd.testing.assert_frame_equal(found[plain.columns], plain, check_names=False)
         np.testing.assert_allclose(found["impact_ratio"], plain["rate"] / plain["rate"].max())
-    texts = [" ".join(map(str, log_page(one)[0])) for one in (log, replace(log, scores=None))]
-    assert ["Scoring rate" in text for text in texts] == [True, False]
+        above = frame["score"].gt(4.5).groupby(frame[attribute]).mean()
+        np.testing.assert_allclose(scores.loc[attribute]["rate"], above)
+    assert {*audit(replace(log, scores=None)).table["measure"]} == {"selection"}
     assert audit(replace(log, contexts=None), epsilon=0.1).wealth.keys() == {"parity"}
     assert not audit(replace(log, rewards=log.rewards * np.nan)).wealth
     with pytest.raises(FairbanditError, match="0 <= epsilon < 1"):
@@ -318,7 +323,9 @@ def test_rows_say_what_is_compared_with_epsilon():
     row = table.loc["a"]
     assert row["impact_ratio"] == pytest.approx(1 / 3)
     assert row["ratio_low"] < row["impact_ratio"] < row["ratio_high"]
-    assert row["words"].startswith("group a: picked 0.33 times as often as b (95 %: 0.")
+    assert row["words"].startswith(
+        "group a: 100 of 800 selected (12.5 %), 0.33 times the rate of b"
+    )
     assert (
         f"; parity up to ε = 10 points is rejected, first at decision {row['parity_at']}."
         in (row["words"])
@@ -338,12 +345,12 @@ def test_rows_say_what_is_compared_with_epsilon():
 
 @pytest.mark.parametrize(("n", "tested"), [(FIRST[0], False), (FIRST[0] + 1, True)])
 def test_drift_and_order_are_tested_once_a_model_is_frozen(n, tested):
-    page, table = log_page(made(0, n), order=True)
-    assert (("drift_p" in table) & ("order_p" in table)) == tested
-    assert (
-        any(f"Drift was not tested: {n} decisions, 101 are" in str(one) for one in page) != tested
-    )
-    (_, *panels) = next(one for one in page if hasattr(one, "axes")).axes
+    report = of_log(made(0, n), Path("log"), order=True)
+    assert report.table is not None
+    assert {"drift_p", "order_p"} <= {*report.table} or not tested
+    few = f"Drift was not tested: {n} decisions, 101 are"
+    assert any(few in str(part) for part in report.parts) != tested
+    (_, *panels) = next(part for part in report.parts if hasattr(part, "axes")).axes
     assert len(panels) == 2 * tested
 
 
@@ -357,8 +364,8 @@ def test_the_log_of_an_agent_names_the_policy_and_the_times(tmp_path):
     first, last = (datetime.fromisoformat(time) for time in log.period)
     assert timedelta() <= datetime.now(UTC) - last <= datetime.now(UTC) - first < timedelta(hours=1)
     assert log[:1].period is None
-    report_log(log, tmp_path / "out")
-    assert "| policy | Greedy |" in (tmp_path / "out" / "audit.md").read_text()
+    sheets = [part for part in of_log(log, tmp_path).parts if isinstance(part, Sheet)]
+    assert ("policy", "Greedy") in sheets[-1].rows
 
 
 def test_the_log_of_an_agent_has_the_columns_of_its_encoder(tmp_path):
@@ -402,34 +409,31 @@ def test_small_groups_are_marked_and_set_no_standard():
     assert table.loc["rare", "impact_ratio"] > 1 == table["impact_ratio"][["a", "b"]].max()
 
 
-def test_the_command_reports_a_log(command, tmp_path):
+def test_the_command_reports_a_log(command):
     log = made(0, 600, 4, shift=2.0, at=400)
     log.frame.drop(columns="propensity").to_csv("log.csv", index=False)
     words = ("audit", "log.csv", "propensity=null", "epsilon=0.3")
-    code, out, _ = command(*words, "--out", "found", "seed=1")
+    code, out, _ = command(*words, "out=[audit.html,audit.csv]", "seed=1")
     assert code == 0
-    assert "# Audit of decisions" in out
-    folder = tmp_path / "found"
-    assert {path.name for path in folder.iterdir()} == {
-        *("audit.md", "audit.csv", "audit.png", "audit.pdf", "audit.json")
-    }
-    table = pd.read_csv(folder / "audit.csv", index_col="group")
+    assert "How did each group fare in the 600 decisions of log.csv?" in out
+    table = pd.read_csv("audit.csv", index_col="group")
     assert 400 < table.loc["a", "drift_at"] < 500
     assert np.isnan(table.loc["b", "drift_at"])
-    assert f"| {table.loc['a', 'drift_at']:.0f} |" in (folder / "audit.md").read_text()
+    page = Shown(Path("audit.html").read_text("utf-8"))
+    header, first, _ = page.table("attribute", "group", "received")
+    assert first[header.index("drift at")] == f"{table.loc['a', 'drift_at']:.0f}"
     for more, message in [
         ("seed=x", "seed: expected"),
         ("nope=1", "unknown key 'nope'; expected one of"),
     ]:
         assert message in command(*words, more)[2]
-    assert "one log, one table, or folders" in command("audit", "log.csv", "log.csv")[2]
 
 
 def test_the_picture_has_room_for_long_names():
     audited = audit(made(0, 3000), epsilon=0.1, order=True)
     names = {"a": "American Indian or Alaska Native", "b": "LatinoNative"}
     longer = audited._replace(table=audited.table.replace({"group": names}))
-    check_texts(draw_log(longer, LEVEL))
+    check_texts(draw_rates(*longer, 1 - LEVEL))
 
 
 def test_people_who_do_not_say_are_never_the_reference():

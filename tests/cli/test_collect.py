@@ -57,7 +57,7 @@ def save(real, tmp_path):
 
 
 def collected(command: Any, *words: str) -> pd.DataFrame:
-    code, _, err = command("collect", *words, "--out", "runs.parquet")
+    code, _, err = command("collect", *words, "out=runs.parquet")
     assert (code, err) == (0, "")
     return pd.read_parquet("runs.parquet")
 
@@ -66,7 +66,7 @@ def test_rows_of_a_file(command, save):
     save("runs/10", regret=3.0, policy__estimator__noise=0.5)
     save("runs/2", regret=2.0, seed=4, policy__rank={"name": "tradeoff", "alpha": 0.5})
     save("runs/3")
-    table = collected(command, "runs", "--each", "--columns", "fair_regret,selection_rate:0")
+    table = collected(command, "runs", "each=true", "columns=fair_regret,selection_rate:0")
     assert [*table.columns[:4]] == ["label", "policy", "environment", "rounds"]
     assert {*table["measure"]} == {"fair_regret", "selection_rate"}
     assert {*table["group"]} == {"–", "0"}
@@ -74,9 +74,9 @@ def test_rows_of_a_file(command, save):
     assert own.loc[4, "policy.rank.alpha"] == "0.5"
     assert {*own.loc[0, "policy.rank.alpha"]} == {"–"}
     assert sorted(own["mean"]) == [1.5, 2.0, 3.0]
-    wrong = command("collect", "runs", "--out", "t.csv", "--columns", "cost")[2]
+    wrong = command("collect", "runs", "out=t.csv", "columns=cost")[2]
     assert "unknown column 'cost'" in wrong
-    wrong = command("collect", "runs", "--sort", "fair_regrt")[2]
+    wrong = command("collect", "runs", "sort=fair_regrt")[2]
     assert "unknown result or setting 'fair_regrt' (did you mean 'fair_regret'?)" in wrong
 
 
@@ -84,7 +84,7 @@ def test_seeds_are_pooled(command, save):
     for seed in range(3):
         save(f"a/{seed}", seed=seed, regret=float(seed), std=0.5)
         save(f"b/{seed}", seed=seed, policy__estimator__noise=0.5)
-    table = collected(command, ".", "--columns", "fair_regret")
+    table = collected(command, ".", "columns=fair_regret")
     (first, second) = table.to_dict("records")
     assert (first["n"], first["mean"]) == (6, 1.0)
     assert first["low"] < 1.0 < first["high"]
@@ -97,13 +97,13 @@ def test_one_word_for_a_setting_everywhere(command, save):
         for noise in (0.5, 2.0):
             keys = {"policy__name": name, "policy__estimator__noise": own}
             save(f"runs/{name}{noise}", environment__noise=noise, regret=noise + own, **keys)
-    for words in (("collect", "--sort", "noise"), ("figures", "--only", "price", "--by", "noise")):
+    for words in (("collect", "sort=noise"), ("figures", "only=price", "by=noise")):
         assert command(words[0], "runs", *words[1:])[::2] == (0, "")
-    tools: list[tuple[str, ...]] = [("collect",), ("figures", "--only", "price")]
+    tools: list[tuple[str, ...]] = [("collect",), ("figures", "only=price")]
     for tool in tools:
-        assert command(tool[0], "runs", *tool[1:], "--where", "noise=0.5")[::2] == (0, "")
+        assert command(tool[0], "runs", *tool[1:], "where.noise=0.5")[::2] == (0, "")
     for name in ("collect", "figures"):
-        err = command(name, "runs", "--where", "name=x")[2]
+        err = command(name, "runs", "where.name=x")[2]
         assert "'name' may be policy.split.name or policy.estimator.name or" in err
 
 
@@ -119,34 +119,37 @@ def test_the_table_on_the_screen(command, save):
     assert "lower is better" in out
     assert sum("fair_greedy" in line and "1.50 ± 0.25" in line for line in out.splitlines()) == 25
     assert out.endswith("25 runs of 25 settings\n")
-    assert command("collect", "runs/3", "--each")[1].endswith("\n1 run\n")
+    assert command("collect", "runs/3", "each=true")[1].endswith("\n1 run\n")
 
 
 def test_exports(command, save):
     hostile = "a|b_c & $5 {x} [y]"
     save("runs/a", std=0.5, policy__estimator__noise=hostile)
     save("runs/b", regret=1 / 3, policy__estimator__noise="100 %\nof \\it")
-    words = "collect", "runs", "--columns", "fair_regret,selection_rate:0", "--format"
-    markdown = command(*words, "markdown", "--sort", "noise")[1].splitlines()
+    words = "collect", "runs", "columns=fair_regret,selection_rate:0"
+    markdown = command(*words, "format=markdown", "sort=noise")[1].splitlines()
     assert markdown[2:4] == [
         "| policy | noise | fair regret ↓ | selection rate 0 |",
         "| :-- | :-- | --: | --: |",
     ]
     assert markdown[4].startswith(r"| Fair-Greedy | 100 % of \\it | **0.3333 ± 0** |")
     assert markdown[5].startswith(r"| Fair-Greedy | a\|b\_c \& \$5 {x} \[y\] | **1.50 ± 0.50** |")
-    latex = command(*words, "latex", "--policies", "fair_greedy")[1].splitlines()
+    latex = command(*words, "format=latex", "policy=fair_greedy")[1].splitlines()
     rows = [line for line in latex if line.startswith("Fair")]
     assert rows[0].startswith(
         r"Fair-Greedy & 100 \% of \textbackslash{}it & \textbf{0.3333 $\pm$ 0} & "
     )
     assert rows[1].startswith(r"Fair-Greedy & a|b\_c \& \$5 \{x\} {[}y] & \textbf{1.50 $\pm$ 0.50}")
-    command(*words[:-1], "--policies", "fair_greedy", "--out", "new/table.tex")
+    command(*words, "policy=fair_greedy", "out=new/table.tex")
     assert Path("new/table.tex").read_text(encoding="utf-8").splitlines() == latex
-    wrong = command(*words, "latex", "--out", "table.csv")
-    assert "--format latex contradicts the name table.csv" in wrong[2]
+    wrong = command(*words, "format=latex", "out=table.csv")
+    assert "format=latex contradicts the name table.csv" in wrong[2]
     assert latex[2:4] == [r"\begin{tabular}{llrr}", r"\toprule"]
-    assert "(did you mean 'fair_regret'?)" in command(*words[:3], "fair_regrets")[2]
-    command("collect", "runs", "--out", "deep/er/runs.csv")
+    assert (
+        "(did you mean 'fair_regret'?)"
+        in command(*words[:2], "columns=fair_regrets", "format=latex")[2]
+    )
+    command("collect", "runs", "out=deep/er/runs.csv")
     with Path("deep/er/runs.csv").open(newline="") as file:
         names = {row["policy.estimator.noise"] for row in csv.DictReader(file)}
     assert names == {"100 %\nof \\it", hostile}

@@ -7,10 +7,10 @@ from matplotlib.colors import to_hex
 
 from docs import keys
 from fairbandit.errors import FairbanditError
+from fairbandit.figures.draw import compose
 from fairbandit.figures.style import own_looks
 from fairbandit.policy.build import search_configs
 from fairbandit.runs import read_scenes
-from tests.figures.synthetic import compose
 
 MINE = """\
 # Fair-Greedy with a smoothed empirical CDF.
@@ -66,7 +66,7 @@ def test_help_and_tools_take_the_folder_too(command, mine):
     _, out, _ = command("--help", "--config-dir", "conf")
     assert "smooth                      Fair-Greedy with a smoothed empirical CDF." in out
     command("--config-dir", "conf", "policy=smooth", *SHORT[:2], "hydra.run.dir=run")
-    assert command("figures", "run", "--only", "overview", "--config-dir=conf")[0] == 0
+    assert command("figures", "run", "only=overview", "--config-dir=conf")[0] == 0
     assert "smooth  " not in command("--help")[1]
     code, _, err = command("--config-dir", "none", "--help")
     assert (code, "none is not a folder" in err) == (1, True)

@@ -97,7 +97,7 @@ def test_a_refused_job_hides_no_earlier_result(command, tmp_path):
     assert "already holds a finished run (summary.json) of a different config" in err
     assert "\n optimal" in out
     assert "\n greedy" not in out
-    assert command("collect", "here", "--policies", "greedy,uniform")[1] == before
+    assert command("collect", "here", "policy=greedy,uniform")[1] == before
     assert "All jobs: 3 skipped" in command(*words, "policy=greedy,uniform")[1]
     assert not list(tmp_path.rglob("refused.txt"))
 

@@ -42,7 +42,7 @@ def sweep(tmp_path_factory):
 @pytest.fixture(scope="package")
 def addresses(sweep, tmp_path_factory):
     """The addresses that the command prints, by what it says of them; Ctrl-C ends it."""
-    command = [sys.executable, "-m", "fairbandit.cli.main", "dashboard", str(sweep), "--port", "0"]
+    command = [sys.executable, "-m", "fairbandit.cli.main", "dashboard", str(sweep), "port=0"]
     temporary = tmp_path_factory.mktemp("temporary")
     with subprocess.Popen(
         command,

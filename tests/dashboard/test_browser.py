@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairbandit.cli.dashboard import UNFINISHED
+from fairbandit.cli.dashboard import SINGLE
 from tests.browsing import NEEDS_BROWSER
 from tests.dashboard.conftest import POLICIES, wait_for
 
@@ -35,7 +35,9 @@ def open_page(browser: Any, address: str) -> None:
     browser.get(address)
 
 
-@pytest.mark.parametrize(("title", "lines"), [("simulation", len(POLICIES)), (UNFINISHED, 1)])
+@pytest.mark.parametrize(
+    ("title", "lines"), [("simulation", len(POLICIES)), (SINGLE, 2 * len(POLICIES) + 1)]
+)
 def test_margin_charts_with_a_drawn_band_for_each_run(browser, addresses, title, lines):
     open_page(browser, addresses[title])
     bands = wait_for(

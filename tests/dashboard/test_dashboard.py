@@ -20,7 +20,7 @@ from tensorboard.plugins.hparams.metadata import (
     parse_session_start_info_plugin_data,
 )
 
-from fairbandit.cli.dashboard import MOST_LINES, UNFINISHED, page, write_pooled
+from fairbandit.cli.dashboard import SINGLE, write_pooled
 from fairbandit.policy.build import policy_label
 from fairbandit.runs import Run, read_runs
 from fairbandit.runs.execute import execute
@@ -51,16 +51,14 @@ def answer(address: str, path: str) -> Any:
 
 
 def test_names_say_what_differs(played, tmp_path):
-    runs = read_runs([played])
-    assert write_pooled(runs, tmp_path) == {
-        f"simulation, environment.noise={noise}": [
-            f"pooled/simulation, environment.noise={noise}/Greedy, split=halves{own}"
-            for own in others
-        ]
+    write_pooled(read_runs([played]), tmp_path)
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("pooled/*/*")} == {
+        f"pooled/simulation, environment.noise={noise}/Greedy, split=halves{own}"
         for noise, others in (
             (0.5, [""]),
             (2.0, [", estimator.noise=0.0", ", estimator.noise=1e-08"]),
         )
+        for own in others
     }
 
 
@@ -84,14 +82,14 @@ def test_a_list_in_a_name_keeps_its_brackets_and_signs(played, tmp_path):
     config = {**run.summary["config"]}
     config["environment"] = {**config["environment"], "theta": [1.0, -2.0]}
     other = Run(run.folder, {**run.summary, "config": config}, "strict")
-    names = write_pooled([run, other], tmp_path)
-    assert any("theta=[1.0, -2.0]" in name for name in names)
+    assert any("theta=[1.0, -2.0]" in name for name in write_pooled([run, other], tmp_path))
 
 
 def test_bands_are_those_of_all_replicas(played, tmp_path):
     runs = read_runs([played / "greedy-0", played / "greedy-1"])
-    (name,) = write_pooled(runs, tmp_path)["simulation"]
-    written = EventAccumulator(str(tmp_path / name)).Reload()
+    write_pooled(runs, tmp_path)
+    (name,) = tmp_path.glob("pooled/simulation/*")
+    written = EventAccumulator(str(name)).Reload()
     assert '"seed"' not in written.Tensors("config")[0].tensor_proto.string_val[0].decode()
     for column in ("fair_regret", "standard_regret"):
         tables = [run.curves[run.curves["measure"] == column] for run in runs]
@@ -102,10 +100,10 @@ def test_bands_are_those_of_all_replicas(played, tmp_path):
 
 
 def test_hparams_have_a_row_for_each_setting_and_its_final_means(played, tmp_path):
-    names = write_pooled(read_runs([played]), tmp_path)
+    write_pooled(read_runs([played]), tmp_path)
     shown = {}
-    for name in (name for rows in names.values() for name in rows):
-        written = EventAccumulator(str(tmp_path / name)).Reload()
+    for name in tmp_path.glob("pooled/*/*"):
+        written = EventAccumulator(str(name)).Reload()
         proto = written.SummaryMetadata(SESSION_START_INFO_TAG).plugin_data.content
         values = parse_session_start_info_plugin_data(proto).hparams
         shown[name] = {
@@ -148,8 +146,9 @@ def test_a_column_of_hparams_has_one_type_and_no_null(played, tmp_path, case):
         config = {**run.summary["config"], "policy": {**run.summary["config"]["policy"]}}
         config["policy"]["estimator"] = {"name": "ridge", "noise": value}
         runs.append(Run(run.folder, {**run.summary, "config": config}, json.dumps(value)))
-    names = write_pooled(runs, tmp_path)["simulation"]
-    written = [EventAccumulator(str(tmp_path / name)).Reload() for name in names]
+    write_pooled(runs, tmp_path)
+    names = sorted(tmp_path.glob("pooled/simulation/*"))
+    written = [EventAccumulator(str(name)).Reload() for name in names]
     found = []
     for events in written:
         content = events.SummaryMetadata(SESSION_START_INFO_TAG).plugin_data.content
@@ -176,8 +175,8 @@ def test_a_column_of_hparams_has_one_type_and_no_null(played, tmp_path, case):
 def test_the_server_shows_settings_and_runs(addresses, sweep):
     address = addresses["simulation"]
     assert address.startswith("http://127.0.0.1:")
-    assert "#custom_scalars&_smoothingWeight=0&regexInput=%5E(pooled/simulation/" in address
-    assert "^(runs/sweep/unfinished$)" in unquote(addresses[UNFINISHED])
+    assert "#custom_scalars&_smoothingWeight=0&regexInput=%5Epooled/simulation/" in address
+    assert "regexInput=^runs/" in unquote(addresses[SINGLE])
     pooled = [f"pooled/simulation/{policy_label(policy)}" for policy in POLICIES]
     own = [f"runs/sweep/{path.name}" for path in sweep.glob("policy*")]
     expected = {*pooled, *own, "runs/sweep/unfinished"}
@@ -188,17 +187,11 @@ def test_the_server_shows_settings_and_runs(addresses, sweep):
     assert wait_for(lambda: answer(address, "runs"), lambda runs: "runs/sweep/later" in runs)
 
 
-def test_the_page_shows_a_dozen_of_all():
-    few = [f"pooled/world, n=1/oful, a={n}" for n in range(MOST_LINES)]
-    assert shown(few) == few
-    assert shown([f"runs/{name}" for name in few]) == [f"runs/{name}" for name in few]
-    many = [*few, *(f"pooled/world, n=1/greedy, b={n}" for n in range(MOST_LINES))]
-    assert shown(many) == few
-
-
-def shown(names: list[str]) -> list[str]:
-    """Which of some runs, and of others, the page shows."""
-    query, regex = (part.rpartition("=")[2] for part in page(names).split("#"))
-    assert query == regex
-    others = ["pooled/world, n=2/oful, a=1", "runs/sweep/oful"]
-    return [name for name in [*names, *others] if re.search(unquote(regex), name)]
+def test_the_page_of_an_environment_shows_its_settings_alone(played, tmp_path):
+    pages = write_pooled(read_runs([played]), tmp_path)
+    names = [path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("pooled/*/*")]
+    for environment, address in pages.items():
+        query, regex = (part.rpartition("=")[2] for part in address.split("#"))
+        assert query == regex
+        shown = [name for name in [*names, "runs/strict"] if re.search(unquote(regex), name)]
+        assert shown == [name for name in names if name.startswith(f"pooled/{environment}/")]

@@ -31,7 +31,7 @@ ROUNDS, REPLICAS = 20, 2
 SAID = {
     "docs/audit.md": [
         *(r"^ f +421 +37\.5% +0\.60 ", r"^0 +f +421 +38 .* 58$", r"^sex f: .* p = 5\.4e-13\.$"),
-        *(r"^ sex +f .*\b0\.756 ", r"^0 +f +2230 .* 677$", "^# Audit of runs"),
+        *(r"^ sex +f .*\b0\.756 ", r"^0 +f +2230 .* 677$"),
     ],
     "docs/index.md": [r"^fair regret \d+\.\d ± "],
     "docs/online.md": [r" 10 rewards to come", r"^candidate +group +score", r"^[01]$"],
@@ -103,9 +103,9 @@ def fairbandit(words: list[str]) -> None:
         main(words)
     plays = not {"--help", "--cfg"} & set(words) and ("=" in words[0] or words[0].startswith("-"))
     assert not plays or set(Path.cwd().rglob("summary.json")) > before, words
-    if "--out" in words:
-        assert Path(words[words.index("--out") + 1]).exists()
-    drawn = ",".join(re.findall(r"(?:figures=\[|--only )([\w,]+)", " ".join(words)))
+    for name in re.findall(r"\bout=\[?([^\s\]]+)", " ".join(words)):
+        assert all(Path(path).exists() for path in name.split(","))
+    drawn = ",".join(re.findall(r"(?:figures=\[|only=)([\w,]+)", " ".join(words)))
     for name in filter(None, drawn.split(",")):
         assert list(Path.cwd().rglob(f"{name}.pdf")), words
 

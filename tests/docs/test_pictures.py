@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from docs.pictures import draw, plots
+from fairbandit.figures.draw import compose
 from tests.docs.pages import DOCS, EVERY
-from tests.figures.synthetic import around, compose, saved, scene_of
+from tests.figures.synthetic import around, saved, scene_of
 
 FILES = sorted((DOCS / "pictures").glob("*.svg"))
 PHONE = 328

@@ -353,7 +353,7 @@ REPLACED = "fair_greedy, rank=smoothed_cdf"
 )
 def test_a_named_policy_with_another_part_is_named_by_this_part(tmp_path, given, names):
     random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
-    command([str(tmp_path / "log.csv"), f"policy={given}", "--out", str(tmp_path)])
+    command([str(tmp_path / "log.csv"), f"policy={given}", f"out={tmp_path}/evaluation.csv"])
     written = pd.read_csv(tmp_path / "evaluation.csv")
     assert list(dict.fromkeys(written["policy"])) == ["logged", *names]
     legend = draw_estimates(written).legends[0]

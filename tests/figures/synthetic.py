@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbandit.figures.draw import compose as compose_all
-from fairbandit.figures.layout import Options
 from fairbandit.runs import Run, Scene
 from fairbandit.runs.intervals import moments
 from fairbandit.runs.scenes import scenes_of
@@ -80,12 +78,6 @@ def saved(
         finals=table, curves=pd.concat(curves), rewards=tuple(rewards)
     )
     return run
-
-
-def compose(name: str, scene: Scene, options: Options | None = None) -> Any:
-    """The only figure of a name."""
-    (figure,) = compose_all(name, scene, options)
-    return figure
 
 
 def around(mean: float, *noise: float) -> list[float]:

@@ -8,12 +8,13 @@ from matplotlib import colormaps
 from matplotlib.colors import to_rgb
 
 from fairbandit.errors import FairbanditError
+from fairbandit.figures.draw import compose
 from fairbandit.figures.layout import Options
 from fairbandit.policy.build import preset, presets
 from fairbandit.runs import PooledRuns
 from fairbandit.runs.overview import rank
 from fairbandit.runs.summary import _knows_truth
-from tests.figures.synthetic import around, compose, saved, scene_of
+from tests.figures.synthetic import around, saved, scene_of
 
 NAN = float("nan")
 GREY = pytest.approx(to_rgb("#f2f2f2"), abs=0.01)

@@ -1,6 +1,5 @@
 """Each figure: its axes, labels, lines and error bars, and data drawn equal to data saved."""
 
-from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -11,18 +10,19 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
+import fairbandit
 from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
-from fairbandit.figures import draw, style
-from fairbandit.figures.draw import FIGURES, _slugs, general
-from fairbandit.figures.draw import compose as compose_all
+from fairbandit.figures import draw
+from fairbandit.figures.draw import FIGURES, _slugs, compose, figure, general
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.runs import PooledRuns, Scene
 from fairbandit.runs.intervals import interval
 from tests.environments.data import people
+from tests.figures.conftest import POLICIES
 from tests.figures.placing import check_texts
-from tests.figures.synthetic import SIX, around, compose, crossed, saved, scene_of
+from tests.figures.synthetic import SIX, around, crossed, saved, scene_of
 
 NAMES = ["Uniform random", "Greedy", "Fair-Greedy"]
 
@@ -107,8 +107,8 @@ def test_the_papers_figures(scene, mixed_scene):
     check_groups(share, mixed_scene, "selection_rate", 100)
     assert list(lines(share)["_1/K"].get_ydata()) == pytest.approx([20, 20])  # pools of five
     (means, *_) = compose("selection", mixed_scene, Options(interval="mean")).axes
-    named = [one for one in means.containers if one.get_label() in NAMES]
-    for run, one in zip(mixed_scene.runs, named, strict=True):  # as in tables
+    drawn = [one for one in means.containers if one.get_label() in NAMES]
+    for run, one in zip(mixed_scene.runs, drawn, strict=True):  # as in tables
         (errors,) = getattr(one, "errorbar", one)[2]
         ends = [segment[:, 1] for segment in errors.get_segments()]
         known = [run.spreads[f"selection_rate:{group}"] for group in run.groups]
@@ -164,14 +164,23 @@ def test_the_price_in_a_table_is_in_the_unit_of_its_reward(mixed_scene):
         assert marker.get_xydata()[0, 0] == pytest.approx(cost)
 
 
+def test_a_figure_of_runs_in_memory_is_that_of_their_folder(simulated, scene):
+    played = [fairbandit.run({"policy": name, "rounds": 400, "replicas": 3}) for name in POLICIES]
+    for runs in (played, [simulated]):
+        (axes,) = figure("metrics", *runs, metrics=["fair_regret"]).axes
+        check_regret(axes, scene, "fair")
+    with pytest.raises(FairbanditError, match="no run has policy=oful"):
+        figure("price", *played, policy=["oful"])
+
+
 def test_frontier():
-    def run(rank: str, standard: float, alpha: float | None = None) -> Any:
+    def ranked(rank: str, standard: float, alpha: float | None = None) -> Any:
         finals = {"standard_regret": around(standard), "fair_regret": around(100 - standard)}
         config = {"rank": {"name": rank} if alpha is None else {"name": rank, "alpha": alpha}}
         return saved(rank, finals, config=config)
 
-    weighted = [run("tradeoff", *pair) for pair in ((10.0, 1.0), (50.0, 0.0), (30.0, 0.25))]
-    (axes,) = compose("frontier", scene_of(*weighted, run("identity", 1.0))).axes
+    weighted = [ranked("tradeoff", *pair) for pair in ((10.0, 1.0), (50.0, 0.0), (30.0, 0.25))]
+    (axes,) = compose("frontier", scene_of(*weighted, ranked("identity", 1.0))).axes
     joined, other = axes.containers
     assert joined[0].get_xydata().tolist() == [[50, 50], [30, 70], [10, 90]]
     assert [text.get_text() for text in axes.texts] == ["0", "0.25", "1"]
@@ -247,16 +256,6 @@ def test_no_two_texts_overlap_and_none_is_cut_off(look, width, number, words, na
         check_texts(compose(name, crowd(number, words), Options(None, "std", (width, None), look)))
 
 
-def test_a_size_too_small_for_all_panels_has_a_figure_for_each():
-    options = Options(None, "std", (3.25, 2.2), "column")
-    made = [compose_all(name, crowd(3, "long"), options) for name in ("selection", "price")]
-    assert [len(figures) for figures in made] == [3, 1]
-    for figure in chain(*made):
-        check_texts(figure)
-        (axes,) = figure.axes
-        assert axes.bbox.width * axes.bbox.height > 0.3 * figure.bbox.width * figure.bbox.height
-
-
 def test_lines_that_coincide_are_seen():
     # OFUL is dashed, Fair-Greedy is solid; a regret of 0 lies on the axis
     finals = {"standard_regret": around(9.0), "fair_regret": [0.0] * 4}
@@ -272,22 +271,6 @@ def test_lines_that_coincide_are_seen():
         colours = [np.array(to_rgb(line.get_color())) * 255 for line in axes.get_lines()]
         seen = [(abs(inside - colour).max(axis=-1) < 9).sum() for colour in colours]
         assert min(seen) > 0.1 * sum(seen) > 0
-
-
-def test_fonts_have_the_letters_of_the_names(monkeypatch, caplog):
-    letters = frozenset("⌶⌷")  # DejaVu Sans lacks both, DejaVu Sans Mono has both
-    with style.applied(text=f"group {min(letters)}, {max(letters)}\n"):
-        first, second = style.setting("font.family")
-    assert style._lacking(style._fonts()[first], letters) == letters
-    assert not style._lacking(style._fonts()[second], letters)
-    assert not caplog.messages
-    alone = {"DejaVu Sans": style._fonts()["DejaVu Sans"]}
-    monkeypatch.setattr(style, "_fonts", lambda: alone)
-    for _ in range(2):
-        with style.applied(text="女性, 男性"):
-            pass
-    (notice,) = caplog.messages
-    assert notice.startswith("No installed font has the letters 女性男: figures show boxes")
 
 
 LONG = "a_policy_with_a_name_of_almost_as_many_letters_as_can_be"
@@ -314,27 +297,13 @@ def test_nothing_is_covered_cut_off_or_crushed(made, name):
     drawn = SCENES[made]()
     by = "regularization" if made == "eighteen" else None
     figure: Any = compose(name, drawn, Options(by, "std", metrics=["fair_regret"]))
-    figure.draw_without_rendering()
-    extents = [axes.get_tightbbox() for axes in figure.axes]
-    extents += [legend.get_window_extent() for legend in figure.legends]
-    inside = figure.bbox.padded(2)
-    for one in extents:
-        assert inside.x0 <= one.x0 <= one.x1 <= inside.x1
-        assert inside.y0 <= one.y0 <= one.y1 <= inside.y1
-    for one, other in combinations(extents, 2):
-        assert not one.padded(-1).overlaps(other.padded(-1))
+    check_texts(figure)
     if name != "notions":
         assert all(axes.bbox.height >= 1.5 * figure.dpi for axes in figure.axes)
 
 
-def test_files_are_the_same_bytes_each_time(simulated, scene, tmp_path):
+def test_figures_are_drawn_by_default_if_the_runs_have_their_data(scene):
     assert general(scene) == ["overview", "selection", "distributions", "counts", "price"]
-    (one,), (two,) = (
-        draw([simulated], tmp_path / name, {"selection": None}) for name in ("one", "two")
-    )
-    assert [file.suffix for file in one.files] == [".png", ".pdf"]
-    for first, second in zip(one.files, two.files, strict=True):
-        assert first.read_bytes() == second.read_bytes()
 
 
 def test_files_of_each_environment_have_names_of_their_own(simulated, mixed, tmp_path):
@@ -347,15 +316,15 @@ def test_files_of_each_environment_have_names_of_their_own(simulated, mixed, tmp
 
 
 def test_options_of_the_command(simulated, tmp_path, capsys):
-    words = [str(simulated), "--only", "overview", "--out", str(tmp_path), "--size", "5x8"]
-    figures([*words, "--by", "policy", "--interval", "mean"])
+    words = [str(simulated), "only=overview", f"out={tmp_path}", "by=policy"]
+    figures([*words, "size=5x8", "interval=mean"])
     assert imread(tmp_path / "overview.png").shape[:2] == (1600, 1000)
     assert "overview.pdf" in capsys.readouterr().out
     with pytest.raises(FairbanditError, match="does not fit in 2 by 2 inches"):
-        figures([*words[:-1], "2x2", "--by", "policy"])
+        figures([*words, "size=2x2"])
     for size in ("5x", "axb", "5x2.5x1"):
-        with pytest.raises(FairbanditError, match="--size"):
-            figures([*words[:-1], size])
+        with pytest.raises(FairbanditError, match="size: expected W or WxH"):
+            figures([*words, f"size={size}"])
 
 
 def test_what_cannot_be_drawn(simulated, scene, tmp_path):

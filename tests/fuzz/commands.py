@@ -52,9 +52,19 @@ FLAGS = ("--help", "--version", "--cfg", "--cfg=job", "--resolve", "-m", "--nope
 TOOLS = ("collect", "check", "figures", "theory", "audit", "report", "nope", "")
 
 TOOL_WORDS = (
-    *("kept", "nothing", ".", "", "kept/summary.json", "--out", "x.csv", "x.txt", "--only", "="),
-    *("overview", "nope", "--level", "0.5", "nan", "--help", "--nope", "rank=recent_cdf", "\x00"),
-    *("--against", "greedy", "--by", "group", "--each", "--policies", "--columns", "cost_per_pick"),
+    *("kept", "nothing", ".", "", "kept/summary.json", "out=x.csv", "x.txt", "only=overview", "="),
+    *(
+        "overview",
+        "nope",
+        "--level",
+        "0.5",
+        "plan=true",
+        "--help",
+        "--nope",
+        "rank=recent_cdf",
+        "\x00",
+    ),
+    *("against=greedy", "by=group", "each=true", "policy=greedy", "columns=cost_per_pick", "by=x"),
     *("rank.size=[", "rank.size=0", "rank=nope", "environment=simulation", "delta=0.1", "a="),
 )
 

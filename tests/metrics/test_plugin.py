@@ -27,7 +27,7 @@ def test_everywhere(command, tmp_path):
     run = tmp_path / "runs" / "one"
     rows = pq.read_table(run / "rounds").sort_by([("replica", "ascending"), ("round", "ascending")])
     summary, shown = json.loads((run / "summary.json").read_text()), scalars(run)
-    command("collect", "runs", "--out", "runs.csv")
+    command("collect", "runs", "out=runs.csv")
     collected = pd.read_csv("runs.csv").set_index("measure")["mean"]
     (scene,) = read_scenes([run])
     (curves,) = (one.curves for one in scene.runs)

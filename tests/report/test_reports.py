@@ -4,7 +4,6 @@ import json
 import math
 import random
 import re
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ import pandas as pd
 import pytest
 from scipy.stats import t as student
 
-from fairbandit import Agent, Encoder, FairbanditError
+from fairbandit import Agent, Encoder
 from fairbandit.agent.replaying import replay
 from fairbandit.errors import visible
 from fairbandit.evaluation import evaluate
 from fairbandit.policy.build import preset
-from fairbandit.report import Report, of_evaluation, of_log, of_runs, read_report
+from fairbandit.report import Report, of_evaluation, of_log, of_runs
 from fairbandit.report.runs import group_line
 from fairbandit.runs import read_scenes
 from fairbandit.runs.overview import overview
@@ -38,14 +37,15 @@ NAMES = (
 
 
 def reported(command, *words: str) -> Shown:
-    code, out, err = command("report", *words)
-    assert (code, out, err) == (0, "written  report.html\n", "")
+    code, out, err = command(*words, "out=report.html")
+    assert (code, err) == (0, "")
+    assert out.endswith("written  report.html\n")
     return Shown(Path("report.html").read_text("utf-8"))
 
 
 def test_runs(command, simulated):
     """Means with plain intervals; best are the least mean and all that paired tests cannot tell."""
-    shown = reported(command, str(simulated))
+    shown = reported(command, "report", str(simulated))
     (scene,) = read_scenes([simulated])
     table, groups = (overview(scene.runs, groups=by, printed=True) for by in (False, True))
     for sheet in (table, groups):
@@ -89,11 +89,9 @@ def table_of(folder: Path, **options: Any) -> dict[str, Any]:
         (False, "yes (Fair-Greedy); no (Uniform random, Greedy)"),
     ],
 )
-def test_runs_and_their_audit_say_which_policies_read_the_group(command, tmp_path, feature, line):
+def test_runs_say_which_policies_read_the_group(tmp_path, feature, line):
     runs = sweep(tmp_path / "runs", table_of(tmp_path, group_feature=feature), rounds=60)
     assert f"{READS.capitalize()}: {line}." in texts(of_runs(runs))
-    assert command("audit", str(runs), "--out", "found")[0] == 0
-    assert f"{READS.capitalize()}: {line}." in texts(read_report(Path("found/audit.json")))
 
 
 def test_runs_that_do_not_know_their_features(tmp_path):
@@ -151,10 +149,10 @@ def facts(report: Report) -> dict[str, str]:
 
 def test_an_evaluation_says_all_that_the_command_said(command):
     random_log(200, k=3).frame.to_csv("log.csv", index=False)
-    words = ["log.csv", "policy=fair_greedy,uniform", "choose=reward", "--out", "found"]
-    assert command("evaluate", *words)[0] == 0
-    shown = reported(command, "found")
-    found = pd.read_csv("found/evaluation.csv").set_index(["measure", "estimator", "policy"])
+    words = ["evaluate", "log.csv", "policy=fair_greedy,uniform", "choose=reward"]
+    assert command(*words, "out=evaluation.csv")[0] == 0
+    shown = reported(command, *words)
+    found = pd.read_csv("evaluation.csv").set_index(["measure", "estimator", "policy"])
     whole = found[[":" not in measure for measure, *_ in found.index]]
     first, second = (table for table in shown.tables if table[0][:2] == ["", "estimator"])
     header, seen = first[0], list[tuple[str, str]]()
@@ -241,7 +239,7 @@ def test_a_log_and_its_audit(command):
         reward = draw.gauss(names[decision.candidate] == "a", 1)
         rewards.setdefault(names[decision.candidate], []).append(reward)
         agent.update(reward, decision.ticket)
-    shown = reported(command, "log.jsonl", "epsilon=0.2")
+    shown = reported(command, "report", "log.jsonl", "epsilon=0.2")
     for _, group, count, mean in shown.table("attribute", "group", "picks with a reward")[1:]:
         own = np.array(rewards[group])
         half = student.ppf(0.975, len(own) - 1) * own.std() / (len(own) - 1) ** 0.5
@@ -249,8 +247,7 @@ def test_a_log_and_its_audit(command):
         right = [own.mean(), own.mean() - half, own.mean() + half]
         assert int(count) == len(own)
         assert numbers == pytest.approx(right, abs=0.15 * half)
-    assert command("audit", "log.jsonl", "epsilon=0.2", "--out", "found")[0] == 0
-    assert reported(command, "found").tables == shown.tables
+    assert reported(command, "audit", "log.jsonl", "epsilon=0.2").tables == shown.tables
     facts = dict(row for table in shown.tables for row in table if len(row) == 2)
     assert facts["last hash of log.jsonl"] == replay(Path("log.jsonl")).sha256
     assert "ε = 0.2 on average" in " ".join(text for _, text in shown.texts)
@@ -271,18 +268,9 @@ def test_any_name_is_text(name):
     assert "http" not in html.replace("http-equiv", "")
 
 
-def test_two_reports_have_the_same_bytes_and_a_saved_one_is_checked(tmp_path):
-    log, path = random_log(30), tmp_path / "audit.json"
-    first, second = (of_log(log, tmp_path, epsilon=0.1) for _ in range(2))
+def test_two_reports_have_the_same_bytes(tmp_path):
+    first, second = (of_log(random_log(30), tmp_path, epsilon=0.1) for _ in range(2))
     assert first.html == second.html
-    first.save(path)
-    assert read_report(path).html == first.html
-    whole, draw = path.read_bytes(), random.Random(0)
-    for _ in range(200):
-        at = draw.randrange(len(whole))
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << draw.randrange(8)]) + whole[at + 1 :])
-        with suppress(FairbanditError):
-            assert read_report(path).html == first.html  # as a blank that became another one
 
 
 @pytest.mark.parametrize(
@@ -290,22 +278,16 @@ def test_two_reports_have_the_same_bytes_and_a_saved_one_is_checked(tmp_path):
     [
         (["nothing"], "cannot read nothing"),
         (["\0"], "its name has a null character"),
-        (["."], "holds nothing to report. PATH is one of"),
-        (["a.txt"], "a.txt holds nothing to report"),
-        (["b"], "audit.json is not a whole report"),
-        (["b", "level=0.1"], "only a log or a table takes KEY=VALUE"),
-        (["log.csv", "--out", "folder"], "folder must end in .html"),
+        (["."], "holds no"),
+        (["a.txt"], "a.txt"),
+        ([], "fairbandit report: expected PATH (see fairbandit report --help)"),
+        (["log.csv", "out=folder"], "folder must end in .html"),
         (["log.csv", "nope=1"], "unknown key 'nope'"),
     ],
 )
 def test_what_is_refused(command, words, message):
     Path("a.txt").write_text("a")
-    Path("b").mkdir()
-    Report("", "", []).save(Path("b/audit.json"))
-    content = Path("b/audit.json").read_text()
-    if len(words) == 1:
-        Path("b/audit.json").write_text(content.replace('""', '"a"', 1))
-    if words[0] == "log.csv":
+    if "log.csv" in words:
         random_log(30).frame.to_csv("log.csv", index=False)
     code, _, err = command("report", *words)
     assert code == 1

@@ -16,13 +16,12 @@ from filelock import FileLock
 from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.draw import general
+from fairbandit.figures.draw import compose, general
 from fairbandit.registry.register import _registry
 from fairbandit.runs import Callback, Run, pooled, read_scenes
 from fairbandit.runs.execute import execute
 from fairbandit.runs.tables import tidy
 from fairbandit.streams import Streams
-from tests.figures.synthetic import compose
 from tests.killing import outcome
 from tests.runs.test_curves import scalars
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fairbandit.audit.report import report
 from fairbandit.errors import FairbanditError
 from fairbandit.runs import read_scenes
 from fairbandit.runs import summary as summaries
@@ -61,7 +60,7 @@ def test_a_damaged_summary_is_named_by_all_readers(config, run: Path, cut):
     path = run / "summary.json"
     path.write_text(cut(path.read_text()))
     for reader in (
-        lambda folder: report([folder]),
+        lambda folder: read_scenes([folder]),
         lambda folder: execute({**config, "rounds": 6}, folder),
     ):
         with pytest.raises(FairbanditError, match=r"summary\.json is not a valid summary of a run"):

@@ -1,4 +1,4 @@
-"""What a run of shortlists leaves: rows, sums, figures, an audit, all by a literal loop."""
+"""What a run of shortlists leaves: rows, sums, figures, all by a literal loop."""
 
 from functools import partial
 from pathlib import Path
@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 import torch
 
-from fairbandit.audit.report import report
+from fairbandit.figures.draw import compose
 from fairbandit.policy.build import build_policy
 from fairbandit.runs import read_scenes
 from fairbandit.runs.execute import execute
 from fairbandit.streams import Streams
 from tests import literal, support
-from tests.figures.synthetic import compose
 from tests.notions import test_shortlists as shortlists
 
 ROUNDS, SEED, M = shortlists.ROUNDS, 3, shortlists.M
@@ -75,14 +74,11 @@ def test_rows_and_sums_are_those_of_the_literal_loop(sweep: Path, name: str) -> 
     assert run.by_group("selection_rate")[0].tolist() == (selected / ROUNDS).tolist()
 
 
-def test_figures_and_the_audit_know_how_many_are_picked(sweep: Path, tmp_path: Path) -> None:
+def test_figures_know_how_many_are_picked(sweep: Path) -> None:
     (scene,) = read_scenes([sweep])
     share, *_ = compose("selection", scene).axes
     (line,) = [line for line in share.lines if line.get_label() == "_3/K"]
     assert np.asarray(line.get_ydata()).tolist() == [75, 75]
-    _, paths = report([sweep], tmp_path)
-    assert all(path.exists() for path in paths)
-    assert "0.7500" in (tmp_path / "audit.md").read_text()
 
 
 @pytest.mark.parametrize("picks", [3, 6])

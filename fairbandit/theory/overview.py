@@ -1,0 +1,207 @@
+"""The constants and the bounds of a problem as one table, with remarks on what they show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairbandit.environments import Environment
+from fairbandit.errors import brief
+from fairbandit.theory.bounds import (
+    ALPHA,
+    DELTA,
+    REGULARIZATION,
+    Bound,
+    regret,
+    repaired_floor,
+    useful_from,
+)
+from fairbandit.theory.constants import KAPPAS, Constant, Constants, constants, pick_moments
+from fairbandit.theory.tradeoff import trade_off
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class _Row(NamedTuple):
+    table: str
+    quantity: str
+    case: str
+    value: float
+    error: float = 0.0
+    how: str = ""
+
+
+def theory(
+    environment: Environment,
+    *,
+    rounds: float | None = None,
+    delta: float = DELTA,
+    regularization: float = REGULARIZATION,
+    alpha: float = ALPHA,
+) -> pd.DataFrame:
+    """Computes the constants of a problem and the bounds on the fair regret of Fair-Greedy.
+
+    Args:
+        environment: the simulation, a table or a census environment.
+        rounds: T; None takes the environment's default.
+        delta: δ; bounds hold with probability at least 1 − δ.
+        regularization: the ridge's λ.
+        alpha: for `th:regret_2`, the share of a group's expected candidates on which the bound
+            relies.
+
+    Returns:
+        A row for each `quantity` of a `table`, and for each `case`, such as the paper's theorem and
+        its repaired version: its `value`, its standard `error` (0 if it is not sampled), and `how`
+        it was computed or what it means. `attrs["notes"]` has remarks on the tables and their
+        limits.
+
+    Raises:
+        FairbanditError: a number is out of range, or the constants are not known.
+
+    >>> from fairbandit import build
+    >>> table = theory(build({"name": "simulation"})).set_index(["quantity", "case"])
+    >>> float(table["value"]["K", "value"])
+    4.0
+    """
+    import pandas as pd
+
+    known, horizon = constants(environment), float(environment.rounds if rounds is None else rounds)
+    given: dict[str, Any] = {"delta": delta, "regularization": regularization, "alpha": alpha}
+    moments = dict(zip(KAPPAS, pick_moments(environment), strict=True))
+    stated = regret(known, horizon, **given, repaired=False)
+    rows = [*_constants(known), *_bounds(known, horizon, given)]
+    share = "" if known.own_places else "q̄"
+    title = f"Second moment of picks on this instance ({moments[0.0].how})"
+    for kappa, moment in moments.items():
+        ratio = 2 * moment.value / stated.growth
+        terms = stated.confidence + stated.shrinkage
+        name = f"κ = {brief(kappa)}"
+        rows.append(_Row(title, name, "λ_κ", moment.value, moment.error))
+        rows.append(_Row(title, name, f"2λ_κ ÷ {share}λ⁺_min(Σ)", ratio))
+        total = terms / math.sqrt(ratio) if ratio else math.inf
+        rows.append(_Row(title, name, "confidence + regular.", total))
+    if has_trade_off(known):
+        rows += _trade_off(known, environment)
+    table = pd.DataFrame(rows)
+    floor = repaired_floor(known, horizon, known.split(delta), alpha)
+    table.attrs["notes"] = [
+        *_of_picks(share, moments[0.0], stated.growth / 2, floor),
+        _of_parity(known, horizon),
+        *([] if has_trade_off(known) else [_NO_TRADE_OFF]),
+        *(f"Caveat: {caveat}." for caveat in known.caveats),
+    ]
+    return table
+
+
+_NO_TRADE_OFF = "thm:linreg_opt assumes two groups with one place each and densities."
+
+
+def has_trade_off(known: Constants) -> bool:
+    """Whether `thm:linreg_opt` applies: two groups with their own places, and a density."""
+    return known.own_places and known.groups == 2 and math.isfinite(known.density.value)
+
+
+def _constants(known: Constants) -> Iterator[_Row]:
+    exact = Constant
+    mean_over_places = [("λ̄", "the same, mean over places", known.place_eigenvalue)]
+    for letter, meaning, constant in [
+        ("K", "places", exact(known.places)),
+        ("G", "groups", exact(known.groups)),
+        ("d", "features", exact(known.features)),
+        ("x_max", "greatest norm of a context", known.norm),
+        ("λ⁺_min(Σ)", "least positive eigenvalue, mean over groups", known.eigenvalue),
+        *(mean_over_places if not known.own_places else []),
+        ("M", "greatest reward density of a group", known.density),
+        ("R", "subgaussian constant of the noise", known.noise),
+        ("q_K", "candidates of the rarest group in a pool", known.candidates),
+        ("‖μ*‖₂", "norm of the true model", exact(known.theta)),
+    ]:
+        how = f"{meaning}; {constant.how}".removesuffix("; ")
+        yield _Row("Constants of this instance", letter, "value", constant.value, how=how)
+
+
+def _bounds(known: Constants, rounds: float, given: dict[str, Any]) -> Iterator[_Row]:
+    """Yields the paper's regret theorem and its repaired version, term by term."""
+    names = "th:regret, whose proof has a gap: lm:eiguen"
+    if not known.own_places:
+        names = "th:regret_2, whose proof has a gap: eq:patboundused"
+    title = f"Fair regret of Fair-Greedy, T = {brief(rounds)}, "
+    title += f"with probability ≥ {brief(1 - given['delta'])}"
+    for case, repaired in ((f"the paper's {names}", False), ("repaired", True)):
+
+        def bound_at(horizon: float, repaired: bool = repaired) -> Bound:
+            return regret(known, horizon, **given, repaired=repaired)
+
+        bound = bound_at(rounds)
+        first = useful_from(bound_at)
+        for quantity, value in [
+            ("λ_min(Ŝ) grows a round by", bound.growth / 4),
+            ("confidence set of μ*", bound.confidence),
+            ("regularisation", bound.shrinkage),
+            ("empirical CDFs", bound.ranks),
+            ("warm-up", bound.warm_up),
+            ("R_F(T) is at most the sum", bound.total),
+            ("the sum is below T from T =", math.inf if first is None else float(first)),
+        ]:
+            yield _Row(title, quantity, case, value)
+
+
+def _trade_off(known: Constants, environment: Environment) -> Iterator[_Row]:
+    costs, groups = trade_off(environment), " and ".join(environment.group_names)
+    chance = costs.chance(known.norm.value, known.theta)
+    for quantity, found in [
+        ("the ε with the greatest ε·p(ε)", Constant(costs.epsilon)),
+        ("p(ε): how often the fair optimum loses more than ε", costs.share),
+        ("its standard regret per round", costs.mean_loss),
+        ("its regret over T rounds is at least T·εp/2 = T ×", Constant(costs.rate / 2)),
+        ("… with probability at least εp/(4L‖μ*‖)", Constant(chance)),
+        ("fair regret per round of the reward optimum", costs.mean_unfairness),
+    ]:
+        title = f"Fairness against reward, groups {groups} (thm:linreg_opt)"
+        yield _Row(title, quantity, "value", found.value, found.error)
+
+
+def _of_picks(share: str, picked: Constant, half: float, floor: Any) -> Iterator[str]:
+    """Yields remarks on the second moments of picks; `picked` is λ₀."""
+    measured = brief(picked.value) + (f" ± {picked.error:.2g}" if picked.error else "")
+    yield (
+        "The gap: the paper assumes that picked contexts have the same second moment as all "
+        f"contexts of their group, so at least {share}λ⁺_min(Σ)/2 = {brief(half)}. But picks "
+        f"are selected by rank: the fair optimum's picks have λ₀ = {measured} here, "
+        f"{'less than that' if picked.value < half else 'not less'}; on some problems far less. "
+        "This refutes the proof, not the theorem."
+    )
+    yield (
+        f"Repaired: a pick's second moment is at least {share}λ'/2 = {brief(floor.moment)} "
+        f"after s = {brief(floor.lost)} rounds, on any problem with these constants, and "
+        f"λ_min(Ŝ) ≥ {share}λ'/4·(t̃ − s) from t̃ = {brief(math.ceil(floor.start))} on."
+        if math.isfinite(floor.start)
+        else "Repaired: λ' is 0 in floating point, so nothing follows for this problem."
+    )
+    yield (
+        "This instance: once all estimated ranks are within κ of the true ranks, a pick's "
+        f"second moment is at least λ_κ, and 2λ_κ replaces {share}λ'. The first such round "
+        "depends on the run, and the table leaves out the rounds before it."
+    )
+
+
+def _of_parity(known: Constants, rounds: float) -> str:
+    """Returns a remark on demographic parity."""
+    # pools with one candidate per group draw them independently, as assumption (iii) demands
+    if not known.own_places:
+        return (
+            "Parity is not proved here: lemma DGP assumes one candidate of each group in every "
+            "pool, independent of the others (assumption iii)."
+        )
+    if known.ties:
+        return (
+            "Parity is not proved here: lemma DGP assumes continuous rewards (assumption iv), "
+            "and the true rewards of two random candidates of one group are equal with "
+            f"probability up to {brief(known.ties)}. Rare ties leave Fair-Greedy near parity."
+        )
+    return (
+        "Parity: Fair-Greedy picks each group with probability 1/K in every round (lemma "
+        f"DGP), so T/K = {brief(rounds / known.places)} times on average."
+    )
