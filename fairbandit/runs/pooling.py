@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbandit.policy.build import policy_label
 from fairbandit.runs import naming
@@ -161,15 +160,6 @@ class PooledRuns:
     def finals(self, column: str) -> Floats:
         """Returns a column of `spreads` in each replica, (B,)."""
         return self.rows(column)["value"].to_numpy()
-
-    def picks(self) -> NDArray[np.int64]:
-        """Returns the number of replicas that picked each group in each round, (T, G)."""
-        seen, counts = dict[int, int](), np.zeros((self.rounds, len(self.groups)), np.int64)
-        for run in self.runs:
-            seed, first = run.summary["seed"], seen.get(run.summary["seed"], 0)
-            counts += run.picks(first)
-            seen[seed] = max(first, run.summary["replicas"])
-        return counts
 
 
 def pool(runs: Sequence[Run], *, each: bool = False) -> list[PooledRuns]:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import natural_order, open_regular
 from fairbandit.runs import summary as summaries
-from fairbandit.runs.folder import CURVES, FINALS, REWARDS, ROUNDS, SUMMARY, finished_below
+from fairbandit.runs.folder import CURVES, FINALS, REWARDS, SUMMARY, finished_below
 from fairbandit.runs.record import CURVES_SCHEMA, SCHEMA
-from fairbandit.runs.round_log import REWARDS_SCHEMA, schema
+from fairbandit.runs.round_log import REWARDS_SCHEMA
 from fairbandit.runs.settings import LACKING, dotted
 
 if TYPE_CHECKING:
@@ -94,7 +92,7 @@ class Run:
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The columns value, density and cdf of each group's true rewards; None if not known."""
         known = dict[Any, Any]()
-        if self._folder.joinpath(REWARDS).exists():
+        if REWARDS in self.summary["files"]:
             known = dict(iter(self._read(REWARDS).to_pandas().groupby("group")))
         return tuple(known.get(code) for code in range(len(self.groups)))
 
@@ -105,55 +103,29 @@ class Run:
             run.__dict__[name] = getattr(self, name)
         return run
 
-    def picks(self, first: int = 0) -> NDArray[np.int64]:
-        """Returns the number of replicas, from `first` on, that picked each group by round, (T, G).
+    def _read(self, name: str) -> pa.Table:
+        """Reads a Parquet file of the run other than its round log.
 
         Raises:
-            FairbanditError: the round log is damaged.
+            FairbanditError: the file is missing, has changed, or is of another type.
         """
-        counts = np.zeros((self.summary["rounds"], len(self.groups) + 1), np.int64)
-        for name in (name for name in self.summary["files"] if name.startswith(f"{ROUNDS}/")):
-            table = self._read(name, ["replica", "round", "group"])
-            replicas, rounds, groups = (column.to_numpy() for column in table.columns)
-            new = replicas >= first
-            np.add.at(counts, (rounds[new] - 1, groups[new]), 1)  # the last column: no pick, −1
-        return counts[:, :-1]
-
-    @property
-    def _folder(self) -> Path:
-        if self.folder is None:
-            raise FairbanditError("this run was played without a folder, so it has no such file")
-        return self.folder
-
-    def _read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        return read(self._folder, name, self.summary, columns)
-
-
-def read(
-    folder: Path, name: str, summary: Mapping[str, Any], columns: Sequence[str] | None = None
-) -> pa.Table:
-    """Reads columns of a Parquet file of a finished run.
-
-    Raises:
-        FairbanditError: the file is missing, has changed, or is of another type.
-    """
-    path = folder / name
-    with open_regular(path) as file:
-        try:
-            data = file.read()
-            if hashlib.sha256(data).hexdigest() != summary["files"].get(name):
-                raise ValueError("its contents have changed since its run wrote it")
-            # without read-ahead, whose threads could outlive the process
-            with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as parquet:
-                log = schema(summary["metrics"], summary["config"]["picks"])
-                if not parquet.schema_arrow.equals(_SCHEMAS.get(name, log)):
-                    raise ValueError("its columns differ from the columns of a run")
-                return parquet.read(columns, use_threads=False)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise FairbanditError(
-                f"{path} cannot be read: {error}. Restore the file, or remove the run's folder and "
-                "play the run again"
-            ) from error
+        assert self.folder is not None, "a run without a folder keeps its results"
+        path = self.folder / name
+        with open_regular(path) as file:
+            try:
+                data = file.read()
+                if hashlib.sha256(data).hexdigest() != self.summary["files"].get(name):
+                    raise ValueError("its contents have changed since its run wrote it")
+                # without read-ahead, whose threads could outlive the process
+                with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as parquet:
+                    if not parquet.schema_arrow.equals(_SCHEMAS[name]):
+                        raise ValueError("its columns differ from the columns of a run")
+                    return parquet.read(use_threads=False)
+            except (OSError, ValueError, pa.ArrowException) as error:
+                raise FairbanditError(
+                    f"{path} cannot be read: {error}. Restore the file, or remove the run's folder "
+                    "and play the run again"
+                ) from error
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:

@@ -14,8 +14,6 @@ from fairbandit.runs import summary as summaries
 from fairbandit.runs.execute import execute
 from fairbandit.runs.saved import Run
 
-ROWS = "rounds/part-000000-000000001.parquet"
-
 
 @pytest.fixture
 def run(config, tmp_path):
@@ -36,13 +34,13 @@ def test_every_bit_of_a_summary_counts(run):
 
 
 def test_files_that_are_not_there_or_from_elsewhere(run):
-    saved, part = Run(run, summaries.read(run)), run / ROWS
-    before = saved.picks()
-    shutil.copy(part, part.with_name("part-000009-000000001.parquet"))
-    assert (saved.picks() == before).all()  # what the run did not write does not count
-    part.unlink()
-    with pytest.raises(FairbanditError, match=r"cannot read .*0001\.parquet: No such file"):
-        saved.picks()
+    finals = run / "finals.parquet"
+    shutil.copy(run / "curves.parquet", finals)
+    with pytest.raises(FairbanditError, match="its contents have changed"):
+        _ = Run(run, summaries.read(run)).finals
+    finals.unlink()
+    with pytest.raises(FairbanditError, match=r"cannot read .*finals\.parquet: No such file"):
+        _ = Run(run, summaries.read(run)).finals
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_a_summary_that_is_no_file_is_named(run, make):
         read_scenes([run])
 
 
-@pytest.mark.parametrize("name", [ROWS, "rewards.parquet", "curves.parquet", "finals.parquet"])
+@pytest.mark.parametrize("name", ["rewards.parquet", "curves.parquet", "finals.parquet"])
 def test_readers_refuse_damaged_files(run, name):
     path = run / name
     whole = bytearray(path.read_bytes())
@@ -109,4 +107,4 @@ def test_readers_refuse_damaged_files(run, name):
     (scene,) = read_scenes([run])
     (pooled,) = scene.runs
     with pytest.raises(FairbanditError, match="cannot be read"):
-        _ = pooled.picks(), scene.rewards, pooled.curves, pooled.spreads
+        _ = scene.rewards, pooled.curves, pooled.spreads

@@ -1,7 +1,5 @@
 """What is read of saved runs is what they saved, and they are told apart."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -34,13 +32,6 @@ def test_rewards_are_densities_and_cdfs(scene, mixed_scene):
             assert np.trapezoid(rewards.density, rewards.value) == pytest.approx(1, abs=0.02)
             assert (np.diff(rewards.cdf) >= 0).all()
             assert rewards.cdf.iloc[-1] == pytest.approx(1, abs=0.01)
-
-
-def test_rewards_that_nobody_saved_are_not_known(tmp_path, simulated):
-    shutil.copytree(simulated / "greedy", tmp_path / "greedy")
-    (tmp_path / "greedy" / "rewards.parquet").unlink()
-    (scene,) = read_scenes([tmp_path])
-    assert scene.rewards == (None,) * 4
 
 
 def test_a_choice_of_policies(scene):

@@ -224,8 +224,6 @@ def test_a_run_is_described_by_a_mapping_a_file_or_a_name(tmp_path):
     (tmp_path / "run.yaml").write_text("- greedy\n")
     with pytest.raises(FairbanditError, match="must hold a mapping"):
         fairbandit.run(tmp_path / "run.yaml")
-    with pytest.raises(FairbanditError, match="was played without a folder"):
-        again.picks()
 
 
 def test_the_interval_of_a_rate_is_not_of_width_zero(table):
