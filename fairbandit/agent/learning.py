@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.splits.base import refresh_numbers
 from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.tables.labels import group_label, normal
+from fairbandit.tables.labels import Codes, coded
 
 PIECE = 16 * CHUNK_ROUNDS
 """The number of rounds that are processed at once."""
@@ -64,15 +64,17 @@ def observed(policy: Policy, state: State, event: Observed) -> State:
         groups = padded(sizes[cut], codes, -1)
         picks = actions[cut, None]
         state = after_rounds(policy, state, x, groups, picks, received[cut, None])
-    return state.learned_from(keys(event, state.groups.words))
+    return state.learned_from(keys(event, state.groups))
 
 
-def keys(event: Observed, words: Collection[str]) -> list[int]:
+def keys(event: Observed, groups: Codes) -> list[int]:
     """Returns the keys of the picks of observed rounds, which have no names.
 
-    `words` are the labels of people whose group is unknown.
+    `groups` are the groups that the agent knows.
     """
-    labels = [[normal(group_label(label, words)) for label in pool] for pool in event.groups]
+    codes, every = coded([*chain(*event.groups)], groups)
+    forms = map([*every].__getitem__, codes.tolist())
+    labels = [[*islice(forms, len(pool))] for pool in event.groups]
     rows = zip(labels, event.contexts or [], event.actions, event.rewards, strict=True)
     return [pick_key("", *row) for row in rows]
 

@@ -44,7 +44,7 @@ def observed(policy: Policy, state: State, event: Observed) -> None:
     if all(len(pool) == 1 for pool in event.groups):
         order(policy, [label for (label,) in event.groups], np.array(event.rewards))
     get, n = state.remembered.get, len(event.groups)
-    known = sum(get(key) is not None for key in keys(event, state.groups.words))
+    known = sum(get(key) is not None for key in keys(event, state.groups))
     if n >= FEW and known > n / 2:
         remark(
             f"{known / n:.0%} of the observed rounds equal rounds that were observed before; if "
