@@ -1,13 +1,9 @@
 """The error for input that the user can correct, and its form on the command line."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from typing import Any
 
 PREFIX = "fairbandit: error: "
 """The command line prints this before the message of every error."""
@@ -18,22 +14,6 @@ FULL_ERROR = "HYDRA_FULL_ERROR"
 
 class FairbanditError(ValueError):
     """Invalid input: the message names the expected input, the given input and valid choices."""
-
-
-RENAMED = {"level": "level is now called confidence: 0.95 gives intervals and tests of 95 %"}
-"""The message for each argument that has another name now."""
-
-
-def renamed(function: Callable[P, R]) -> Callable[P, R]:
-    """Makes the former name of an argument an error that gives the present name."""
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in RENAMED.keys() & kwargs.keys():
-            raise FairbanditError(RENAMED[name])
-        return function(*args, **kwargs)
-
-    return call
 
 
 def did_you_mean(given: object, choices: Iterable[object]) -> str:
@@ -63,8 +43,6 @@ def unknown(what: str, given: object, choices: Iterable[object]) -> FairbanditEr
     """
     valid = [*map(str, choices)]
     guess = did_you_mean(given, valid)
-    if str(given) in RENAMED:
-        guess = f" ({RENAMED[str(given)]})"
     return FairbanditError(f"unknown {what} {given!r}{guess}; expected one of {', '.join(valid)}")
 
 

@@ -25,7 +25,7 @@ from fairbandit.audit.rates import (
     in_words,
     note_unknown,
 )
-from fairbandit.errors import FairbanditError, renamed, shown
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.errors import unknown as unknown_name
 from fairbandit.evaluation.estimates import checked_confidence
 from fairbandit.evaluation.groups import SMALL
@@ -61,7 +61,6 @@ NOT_SAID = (
 """Labels that may mean that a person did not say, in lower case; a notice names them."""
 
 
-@renamed
 def audit_table(
     source: Any,
     *,

@@ -19,7 +19,7 @@ from fairbandit.audit.rates import (
     in_words,
     note_unknown,
 )
-from fairbandit.errors import FairbanditError, renamed
+from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import checked_confidence
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.log import check_log
@@ -51,7 +51,6 @@ class Audit(NamedTuple):
     wealth: Mapping[str, Mapping[str, Floats]]
 
 
-@renamed
 def audit(
     log: Log,
     *,

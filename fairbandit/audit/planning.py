@@ -9,7 +9,7 @@ import numpy as np
 
 from fairbandit.agent.inputs import number, whole
 from fairbandit.audit.processes import FRACTIONS
-from fairbandit.errors import FairbanditError, renamed
+from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import checked_confidence
 from fairbandit.logs import Floats, Ints
 
@@ -26,7 +26,6 @@ MOST = 100_000
 """The largest number of decisions that is simulated."""
 
 
-@renamed
 def plan(
     *, epsilon: float, share: float = 0.5, confidence: float = 0.95, seed: int = 0
 ) -> pd.DataFrame:

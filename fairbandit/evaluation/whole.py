@@ -9,7 +9,7 @@ import numpy as np
 
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
-from fairbandit.errors import FairbanditError, renamed, unknown
+from fairbandit.errors import FairbanditError, unknown
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import (
     direct_estimates,
@@ -49,7 +49,6 @@ ASSUMPTIONS = {
 """The assumptions of each estimator."""
 
 
-@renamed
 def evaluate(
     log: Any,
     policies: Any,
