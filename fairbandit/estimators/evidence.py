@@ -33,7 +33,7 @@ SPREAD = 2.0
 """The standard deviation of the prior of log10 λ."""
 
 LEAST = 1e-12
-"""The smallest Q over Σ r² that is told from 0: below it, Q is rounding error."""
+"""The smallest Q over Σ r² that is distinguished from 0: below it, Q is rounding error."""
 
 
 class Evidence(NamedTuple):

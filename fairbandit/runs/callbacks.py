@@ -1,4 +1,4 @@
-"""What takes part in a run while it is played."""
+"""Callbacks, which take part in a run while it is played."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ class SecretaryByGroup(Rolling):
     """Observes the first candidates, then takes the first that surpasses all of its own group.
 
     Of n expected candidates the first ⌊n·t⌋ are let go, with t = k^(−1/(k − 1)) for the k groups of
-    the problem; see `observed_share`. After them a candidate is taken if and only if its index is
-    at least that of all earlier candidates of its group in this pool, or if the places left are
-    enough for all who may come. The rule needs no past and no comparison between groups. For one
+    the problem; see `observed_share`. After them a candidate is taken if and only if no earlier
+    candidate of its group in this pool has a greater index, or if the places left are enough for
+    all who may come. The rule needs no past and no comparison between groups. For one
     place and groups of equal sizes that arrive in random order, the pick is the best of its group
     with the probability t in the limit of many candidates, for each continuous law of each group's
     index, and this is optimal. Unequal groups would need a threshold each. For several places the
