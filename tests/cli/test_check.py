@@ -1,5 +1,4 @@
 from fairbandit import conformance
-from fairbandit.cli.check import _parts
 
 
 def test_a_good_part(command):
@@ -17,11 +16,6 @@ def test_a_good_part(command):
 def test_a_policy_that_reads_groups_through_features_alone(command):
     assert "  reads the group at the decision: only if a" in command("check", "policy=greedy")[1]
     assert "reads the group" not in command("check", "metric=parity_gap", "split=full")[1]
-
-
-def test_parts_are_spelled_as_for_a_run_too():
-    assert _parts(["policy/rank=x", "policy.rank.z=2"]) == _parts(["rank=x", "rank.z=2"])
-    assert _parts(["policy=x", "policy.rank.z=2"]) == {"policy": {"name": "x", "rank": {"z": 2}}}
 
 
 def test_a_plugin_with_hyperparameters(command, plugin):

@@ -91,22 +91,6 @@ def test_seeds_are_pooled(command, save):
     assert second["policy.estimator.noise"] == 0.5
 
 
-def test_one_word_for_a_setting_everywhere(command, save):
-    """Parts' `noise` follows the policy, so `noise` is that of the environment."""
-    for name, own in (("fair_greedy", 1e-8), ("greedy", 0.0)):
-        for noise in (0.5, 2.0):
-            keys = {"policy__name": name, "policy__estimator__noise": own}
-            save(f"runs/{name}{noise}", environment__noise=noise, regret=noise + own, **keys)
-    for words in (("collect", "sort=noise"), ("figures", "only=price", "by=noise")):
-        assert command(words[0], "runs", *words[1:])[::2] == (0, "")
-    tools: list[tuple[str, ...]] = [("collect",), ("figures", "only=price")]
-    for tool in tools:
-        assert command(tool[0], "runs", *tool[1:], "where.noise=0.5")[::2] == (0, "")
-    for name in ("collect", "figures"):
-        err = command(name, "runs", "where.name=x")[2]
-        assert "'name' may be policy.split.name or policy.estimator.name or" in err
-
-
 def test_the_table_on_the_screen(command, save):
     for seed in range(25):
         save(f"runs/{seed}", seed=seed, std=0.25, policy__estimator__noise=0.1 * seed)

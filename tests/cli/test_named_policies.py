@@ -77,11 +77,8 @@ def test_help_and_tools_take_the_folder_too(command, mine):
     [
         ('"#123456"', "blue", "look.colour: expected #rrggbb, in small letters; got 'blue'"),
         ("[4, 1]", "wavy", "look.line: expected solid, .* or a list of lengths; got 'wavy'"),
-        ("[4, 1]", "[4, a]", r"look.line: expected .* got \[4, 'a'\]"),
         ("line:", "lines:", "look: expected a mapping with colour and, .* got {'colour': '#12"),
-        ("order: 15", "order: late", "smooth.yaml: order: expected a number; got 'late'"),
         ("name: smooth", "name: other", "name: expected the name of the file, smooth; got 'other'"),
-        ("name: smooth", "", "name: expected the name of the file, smooth; got None"),
         ("name: smooth", "name: [", "smooth.yaml cannot be read"),
     ],
 )

@@ -150,14 +150,11 @@ def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp
     [
         ([], "tune needs the keys that it varies, as in 'search={"),
         (["serch=3"], "unknown key 'serch' (did you mean 'search'?); expected one of search"),
-        (["search=3"], "tune needs the keys that it varies, as in"),
         (["search={policy.split: 3}"], "search must map keys to lists of choices"),
         (["search={policy.split: {low: 3, high: 2}}"], "`low <= high` must hold"),
         (["search={policy.split: [[1], [2]]}"], "policy.split: Cannot merge"),
         (["search={policy.estimator.nope: [1]}"], "policy.estimator has no key 'nope'"),
         ([SEARCH, "objective=nope"], "the run records standard_regret, fair_regret"),
-        ([SEARCH, "trials=0"], "trials must be 1, 2, …, got 0"),
-        ([SEARCH, "prune=maybe"], "prune must be true or false, got 'maybe'"),
     ],
 )
 def test_what_cannot_be_searched(command, tmp_path, words, message):

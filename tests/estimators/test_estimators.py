@@ -14,11 +14,9 @@ from fairbandit.estimators import Estimator, NoBounds
 from fairbandit.history import Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.registry import create
-from fairbandit.streams import Purpose, Streams
+from fairbandit.streams import Streams
 
 D, N, G = 4, 30, 2
-
-RIDGES = ("ridge", "optimistic_ridge", "group_ridge", "thompson_ridge", "forgetting_ridge")
 
 
 def problem(replicas: int = 3, groups: int = G, **given: Any) -> Problem:
@@ -37,47 +35,6 @@ def thetas(estimator: Estimator, state: Any, rest: Outcomes, at: list[int]) -> T
     """The first parameter of the models after some numbers of rounds, (B, U, ·)."""
     asked = problem(len(rest.rewards))
     return estimator._models(asked, state, [n + 1 for n in at], at, rest).parameters[0]
-
-
-@pytest.mark.parametrize("regularization", [1.0, 1e-8])
-def test_ridge_is_the_closed_form_with_its_noise(regularization: float) -> None:
-    estimator = create("estimator", {"name": "ridge", "regularization": regularization})
-    known, at = outcomes(), [0, 1, 5, N]
-    found = thetas(estimator, estimator.init(problem()), known, at)
-    gamma = problem().streams[Purpose.ESTIMATOR].normal(1, N, D)
-    for place, n in enumerate(at):
-        x, r = known.contexts[:, :n], known.rewards[:, :n, None]
-        V = x.mT @ x + regularization * torch.eye(D, dtype=torch.float64)
-        theta = torch.linalg.solve(V, x.mT @ r)[..., 0]
-        noise = 1e-8 / (D * math.sqrt(n)) * gamma[:, n - 1] if n else 0
-        torch.testing.assert_close(found[:, place], theta + noise, rtol=1e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize("name", RIDGES)
-def test_models_do_not_depend_on_how_outcomes_were_taken_in(name: str) -> None:
-    estimator, known, at = create("estimator", name), outcomes(), [20, 25, N]
-    whole = thetas(estimator, estimator.init(problem()), known, at)
-    state = estimator.advance(estimator.init(problem()), known.rows(0, 20))
-    torch.testing.assert_close(thetas(estimator, state, known.rows(20, N), at), whole)
-    one = estimator.init(problem())
-    for place in torch.randperm(20, generator=torch.Generator().manual_seed(1)).tolist():
-        one = estimator.advance(one, known.rows(place, place + 1))
-    torch.testing.assert_close(thetas(estimator, one, known.rows(20, N), at), whole)
-
-
-@pytest.mark.parametrize("shared", ["slopes", "nothing"])
-def test_new_groups_have_no_coefficients_and_change_no_others(shared: str) -> None:
-    estimator = create("estimator", {"name": "group_ridge", "shared": shared})
-    state = estimator.advance(estimator.init(problem()), outcomes())
-    grown = estimator.grow(state, problem(groups=G + 2))
-    wide, rest = problem(groups=G + 2), outcomes().rows(0, 0)
-    model = estimator._models(wide, grown, [N], [N], rest)
-    narrow = estimator._models(problem(), state, [N], [N], rest)
-    x, groups = outcomes().contexts[:, None], torch.arange(N).expand(3, 1, N) % G
-    torch.testing.assert_close(model.score(x, groups), narrow.score(x, groups))
-    unseen = model.score(x, torch.full_like(groups, G))[:, 0]
-    slopes = (x[:, 0] @ model.parameters[0][:, 0, :D, None])[..., 0]
-    torch.testing.assert_close(unseen, slopes if shared == "slopes" else torch.zeros_like(unseen))
 
 
 @pytest.mark.parametrize("radius", ["practical", "constant"])

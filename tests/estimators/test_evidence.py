@@ -57,22 +57,6 @@ def test_scores_are_those_of_ridge_with_this_penalty() -> None:
         assert scores[actions[t]] == pytest.approx(scores.max(), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        {"name": "optimistic_ridge", "radius": "textbook"},
-        {"name": "thompson_ridge", "scale": 0.5},
-        {"name": "group_ridge"},
-    ],
-)
-def test_decisions_do_not_depend_on_blocks_or_company(estimator: dict[str, Any]) -> None:
-    chosen = build_policy({"name": "greedy", "estimator": {**estimator, **AUTO}})
-    world = support.environment()
-    alone = support.actions(chosen, world, 80, [1], at_once=1)
-    together = support.actions(chosen, world, 80, range(3))
-    assert torch.equal(alone[0], together[1])
-
-
 def test_another_word_is_refused() -> None:
     with pytest.raises(FairbanditError, match="above 0 and finite, or auto"):
         create("estimator", {"name": "ridge", "regularization": "some"})

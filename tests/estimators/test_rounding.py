@@ -169,25 +169,3 @@ def test_blocks_are_solved_as_if_one_by_one(rows: int) -> None:
             theta = torch.linalg.solve(V, x.mT @ r)[..., 0]
             torch.testing.assert_close(found.theta[:, u], theta, rtol=1e-7, atol=1e-8)
             torch.testing.assert_close(found.log_det[:, u], torch.logdet(V))
-
-
-def test_optimistic_models_that_are_taken_score_as_before() -> None:
-    for regularization in (1.0, 1e-8):
-        draws = torch.Generator().manual_seed(0)
-        x = torch.rand(2, 20, 3, generator=draws, dtype=torch.float64)
-        groups = torch.zeros(2, 20, dtype=torch.int64)
-        known = Outcomes(torch.arange(1, 21), x, groups, x.sum(2))
-        estimator = create(
-            "estimator", {"name": "optimistic_ridge", "regularization": regularization}
-        )
-        asked, n = Problem(3, 1, Streams(0, range(2))), [2, 5, 20]
-        model = estimator._models(asked, estimator.init(asked), [3, 6, 21], n, known)
-        assert isinstance(model, OptimisticModel)
-        scores = model.score(x[:, None], groups[:, None])
-        errors = torch.as_tensor(model.approximate(x[:, None], groups[:, None]).slack)
-        index = torch.tensor([2, 0, 0, 1])
-        taken = model.take(index).take(torch.tensor([3, 0]))
-        again = taken.score(x[:, None], groups[:, None])
-        torch.testing.assert_close(again, scores[:, [1, 2]])
-        slack = taken.approximate(x[:, None], groups[:, None]).slack
-        torch.testing.assert_close(slack, errors[:, [1, 2]])

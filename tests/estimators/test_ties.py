@@ -149,23 +149,6 @@ def test_an_absurd_candidate_does_not_make_others_tie(name: str) -> None:
     assert apart >= 90
 
 
-def test_a_model_of_pairs_depends_on_the_set_of_outcomes() -> None:
-    """Rewards of one shortlist, some of which are equal, come in another order."""
-    policy = {"split": "full", "rank": "identity", "refresh": 1.2}
-    estimator = {"name": "pairwise_probit", "partners": 1}
-    scores = []
-    for way in (1, -1):
-        agent = Agent.from_config({**policy, "estimator": estimator}, features=2, groups=["a"])
-        draws = np.random.default_rng(0)
-        for _ in range(12):
-            x = draws.normal(size=(3, 2))
-            decision = agent.act(x, ["a"] * 3, picks=3)
-            for place in range(3)[::way]:
-                agent.update(float(x[place, 0] > 0), decision.ticket, place)
-        scores.append(agent.explain(np.eye(2), ["a", "a"]).scores.tolist())
-    assert scores[0] == scores[1]
-
-
 @pytest.mark.parametrize(("offset", "regularization", "notices"), [(1e3, 1e-3, 0), (1e5, 0.1, 1)])
 def test_a_notice_says_to_standardise_where_the_rule_does_not_hold(
     offset: float, regularization: float, notices: int, caplog: pytest.LogCaptureFixture

@@ -10,10 +10,8 @@ from matplotlib.colors import to_rgb
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import compose
 from fairbandit.figures.layout import Options
-from fairbandit.policy.build import preset, presets
 from fairbandit.runs import PooledRuns
 from fairbandit.runs.overview import rank
-from fairbandit.runs.summary import _knows_truth
 from tests.figures.synthetic import around, saved, scene_of
 
 NAN = float("nan")
@@ -96,12 +94,6 @@ def test_cells_and_what_is_written_below():
     assert below.endswith("* knows the truth, and is not ranked; not known here: no.")
     with_interval = compose("notions", made, Options(interval="mean"))
     assert cells(with_interval.axes[0])[0][0][0] == "9.0 ±2.1"
-
-
-def test_summaries_say_which_policies_know_the_truth():
-    knowing = {name for name in presets() if _knows_truth(preset(name))}
-    oracles = {"fair_greedy_oracle_cdf", "fair_greedy_oracle_rewards"}
-    assert knowing == {*oracles, "gmf", "optimal"}
 
 
 def test_nothing_to_compare():

@@ -14,7 +14,7 @@ import fairbandit
 from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
-from fairbandit.figures.draw import FIGURES, _slugs, compose, figure, general
+from fairbandit.figures.draw import _slugs, compose, figure, general
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.runs import PooledRuns, Scene
@@ -128,16 +128,6 @@ def test_bands_of_every_kind_and_a_size(scene, kind, spread):
     assert tuple(figure.get_size_inches()) == (5, 3)
 
 
-def test_quantiles_are_those_of_the_rounds_before(scene):
-    """Of cumulated rows of the round log, at every round of the curve."""
-    for run in scene.runs:
-        wide = (
-            rows(run).pivot(index="replica", columns="round", values="fair_regret").cumsum(axis=1)
-        )
-        curve = run.curves["fair_regret", None]
-        np.testing.assert_allclose(curve.values, wide[curve.rounds], rtol=1e-9)
-
-
 @pytest.mark.parametrize("kind", INTERVALS)
 def test_price(scene, kind):
     (axes,) = compose("price", scene, Options(interval=kind)).axes
@@ -230,9 +220,6 @@ def crowd(number: int, words: str) -> Scene:
     return scene_of(*runs)
 
 
-STYLED = [(look, width) for look in ("page", "slides") for width in (3.25, 5.0, 7.0)]
-
-
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @pytest.mark.parametrize(
     ("look", "width", "number", "words", "names"),
@@ -243,12 +230,6 @@ STYLED = [(look, width) for look in ("page", "slides") for width in (3.25, 5.0, 
         ("page", 5.0, 16, "long", ("frontier", "counts")),
         ("page", 7.0, 16, "short", ("overview", "notions")),
         ("slides", 5.0, 16, "cjk", ("price", "distributions")),
-        *(
-            pytest.param(*styled, number, words, FIGURES, marks=pytest.mark.all)
-            for styled in STYLED
-            for number in (2, 16)
-            for words in WORDS
-        ),
     ],
 )
 def test_no_two_texts_overlap_and_none_is_cut_off(look, width, number, words, names):

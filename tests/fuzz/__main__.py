@@ -28,35 +28,26 @@ import torch
 from fairbandit.errors import FairbanditError
 from tests.fuzz.calls import calls
 from tests.fuzz.commands import commands
-from tests.fuzz.decisions import decisions
-from tests.fuzz.files import files
 from tests.fuzz.logs import logs
 from tests.fuzz.mistakes import mistakes
-from tests.fuzz.reports import reports
 from tests.fuzz.tables import tables
 
 Door = Callable[[random.Random, Path], None]
 
 DOORS: dict[str, Door] = {
     "commands": commands,
-    "files": files,
     "tables": tables,
     "calls": calls,
     "logs": logs,
     "mistakes": mistakes,
-    "decisions": decisions,
-    "reports": reports,
 }
 
 SHARES = {
-    "commands": 0.1,
-    "files": 0.2,
-    "tables": 0.15,
-    "calls": 0.2,
-    "logs": 0.1,
-    "mistakes": 0.15,
-    "decisions": 0.07,
-    "reports": 0.03,
+    "commands": 0.15,
+    "tables": 0.2,
+    "calls": 0.25,
+    "logs": 0.2,
+    "mistakes": 0.2,
 }
 """The part of all inputs that each door gets."""
 

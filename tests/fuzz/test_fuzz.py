@@ -11,10 +11,7 @@ from fairbandit.logs import schema
 from tests.fuzz import __main__ as fuzz
 from tests.fuzz import mistakes
 
-INPUTS = {
-    **{"calls": 300, "tables": 250, "files": 120, "logs": 200, "commands": 40, "mistakes": 150},
-    **{"decisions": 40, "reports": 30},
-}
+INPUTS = {"calls": 300, "tables": 250, "logs": 200, "commands": 40, "mistakes": 150}
 """`make fuzz` tries many more."""
 
 
@@ -23,8 +20,7 @@ INPUTS = {
 def test_no_input_finds_a_fault(name: str, tmp_path: Path) -> None:
     results = [fuzz.attempt(name, number, tmp_path) for number in range(INPUTS[name])]
     endings = {result.ending for result in results}
-    refused = set() if name == "decisions" else {"refused"}  # all its policies are sound
-    assert endings == {"accepted"} | refused, fuzz.report(results)
+    assert endings == {"accepted", "refused"}, fuzz.report(results)
 
 
 def test_a_process_that_ends_is_a_fault_and_another_goes_on(

@@ -102,10 +102,6 @@ def crafted(draw: random.Random, content: Any) -> Any:
     elif how == "swap":
         other, where = draw.choice(places)
         holder[key] = copy.deepcopy(other[where])
-    elif isinstance(value, torch.Tensor):
-        odd = [value[..., :0], value.flatten(), value.float(), value * math.nan, value.long() - 10]
-        odd += [-value, value.flip(-1) if value.ndim else value, value * 0, value + 10**9]
-        holder[key] = draw.choice([*odd, torch.zeros(1, 2, 3)])
     elif how == "near" and isinstance(value, list):
         holder[key] = draw.choice([value[::-1], value[:-1], value[1:], value + value])
     elif how == "near" and type(value) in (int, float):

@@ -1,18 +1,13 @@
 """The sorted segment counts exactly what a scan counts, and is used where it pays."""
 
-import math
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.counting import Contexts, PastScores
 from fairbandit.history import segments
 from fairbandit.history.sorted_segment import SortedSegment
-from tests.counting.test_against_dense import Weights, ways
 
 
 @settings(max_examples=60)
@@ -67,30 +62,3 @@ def test_little_is_scored_again_after_a_small_drift() -> None:
     assert same[1] <= 20
     assert 0 < near[1] < 20 * 50_000 * 0.01
     assert segment.count_le(*asked, theta[:, None] + 1e-3, near[1] - 1) is None
-
-
-@pytest.mark.parametrize("n", [1, 20])
-def test_long_windows_are_sorted(n: int) -> None:
-    """One round at a time and in blocks, with moving windows, drift and growth of memory."""
-    draws = np.random.default_rng(0)
-    b, k, d, known = 2, 4, 3, 1000
-    x = torch.from_numpy(draws.normal(size=(b, known + 200, k, d)))
-    groups = torch.from_numpy(draws.integers(-1, 2, (b, known + 200, k)))
-    value = Contexts.empty(x[:, :0, 0], 2).append(x[:, :known], groups[:, :known])
-    theta, used = torch.from_numpy(draws.normal(size=(b, 1, d))), 0
-    for at in range(known, known + 200, n):
-        asked = slice(at, at + n)
-        theta = theta[:, -1:] + 1e-3 * torch.from_numpy(draws.normal(size=(b, n, d)))
-        value = value.append(x[:, asked], groups[:, asked])
-        stop = np.arange(at, at + n)
-        models = Weights(theta), torch.arange(n)
-        past = PastScores(value, stop + 1, np.stack([stop // 2, stop]), groups[:, asked], *models)
-        values = (x[:, asked] * theta[:, :, None]).sum(-1)
-        with ways(searched=True):
-            counts = past.count_le(values)
-        used += value.memory.sorted is not None
-        for sliced in (False, True):
-            with ways(sliced=sliced), patch("fairbandit.counting.cost.SORTED_COST", math.inf):
-                assert torch.equal(counts, past.count_le(values))
-        value = value.forget(at // 2)
-    assert used == 200 // n

@@ -65,21 +65,6 @@ def test_exposure_in_proportion_to_the_truth_has_no_regret(setting: dict[str, An
         assert (float(played.metrics["exposure"].max()) < 1e-12) is fair
 
 
-@pytest.mark.parametrize("policy", ["optimal", "proportional"])
-def test_rewards_in_thousands_have_their_exposure(policy: str) -> None:
-    """By exp(reward), the two best of a pool deserve both places but for a pool in a million."""
-    theta = [1000.0 * weight for weight in (4, 3, 7, 0, 8, 0, 0, 0, 5, 5, 0, 0, 2, 2, 2, 2, 1)]
-    merit = {"merit": "exponential"}
-    parts: Any = {"split": "full", "estimator": "oracle", "rank": "identity"}
-    parts["selector"] = "argmax" if policy == "optimal" else {"name": "proportional", **merit}
-    metrics = {"exposure": create("metric", {"name": "exposure_regret", **merit})}
-    world = support.environment("simulation", theta=theta, noise=0.0)
-    options: Any = {"rounds": 200, "seed": 0, "replicas": [0], "picks": 2, "metrics": metrics}
-    (played,) = Engine(build_policy(parts), world, **options).play()
-    assert float(played.metrics["exposure"].sum()) < 0.01
-    assert float(played.standard_regret.sum()) < 0.01
-
-
 @given(st.integers(0, 2**32 - 1), st.sampled_from(Merit))
 def test_preference_violations_against_loops(seed: int, merit: Merit) -> None:
     """Few whole numbers, so that merits and probabilities tie."""

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from fairbandit import Engine, FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.estimators import Estimator, LinearModel
-from fairbandit.history import Outcomes
 from fairbandit.history.contexts import BITS
 from fairbandit.ranks import Rank, Scored
 from fairbandit.streams import CHUNK_ROUNDS
@@ -64,32 +62,6 @@ def test_a_need_that_does_not_exist() -> None:
     hasty = type("Hasty", (Odd,), {"needs": frozenset({"contexts", "future"})})
     with pytest.raises(FairbanditError, match=r"rank 'Hasty' needs \['future'\]; expected some of"):
         greedy(rank=hasty())
-
-
-class Descent(Estimator):
-    """Least squares by gradient descent on everything learned, from scratch each time."""
-
-    needs = frozenset({"rewards"})
-
-    def _models(
-        self, problem: Any, state: Any, rounds: list[int], n_train: list[int], outcomes: Outcomes
-    ) -> LinearModel:
-        theta = problem.zeros(problem.replicas, len(n_train), problem.features).requires_grad_()
-        upto = torch.arange(outcomes.n) < torch.tensor(outcomes.counts(n_train))[:, None]
-        for _ in range(20):
-            missed = torch.einsum("bnd,bud->bun", outcomes.contexts, theta)
-            missed = (missed - outcomes.rewards[:, None]) * upto
-            (missed**2).sum().backward()
-            assert theta.grad is not None
-            theta = (theta - 1e-3 * theta.grad).detach().requires_grad_()
-        return LinearModel(theta.detach())
-
-
-def test_a_part_that_differentiates() -> None:
-    """One that refits all past outcomes: in blocks as round by round."""
-    policy, world = greedy(estimator=Descent()), support.environment()
-    found = support.actions(policy, world, 80, 2)
-    assert torch.equal(found, support.actions(policy, world, 80, 2, at_once=1))
 
 
 @pytest.mark.parametrize("name", ["fair_greedy", "oful", "minimum_pull"])

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit import Engine, Policy, build
+from fairbandit import Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.ties import Approximate
@@ -280,18 +280,6 @@ def test_scores_that_do_not_differ() -> None:
     assert found.value.flatten().tolist() == [1, 1, 0, 1, 1]
 
 
-def test_the_same_person_twice_ties_in_the_smoothed_cdf() -> None:
-    draws = np.random.default_rng(4)
-    x = torch.from_numpy(draws.normal(size=(1, 60, 3, 1)))
-    x[0, -1, 1] = x[0, -1, 0] * (1 + 2**-51)
-    found = index(SmoothedCdf(), world(x, torch.zeros(1, 60, 3).long()))
-    one, other, third = found.value[0, 0].tolist()
-    tie = found.value[0, 0] + 2 * torch.as_tensor(found.slack)[0, 0]
-    assert tie[0] >= other
-    assert tie[1] >= one
-    assert (tie[2] >= one) == (third > one)
-
-
 def samples(scores: Array, kinds: Array, at: Array) -> World:
     """Past scores (B, n) of some groups, one a round, and then candidates of group 0."""
     b, n = scores.shape
@@ -336,14 +324,3 @@ def test_a_split_whose_windows_end_early() -> None:
         return support.actions(made, Scattered(), 60, replicas=2, at_once=at_once)
 
     assert torch.equal(play(64), play(1))
-
-
-@pytest.mark.parametrize("split", ["halves", "full"])
-def test_bounded_memory_is_flat(split: str) -> None:
-    """Each group's last m contexts are kept, and no rounds, whatever the window."""
-    made = policy({"name": "recent_cdf", "size": 16}, split, "oracle")
-    engine = Engine(made, Scattered(), rounds=1024, seed=0, replicas=[0])
-    for _ in engine.play():
-        assert engine.history.outcomes.n == 0
-        assert engine.history.contexts is not None
-        assert engine.history.contexts.state()["contexts"].shape[1] <= 3 * 16

@@ -196,11 +196,8 @@ def test_batches_of_replicas_change_nothing_but_the_files(config, tmp_path, monk
     [
         ({"rounds": 0}, "rounds must be at least 1, got 0"),
         ({"threads": 10**20}, "threads must be at most 2,147,483,647, got 1"),
-        ({"rounds": "many"}, "rounds: Value 'many' of type 'str'"),
         ({"device": "abacus"}, "device 'abacus' cannot be used here: .*; usable devices: cpu"),
-        ({"replicates": 1}, "replicates: Key 'replicates' not in 'Settings'"),
         ({"metrics": ["fair_regret"]}, "metrics must map columns to metrics"),
-        ({"metrics": {"x": "nope"}}, "metrics.x: unknown metric 'nope'; expected one of"),
         ({"metrics": {"rank": "fair_regret"}}, "metrics: 'rank' cannot be a column; expected at"),
         ({"policy": {"name": "simulation"}}, "expected a policy, got {'name'"),
     ],

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from fairbandit.errors import FairbanditError
 from fairbandit.runs import read_scenes
 from fairbandit.runs.execute import execute
 from tests import support
@@ -32,14 +31,6 @@ def test_rewards_are_densities_and_cdfs(scene, mixed_scene):
             assert np.trapezoid(rewards.density, rewards.value) == pytest.approx(1, abs=0.02)
             assert (np.diff(rewards.cdf) >= 0).all()
             assert rewards.cdf.iloc[-1] == pytest.approx(1, abs=0.01)
-
-
-def test_a_choice_of_policies(scene):
-    assert [run.label for run in scene.only(["greedy", "gmf"]).runs] == ["Greedy"]
-    assert scene.only(None) == scene
-    message = "no run has policy=gmf; its values are uniform, greedy, fair_greedy"
-    with pytest.raises(FairbanditError, match=message):
-        scene.only(["gmf"])
 
 
 def test_runs_of_a_policy_are_in_the_order_of_their_settings(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import Engine, FairbanditError, Policy, build
+from fairbandit import FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.metrics import RollingRegret
 from fairbandit.policy.build import build_policy
@@ -18,7 +17,6 @@ from fairbandit.ranks import EmpiricalCdf, Scored
 from fairbandit.registry import create
 from fairbandit.selectors import Rolling, Secretary
 from fairbandit.selectors.stopping import hazards, thresholds
-from fairbandit.streams import Purpose
 from tests import literal, support
 from tests.notions.worlds import seen
 
@@ -100,19 +98,6 @@ def test_every_decision_is_that_of_a_plain_loop(name: str, picks: int) -> None:
             made.append(RULES[name](index, tie, here, picks) if t > 1 else here[:picks])
         slots = found[0].view(rounds, picks).tolist()
         assert [[a for a in row if a >= 0] for row in slots] == made
-
-
-@pytest.mark.parametrize("selector", [{"epsilon": 0.2}, {"count": "geometric", "candidates": 4}])
-def test_blocks_and_replicas_decide_alike(selector: dict[str, Any]) -> None:
-    parts = {"split": "full", "estimator": "ridge", "rank": "empirical_cdf"}
-    chosen: Any = build({**parts, "selector": {"name": "rolling", **selector}})
-    world = partial(Scattered, small_every=300)  # each pool has three candidates or more
-    for picks in (1, 3):
-        options: Any = {"rounds": 60, "seed": 0, "replicas": range(3), "picks": picks}
-        head = next(Engine(chosen, world(), **options).play()).actions
-        single = support.actions(chosen, world(), 60, [2], picks=picks, at_once=1)
-        assert torch.equal(head[2:3], single)
-        assert bool((head == -1).any()) == ("count" in selector)
 
 
 SELECTORS: list[dict[str, Any]] = [
@@ -217,14 +202,6 @@ def test_a_rank_that_needs_the_pool_is_refused() -> None:
 def test_other_parameters_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(FairbanditError, match=r"from 0 to 1|expected count="):
         Rolling(**given)
-
-
-def test_draws_belong_to_candidates() -> None:
-    """Two rounds in a block, or in turn, have the same draws of exploration."""
-    selector = Rolling(epsilon=1.0)
-    both = pools(0, 2)
-    assert both.scored.draws(Purpose.ORDER).shape == (1, 2, 7)
-    assert selector.select(both, 3).actions.shape == (1, 2, 3)
 
 
 @pytest.mark.parametrize(

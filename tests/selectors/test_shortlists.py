@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from itertools import cycle, permutations
 from typing import Any
 
 import numpy as np
@@ -14,12 +12,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from fairbandit import Agent, Engine, FairbanditError, build
-from fairbandit.conformance import Scattered
 from fairbandit.registry import create
 from fairbandit.selectors import Ranked
 from fairbandit.selectors.inclusion import capped_shares, filled, systematic
 from tests import support
-from tests.literal import systematic as literal_systematic
 
 K, G = 6, 3
 
@@ -44,61 +40,6 @@ def pool(seed: int) -> Ranked:
     counts = torch.from_numpy(draws.integers(0, 5, (1, 1, G)))
     bounds = index - width / 2, index + width / 2
     return support.ranked(index, groups, bounds=bounds, pick_counts=counts)
-
-
-def best_of(members: list[int], index: Any, amount: int, order: Any) -> list[int]:
-    return sorted(members, key=lambda a: (-index[a], order[a]))[:amount]
-
-
-def argmax(pool: Any, index: Any, members: list[int], m: int, order: Any) -> Any:
-    return np.isin(np.arange(K), best_of(members, index, m, order)).astype(float)
-
-
-def minimum_pull(pool: Any, index: Any, members: list[int], m: int, order: Any) -> Any:
-    """With groups, too, in a random order where they lack equally much."""
-    counts, groups = pool.pick_counts[0, 0].numpy(), pool.groups[0, 0].numpy()
-    lack = {g: 0.3 * counts.sum() - counts[g] for g in set(groups[members].tolist())}
-    owed = sorted((g for g in lack if lack[g] > 1e-9), key=lambda g: (-round(lack[g], 9), order[g]))
-    chosen: list[int] = []
-    for group in owed[:m]:
-        chosen += best_of([a for a in members if groups[a] == group], index, 1, order)
-    rest = [a for a in members if a not in chosen]
-    chosen += best_of(rest, index, m - len(chosen), order)
-    return np.isin(np.arange(K), chosen).astype(float)
-
-
-@pytest.mark.parametrize("rule", [argmax, minimum_pull])
-@pytest.mark.parametrize("picks", [2, 3])
-def test_rules_of_picks_by_all_orders_of_ties(rule: Any, picks: int) -> None:
-    """Ties are broken by an order of the places; π is the mean over all orders."""
-    selector: Any = create("selector", {"name": rule.__name__, **SELECTORS[rule.__name__]})
-    for seed in range(12):
-        asked = pool(seed)
-        index, members = (
-            asked.index.value[0, 0].numpy(),
-            np.flatnonzero(asked.present[0, 0]).tolist(),
-        )
-        orders = [rule(asked, index, members, picks, order) for order in permutations(range(K))]
-        found = selector._inclusion(asked, picks)
-        np.testing.assert_allclose(found[0, 0].numpy(), np.mean(orders, axis=0), atol=1e-12)
-
-
-def test_whole_chains_are_taken_while_they_fit() -> None:
-    selector: Any = create("selector", "chain")
-    for seed in range(40):
-        asked = pool(seed)
-        low, high = (end[0, 0].numpy() for end in asked.bounds)
-        left = set(np.flatnonzero(asked.present[0, 0]).tolist())
-        for picks in (2, 3, 4):
-            pi, rest, amount = np.zeros(K), set(left), picks
-            while rest and amount > 0:
-                chain = {max(rest, key=lambda a: high[a])}
-                while more := {a for a in rest - chain if high[a] >= min(low[b] for b in chain)}:
-                    chain |= more
-                pi[list(chain)] = min(1, amount / len(chain))
-                amount, rest = amount - len(chain), rest - chain
-            found = selector._inclusion(asked, picks)[0, 0].numpy()
-            np.testing.assert_allclose(found, pi, atol=1e-12)
 
 
 @settings(max_examples=200)
@@ -140,43 +81,11 @@ def test_groups_expect_their_part() -> None:
                 assert all(found[a] >= 1 - 1e-9 or found[b] < 1e-9 for a, b in pairs)
 
 
-def test_systematic_draws_are_those_of_a_loop() -> None:
-    draws = np.random.default_rng(0)
-    for _ in range(300):
-        k, m = int(draws.integers(2, 9)), 0
-        m = int(draws.integers(1, k))
-        weights = torch.from_numpy(draws.random(k) + 0.01)
-        pi = capped_shares(weights.log(), torch.ones_like(weights), weights.new_tensor([m]))
-        u, keys = float(draws.random()), draws.random(k)
-        found = systematic(pi, torch.tensor(m), torch.tensor(u), torch.from_numpy(keys))
-        assert found.tolist() == sorted(literal_systematic(pi.numpy(), m, u, keys))
-
-
 def test_the_largest_draw_fills_the_last_slot() -> None:
     """1 − 2⁻⁵³ + 1 is 2 in double precision."""
     pi = torch.tensor([0.7, 0.9, 0.4], dtype=torch.float64)
     start = torch.tensor(1 - 2.0**-53, dtype=torch.float64)
     assert len(set(systematic(pi, torch.tensor(2), start, torch.arange(3.0)).tolist())) == 2
-
-
-@pytest.mark.parametrize(
-    ("index", "picks", "expected"),
-    [
-        ([3.0, 2.0, 1.0, 0.0], 2, [1, 1, 0, 0]),
-        ([3.0, 2.0, 2.0, 0.0], 2, [1, 0.5, 0.5, 0]),
-        ([3.0, 2.0, 1.001, 1.0], 3, [1, 1, math.e / (1 + math.e), 1 / (1 + math.e)]),
-        ([1e306, 2.0, 1.0, 0.0], 3, [1, 1, 1, 0]),
-    ],
-)
-def test_merits_that_underflow_beside_a_full_place_keep_their_proportions(
-    index: list[float], picks: int, expected: list[float]
-) -> None:
-    selector: Any = create(
-        "selector", {"name": "proportional", "merit": "exponential", "rate": 1000.0}
-    )
-    asked = support.ranked(torch.tensor([[index]], dtype=torch.float64))
-    found = selector._inclusion(asked, picks)
-    assert found[0, 0].tolist() == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
@@ -202,42 +111,6 @@ def test_frequencies_are_the_inclusion_probabilities(selector: str) -> None:
     statistic = rounds * off @ np.linalg.pinv(covariance, hermitian=True) @ off
     assert degrees > 0
     assert statistic <= chi2.ppf(1 - 1e-4, degrees)
-
-
-SHORT = ["fair_greedy", "oful", "uniform", "interval_chain", "fairx_rank", "minimum_pull"]
-SHORT += ["group_parity"]
-
-
-WORLDS = {"census": lambda: support.world_of("census_ethnicity"), "empty places": Scattered}
-
-
-@pytest.mark.parametrize(("name", "kind"), list(zip(SHORT, cycle(WORLDS))))
-def test_an_agent_decides_as_replica_0(name: str, kind: str) -> None:
-    """Rewards come one by one and in any order, or all together; empty places are left out."""
-    world, rounds = WORLDS[kind](), 60
-    chosen = support.policy(name)
-    (found,) = support.played(chosen, world, rounds, 1, picks=3)
-    draws = support.draws(world, rounds, 0)
-    agent = Agent(
-        chosen,
-        features=world.features,
-        groups=len(world.group_names),
-        exploration=world.exploration,
-    )
-    for t in range(rounds):
-        here = np.flatnonzero(draws.groups[t] >= 0)
-        decision = agent.act(draws.contexts[t][here], draws.groups[t][here], picks=3)
-        slots = found.actions[0, t] >= 0
-        assert here[list(decision.picks)].tolist() == found.actions[0, t][slots].tolist()
-        expected = found.propensities[0, t][slots].tolist()
-        assert decision.propensities == pytest.approx(expected, abs=1e-12)
-        rewards = draws.rewards[t][here]
-        if t % 2:
-            agent.update([float(rewards[a]) for a in decision.picks])
-        else:
-            for place in reversed(decision.picks):
-                agent.update(float(rewards[place]), decision.ticket, candidate=place)
-    assert agent.pending == ()
 
 
 def test_small_pools_are_taken_whole() -> None:
