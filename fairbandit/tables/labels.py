@@ -195,13 +195,17 @@ def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
 
     Raises:
         FairbanditError: a missing pool, or a value that is not hashable.
+
+    >>> pool_codes(["7", np.str_("7"), "007", 7]).tolist()
+    [0, 0, 1, 2]
     """
     numbers = dict[Any, int]()
     for row, pool in enumerate(pools):
         if is_missing(pool):
             raise FairbanditError(f"pools: candidate {row} lacks a pool")
     try:
-        codes = [numbers.setdefault((type(pool), pool), len(numbers)) for pool in pools]
+        plain = map(_item, pools)
+        codes = [numbers.setdefault((type(pool), pool), len(numbers)) for pool in plain]
     except TypeError as error:
         raise FairbanditError(f"pools: {error}") from error
     return np.array(codes, np.int64)
