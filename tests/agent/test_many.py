@@ -125,16 +125,6 @@ def test_a_bad_pool_is_named_and_nothing_is_decided(
     assert worlds.held(agent) == before
 
 
-def test_a_group_that_the_truth_does_not_know() -> None:
-    world = worlds.Coarse()
-    agent = worlds.agent_for(world, "gmf", 0)
-    before = worlds.held(agent)
-    with pytest.raises(FairbanditError, match=r"pool 1: .* does not know group 'new', number 3"):
-        agent.act_many(np.zeros((2, 1, 3)), [[0], ["new"]])
-    assert worlds.held(agent) == before
-    assert agent.act_many([], []) == []
-
-
 def test_a_table_with_a_column_of_pools() -> None:
     """Its rows may be in any order; the pools come in the order of their first rows."""
     draws = np.random.default_rng(0)

@@ -6,7 +6,6 @@ import csv
 import json
 import logging
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ import pytest
 from fairbandit import Agent, Encoder, FairbanditError, build, read_log
 from fairbandit.agent.replaying import replay
 from fairbandit.environments import Table
-from fairbandit.files import state
 from fairbandit.notices import _remark
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.labels import normal
@@ -167,23 +165,6 @@ def test_encoders_of_tables_and_of_logs_know_the_same_labels(notices):
     assert part.labels == ()  # the features do not hold the whole label
 
 
-@pytest.mark.parametrize("shape", [list, np.array, lambda pools: [x.tolist() for x in pools]])
-def test_labels_that_contradict_encoded_rows_are_refused(shape):
-    encoder = Encoder.from_table(people(), **TABLE)
-    agent = Agent.from_config("fair_greedy", features=encoder)
-    rows = {"age": [30] * 4, "job": [1] * 4, "town": ["north"] * 4, "flat": [0.1] * 4}
-    x = encoder.encode({**rows, "group": list("abcz")}).astype(np.float32)  # the table lacks z
-    pools, says = shape([x, x]), "pool 1: groups[0] is 'b', but column 'group' of the row says 'a'"
-    agent.act(pools[0], ["a", "b", "c", "anything"])
-    labels = [["a", "b", "c", "a"], ["b", "b", "c", "a"]]
-    with pytest.raises(FairbanditError, match=re.escape(says)):
-        agent.act_many(pools, labels)
-    with pytest.raises(FairbanditError, match=re.escape(says)):
-        agent.observe(pools, labels, [0, 0], [1.0, 2.0])
-    with pytest.raises(FairbanditError, match="^" + re.escape(says[8:])):
-        agent.explain(pools[0], ["b", "b", "c", "z"])
-
-
 def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
     encoder = Encoder.from_table(people(), **TABLE)
     known = [{"group": "a", "age": 30, "job": 1, "town": "north", "flat": 0.1}]
@@ -223,20 +204,6 @@ def test_numbers_far_outside_the_table_are_noted_once_for_each_column(notices):
         what.format("age", "110.1", "20 to 65"),
         what.format("pay", "-22,265", "-1.5 to 3"),
     ]
-
-
-def test_observed_rows_have_notices_of_their_own(notices):
-    encoder = Encoder.from_table(people(), **TABLE)
-    rows = pd.DataFrame({**people(), "age": [None] * 400})
-    for seen in (rows, [rows[:2]]):
-        agent = Agent.from_config("greedy", features=encoder)
-        agent.observe(seen, None, [0] * len(seen), [1.0] * len(seen))
-        assert [text for text in notices() if "missing cells" in text] == [
-            "the observed rows, column 'age': missing cells get the table's mean, as missing=mean "
-            "asks for"
-        ]
-    agent.act(rows)
-    assert [text for text in notices() if text.startswith("the pool, column 'age': missing")]
 
 
 @pytest.mark.parametrize(
@@ -288,19 +255,6 @@ def test_labels_that_contradict_their_rows_are_refused():
         opening.offer({**row, "region": "West"}, "West ")  # a group that the encoder does not know
     agent.act(table, ["North", "South", " South", 1.0])
     assert agent.groups == ("West ", "North", "South", 1.0)
-
-
-def test_new_labels_of_arrays_are_noted(notices):
-    encoder = Encoder.from_table(people(), **TABLE)
-    agent = Agent.from_config("fair_greedy", features=encoder, groups=["d"])
-    x, text = np.zeros((2, len(encoder.names))), "new group '{}': the encoder's table has a, b, c"
-    agent.act(x, ["a", "d"])
-    assert notices() == [text.format("d")]  # when the agent was made
-    agent.act(x.tolist(), ["b", "A"])
-    agent.act_many([x], [["new", "c"]])
-    agent.observe([x], [["new", "old"]], [0], [1.0])
-    guess = text.format("A").replace(":", " (did you mean 'a'?):")
-    assert notices()[1:] == [guess, text.format("new"), text.format("old")]
 
 
 def test_labels_of_several_columns_are_rows_of_them():
@@ -357,27 +311,6 @@ def test_labels_that_are_left_out_are_read_from_the_rows():
     apart = Encoder.from_table(rows, group="sex", reward="age", group_feature=False)
     with pytest.raises(FairbanditError, match="the group is not among the features"):
         Agent.from_config("fair_greedy", features=apart).act(rows)
-
-
-def test_other_inputs_are_refused():
-    encoder = Encoder.from_table(people(), **TABLE)
-    agent = Agent.from_config("fair_greedy", features=encoder)
-    with pytest.raises(FairbanditError, match="the pool has no column 'job'"):
-        agent.act([{"age": 3, "town": "north", "flat": 0.1, "group": "a"}], ["a"])
-    with pytest.raises(FairbanditError, match="contexts: expected real numbers"):
-        agent.act([["a", 3, 1, "north", 0.1]], ["a"])
-    with pytest.raises(FairbanditError, match="expected a DataFrame, an Arrow table"):
-        agent.act("rows", ["a"])
-
-
-def test_a_file_with_another_number_of_means_is_refused(tmp_path):
-    agent = Agent.from_config("fair_greedy", features=Encoder.from_table(people(), **TABLE))
-    agent.save(tmp_path / "agent.pt")
-    saved = support.read_state(tmp_path / "agent.pt")
-    saved["options"]["features"]["columns"][0]["mean"] = [1.0, 2.0]
-    state.write(state.packed(saved), tmp_path / "agent.pt")
-    with pytest.raises(FairbanditError, match=r"agent.pt is not a complete agent file"):
-        Agent.load(tmp_path / "agent.pt")
 
 
 def test_groups_that_are_left_out_have_no_feature():

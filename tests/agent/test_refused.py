@@ -6,7 +6,6 @@ plain ones.
 
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,21 +101,6 @@ def test_calls(agent: Agent, method: str, given: tuple[Any, ...], message: str) 
     assert worlds.held(agent) == before
 
 
-def test_rewards_twice_or_of_nothing() -> None:
-    agent = Agent.from_config("greedy", features=2)
-    with pytest.raises(FairbanditError, match="no decision waits for a reward"):
-        agent.update(1.0)
-    for call, again in (
-        (partial(agent.update, 1.0), partial(agent.update, 2.0)),
-        (agent.drop, agent.drop),
-        (agent.drop, partial(agent.update, 1.0)),
-    ):
-        ticket = agent.act(X, ["a"] * 3).ticket
-        call(ticket)
-        with pytest.raises(FairbanditError, match=r"ticket \d does not wait for a reward"):
-            again(ticket)
-
-
 def test_an_empty_log_changes_nothing(agent: Agent) -> None:
     before = worlds.held(agent)
     agent.observe([], [], [], [])
@@ -184,12 +168,3 @@ def test_labels_within_others_are_plain() -> None:
     agent.act(X, [(torch.tensor(1), (np.int8(2),)), frozenset({1}), np.ma.array([7, 8])[0]])
     agent.act(X, [(1, (2,)), frozenset({1}), 7.0])
     assert agent.groups == ((1, (2,)), frozenset({1}), 7)
-
-
-def test_one_group_however_it_is_spelled() -> None:
-    """The first spelling is kept; a truth value is 1 or 0 where labels are, and `01` is a code."""
-    agent = Agent.from_config("greedy", features=2, groups=2)
-    agent.act(X, ["1", 1.0, "01"])
-    agent.act(X, [True, " TRUE", ("a", 1)])
-    agent.act(X, ["a × 1", "caf\u00e9", "cafe\u0301"])
-    assert agent.groups == (0, 1, "01", ("a", 1), "café")

@@ -14,8 +14,6 @@ import torch
 
 from fairbandit import Agent, FairbanditError, registry
 from fairbandit.agent import saving
-from fairbandit.ranks import Identity
-from fairbandit.registry.register import _registry
 from tests import support
 from tests.agent import saver, worlds
 
@@ -170,16 +168,6 @@ def test_files_that_are_not_there(tmp_path):
             Agent.load(path)
         with pytest.raises(FairbanditError, match=f"cannot save the agent to {path}: "):
             agent.save(path)
-
-
-def test_a_part_that_is_not_loaded(tmp_path, monkeypatch):
-    passing = type("Passing", (Identity,), {"_name": "passing"})
-    config = {"split": "full", "estimator": "ridge", "rank": "passing"}
-    with monkeypatch.context() as loaded:
-        loaded.setitem(_registry["rank"], "passing", passing)
-        reloaded(Agent.from_config(config, features=3), tmp_path / "agent")
-    with pytest.raises(FairbanditError, match=r"unknown rank 'passing'.*Plugins must be loaded"):
-        Agent.load(tmp_path / "agent")
 
 
 def test_an_oracle_is_given_again(tmp_path):

@@ -32,7 +32,6 @@ from fairbandit.runs.sheets import Sheet
 from tests import support
 from tests.evaluation.logs import rows
 from tests.figures.placing import check_texts
-from tests.report.pages import Shown
 from tests.studies.drift import false_alarms
 
 LEVEL = 0.05
@@ -407,26 +406,6 @@ def test_small_groups_are_marked_and_set_no_standard():
     table = audit(log).table.set_index("group")
     assert table["small"].tolist() == [False, False, True]
     assert table.loc["rare", "impact_ratio"] > 1 == table["impact_ratio"][["a", "b"]].max()
-
-
-def test_the_command_reports_a_log(command):
-    log = made(0, 600, 4, shift=2.0, at=400)
-    log.frame.drop(columns="propensity").to_csv("log.csv", index=False)
-    words = ("audit", "log.csv", "propensity=null", "epsilon=0.3")
-    code, out, _ = command(*words, "out=[audit.html,audit.csv]", "seed=1")
-    assert code == 0
-    assert "How did each group fare in the 600 decisions of log.csv?" in out
-    table = pd.read_csv("audit.csv", index_col="group")
-    assert 400 < table.loc["a", "drift_at"] < 500
-    assert np.isnan(table.loc["b", "drift_at"])
-    page = Shown(Path("audit.html").read_text("utf-8"))
-    header, first, _ = page.table("attribute", "group", "received")
-    assert first[header.index("drift at")] == f"{table.loc['a', 'drift_at']:.0f}"
-    for more, message in [
-        ("seed=x", "seed: expected"),
-        ("nope=1", "unknown key 'nope'; expected one of"),
-    ]:
-        assert message in command(*words, more)[2]
 
 
 def test_the_picture_has_room_for_long_names():

@@ -231,14 +231,6 @@ def test_the_sample_by_ethnicity(least, groups):
     assert (made.features, made.places, made.rounds, made.exploration) == (40, 10, 2500, 0.01)
 
 
-def test_too_few_groups(root):
-    given = {"root": str(root), "states": ["DE"]}
-    with pytest.raises(FairbanditError, match=r"min_group_size=5000 members, .* sizes are '1': "):
-        census("census_ethnicity", **given)
-    with pytest.raises(FairbanditError, match=r"2017.*psam_p56\.csv.*environment\.download=true"):
-        census("census_gender", **given | {"scaler_states": ["WY"]})
-
-
 @pytest.mark.all
 def test_the_sample_is_that_of_the_records(tmp_path):
     make_sample(support.REPOSITORY.parent / "shared" / "acs", tmp_path)

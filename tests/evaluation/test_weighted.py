@@ -91,31 +91,6 @@ def test_ips_and_dr_are_unbiased_and_ratios_are_not():
     assert abs(expected["win"] - sum(won) / (2 * n * (n - 1))) > 1e-4
 
 
-@pytest.mark.all
-def test_estimates_equal_those_of_obp():
-    ope = pytest.importorskip("obp.ope")
-    log, chances, scores, _ = parts(300)
-    given = {
-        "reward": log.rewards[:, 0],
-        "action": log.picks[:, 0],
-        "pscore": log.propensities[:, 0],
-        "action_dist": log.padded(chances, 0.0)[..., None],
-        "estimated_rewards_by_reg_model": log.padded(scores, 0.0)[..., None],
-    }
-    others = {
-        "ips": ope.InverseProbabilityWeighting(),
-        "snips": ope.SelfNormalizedInverseProbabilityWeighting(),
-        "dr": ope.DoublyRobust(),
-    }
-    found = rewards(log, chances, scores)
-    for name, other in others.items():
-        right = other.estimate_policy_value(
-            **{key: np.asarray(value) for key, value in given.items()},
-            position=np.zeros(300, dtype=int),
-        )
-        assert found[name].value == pytest.approx(right, abs=1e-9)
-
-
 def test_intervals_are_those_of_a_mean_and_of_a_jackknife():
     log, chances, _, (w, r, *_) = parts(400)
     w, r = w[:, 0], r[:, 0]

@@ -1,11 +1,9 @@
 """Tables as logs: what is read, from where, and the cell that an error names."""
 
-import os
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from fairbandit import FairbanditError
@@ -62,18 +60,6 @@ def test_what_a_table_holds():
     assert np.allclose(sums, found.propensities[:, 0])
     with pytest.raises(AttributeError):
         found.adaptive = True
-
-
-def test_all_ways_in_give_one_log(tmp_path):
-    _, frame = table()
-    right = read_log(frame)
-    frame.to_csv(tmp_path / "log.csv", index=False)
-    frame.to_parquet(tmp_path / "log.parquet")
-    ways = [tmp_path / "log.csv", tmp_path / "log.parquet", pa.table(frame), frame.to_dict("list")]
-    for way in ways:
-        same(read_log(way), right)
-    frame.to_csv(tmp_path / "log.csv", sep=";", decimal=",", index=False)
-    same(read_log(tmp_path / "log.csv", separator=";", decimal=","), right)
 
 
 def test_a_folder_is_one_log_with_one_encoding(tmp_path):
@@ -203,14 +189,6 @@ def test_columns_are_excluded_and_texts_are_missing(tmp_path):
         read_log(frame, bad_lines="skip")
 
 
-@pytest.mark.parametrize("name", ["log.csv", "log.dsjson.gz"])
-def test_a_named_pipe_is_refused(tmp_path, name):
-    os.mkfifo(tmp_path / name)
-    for path in (tmp_path, tmp_path / name):
-        with pytest.raises(FairbanditError, match="is not a regular file"):
-            read_log(path)
-
-
 def test_another_table_is_encoded_like_the_first():
     _, frame = table(40)
     first, second = frame[frame["decision"] < 20], frame[frame["decision"] >= 20]
@@ -329,20 +307,3 @@ def test_errors_name_the_row(change, column, expected):
 def test_no_log(given, options, expected):
     with pytest.raises(FairbanditError, match=expected):
         read_log(table(10)[1] if given is None else given, **options)
-
-
-def test_people_who_do_not_say_are_one_group():
-    frame = table(40)[1].sort_values("decision", kind="stable").reset_index(drop=True)
-    frame["group"] = frame["group"].astype(object)
-    frame["race"] = np.where(frame.index % 3 == 0, "x", "y")
-    frame["race"] = frame["race"].where(frame.index % 5 > 0)
-    spelled = ["undisclosed", None, "", "UNKNOWN"]
-    absent = frame["group"] == "a"
-    frame.loc[absent, "group"] = [spelled[at % 4] for at in range(absent.sum())]
-    log = read_log(frame, group="group", unknown=["undisclosed"])
-    assert log.labels == ("b", "c", "unknown")
-    assert (log.groups == 2).tolist() == absent.tolist()
-    both = read_log(frame, group=["group", "race"], unknown=["undisclosed"])
-    groups, labels = both.attributes["race"]
-    assert np.array_equal(np.array(labels)[groups], frame["race"].fillna("unknown"))
-    assert {"unknown × x", "b × unknown"} < {*both.labels}
