@@ -14,7 +14,6 @@ import pytest
 
 from fairbandit import Agent, Encoder, FairbanditError, build, read_log
 from fairbandit.agent.replaying import replay
-from fairbandit.environments import Table
 from fairbandit.notices import _remark
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.labels import normal
@@ -177,12 +176,6 @@ def test_missing_cells_and_unknown_codes_become_means_with_a_notice(notices):
     assert len(notices()) == 5  # once in a process
     guess = "unknown 'North' (did you mean 'north'?) gets the table's mean; known are north, south"
     assert notices()[2] == f"the pool, column 'town': {guess}"
-    encoder.encode([{**known[0], "town": None}, {**known[0], "town": "west"}])
-    texts = [text.partition(": ")[2].partition(";")[0] for text in notices()[5:]]
-    assert texts == [
-        "missing cells get the table's mean, as missing=mean asks for",
-        "unknown 'west' gets the table's mean",
-    ]
     assert encoder.encode([{**odd[0], "group": None}]).tolist() == encoder.encode(odd).tolist()
     assert notices()[-1].startswith("the pool, column 'group': missing cells get the table's mean")
 
@@ -211,11 +204,6 @@ def test_numbers_far_outside_the_table_are_noted_once_for_each_column(notices):
     [
         ({"job": 9}, "column 'job', row 1 .from 0.: expected one of the codes 0, 1, 2, 3; got '9'"),
         ({"age": None}, "column 'age', row 1 .from 0.: expected a value .*; got a missing cell"),
-        ({"age": "old"}, "column 'age', row 1 .from 0.: expected a number .*; got 'old'"),
-        (
-            {"group": "new"},
-            "column 'group', row 1 .from 0.: expected one of the codes 'a', 'b', 'c'",
-        ),
     ],
 )
 def test_without_means_they_are_errors_that_change_nothing(changed, expected):
@@ -313,15 +301,6 @@ def test_labels_that_are_left_out_are_read_from_the_rows():
         Agent.from_config("fair_greedy", features=apart).act(rows)
 
 
-def test_groups_that_are_left_out_have_no_feature():
-    given = {**TABLE, "min_group_size": 100}
-    environment = Table.from_data(people(), **given)
-    encoder = Encoder.from_table(people(), **given)
-    assert environment.encoder.state() == encoder.state()
-    assert encoder.names == environment.feature_names
-    assert encoder.names[-3:] == ("group=a", "group=b", "bias")
-
-
 @pytest.mark.parametrize(("policy", "noted"), [("fair_greedy", True), ("greedy", False)])
 def test_observed_rounds_that_are_sorted_are_noted(policy, noted, notices):
     """Fair-Greedy learns from the first half, and ranks among the second; greedy uses all."""
@@ -356,14 +335,9 @@ def test_each_row_of_an_observed_table_is_a_pool():
     frame.observe(rows, rows["sex"], [0] * 8, rows["pay"])
     for other in (table, frame):
         assert repr(other.explain(rows)) == repr(given.explain(rows))
-        first, second = (one._ledger.state.remembered.items for one in (other, given))
-        assert np.array_equal(first, second)
     for one, changed in (
         ("rewards: expected the reward of each round", {"rewards": None}),
-        ("rewards: expected the index of the table", {"rewards": rows["pay"][::-1]}),
         ("groups: expected the index of the table", {"groups": rows["sex"][::-1]}),
-        ("contexts: expected an array of pools", {"contexts": np.zeros(8)}),
-        ("actions and rewards of 8 rounds", {"actions": [2]}),
         ("actions: expected the place of the pick", {"contexts": [rows]}),
     ):
         with pytest.raises(FairbanditError, match=one):

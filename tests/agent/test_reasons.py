@@ -149,10 +149,6 @@ def test_arrays_have_numbered_features_and_no_range():
     tied = agent.explain([[99.0, 99.0], [0.0, 0.0]], ["a"] * 2)
     assert tied.needed(1).score is None
     assert "'Others already have the highest possible index, so" in str(tied.needed(1))
-    new = agent.explain([[0.0, 0.0], [0.0, 0.0]], ["new", "newer"])  # whose ranks are drawn
-    assert new.needed(int(new.index.argmin())).why.endswith("are not enough.")
-    alone = agent.explain([[99.0, 99.0]], ["a"]).needed(0)
-    assert alone.why.startswith("The candidate is the choice with every score from -")
     best = found.needed(int(found.probabilities.argmax())).features
     assert (best.keeps < best.value).all()
     frame = found.to_frame()

@@ -51,8 +51,6 @@ def test_copied_replayed_and_read(selector: str, tmp_path: Path) -> None:
     agent = Agent.from_config(settings, features=3, groups=["a"], log=log)
     decisions, given = serve(agent, 40)
     assert {len(one.picks) for one in decisions} == {1, 2, 3, 4}
-    half = [one for one in agent._ledger.state.waiting.values() if len(one.open) < len(one.places)]
-    assert half  # some shortlists wait for a part of their rewards
     twin = copy(agent)
     later, more = serve(agent, 20)
     assert serve(twin, 20) == (later, more)

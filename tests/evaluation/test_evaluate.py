@@ -302,15 +302,10 @@ def test_a_saved_agent_is_a_policy(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
-        ({}, {"confidence": 1.0}, "confidence"),
         ({}, {"anytime": True}, "needs reward_range"),
         ({}, {"anytime": True, "reward_range": (0, 1)}, "the log has rewards from"),
         ({}, {"train": 0}, "leaves nothing to learn from"),
-        ({}, {"train": "half"}, "train"),
-        ({}, {"folds": 0}, "folds"),
         ({}, {"choose": "joy"}, "expected one of reward, rank"),
-        ({}, {"policies": []}, "expected a policy"),
-        ({}, {"policies": "nope"}, "nope"),
         ({"contexts": None}, {}, "leaves out the contexts"),
         ({"rewards": np.full((40, 1), math.nan)}, {}, "has a reward"),
     ],

@@ -64,12 +64,8 @@ def test_numbers_truth_values_and_texts(tmp_path, ending, caplog):
     [
         (lambda row: datetime.date(2020, 1, 1 + row % 9), OTHER),
         (lambda row: f"{1 + row % 9}/{1 + row % 12}/2020", OTHER),
-        (lambda row: f"2020-01-02T{row % 24:02}:00Z", OTHER),
-        (lambda row: f"{row % 24}:{row:02}", OTHER),
         (lambda row: str(row) if row % 15 else "unknown", OTHER),
-        (lambda row: f"person {row}", OTHER),
         (lambda row: 3.5, CONSTANT),
-        (lambda row: "NL", CONSTANT),
         (lambda row: None, CONSTANT),
     ],
 )
@@ -138,14 +134,10 @@ def test_a_file_stands_for_its_mapping(tmp_path):
     ("text", "problem"),
     [
         ("job: 5\n", "environment.columns.job: expected null (a number), category"),
-        ("job: {codes: [1], refs: [0]}\n", "expected null (a number), category"),
         ("smoker: [yes, no]\n", "codes are all numbers or all texts (in quotes)"),
         ("job: {codes: [1], reference: [1.0]}\n", "and are distinct"),
-        ("age:\njob: [1\n", "cannot be read as YAML: while parsing a flow sequence"),
         ("age:\nage:\n", "found duplicate key age"),
-        ("- age\n", "environment.columns must be a mapping"),
         ("", "environment.columns must be a mapping"),
-        ("!!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
     ],
 )
 def test_a_file_that_is_wrong(tmp_path, text, problem):
@@ -223,10 +215,6 @@ def test_intersectional_groups_and_raw_rows_of_them(tmp_path):
     again = Encoder(**found.encoder.state())
     assert again == found.encoder
     assert (again.encode(rows) == found.encoder.encode(rows)).all()
-    for wrong in ([], ["s", "s"], 3, ["s", 2]):
-        assert "group: expected the name of a column" in refused(
-            tmp_path, "csv", table, group=wrong
-        )
 
 
 def test_an_excluded_group_has_no_features(caplog):

@@ -148,12 +148,8 @@ def test_a_state_of_an_earlier_version_is_read():
     "changed",
     [
         {"mean": "3.5"},
-        {"mean": math.nan},
-        {"low": math.inf},
         {"codes": ["a"]},
-        {"codes": ["a", "\ud800", "c"]},
         {"means": [0.0, None, 0.0]},
-        {"type": "date"},
         {"one": "pay"},
     ],
 )
