@@ -75,16 +75,7 @@ def step(agent: Agent) -> int:
 
 
 def kill(path: Path, kills: int, seed: int = 0) -> tuple[int, int]:
-    """Kills an agent that saves, at random moments; it must go on from its last whole save.
-
-    Args:
-        path: the agent's file.
-        kills: how many times.
-        seed: of the moments.
-
-    Returns:
-        How many rounds were saved, and how many kills left an unfinished file beside the whole.
-    """
+    """Kills an agent that saves, at random moments; it must go on from its last whole save."""
     moments, cut, reference = random.Random(seed), 0, new()
     start, decided, last = reference.rounds, list[int](), 0
     log, command = path.with_suffix(".log"), [sys.executable, "-m", __name__, str(path)]

@@ -57,7 +57,4 @@ def test_what_an_oracle_does_not_know():
         FairbanditError, match="the truth's cdf does not know group 'new', number 4"
     ):
         agent.act(pools.contexts[0, 0], [0, 1, 2, "new"])
-    with pytest.raises(FairbanditError, match="does not know group 'new', number 4"):
-        agent.explain(pools.contexts[0, 0], [0, 1, 2, "new"])
     assert worlds.held(agent) == before
-    worlds.agent_for(world, "optimal", 0).act(pools.contexts[0, 0], [0, 1, 2, "new"])

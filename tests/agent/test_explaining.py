@@ -71,9 +71,6 @@ def test_what_it_says() -> None:
     np.testing.assert_allclose(found.index, shares, rtol=1e-12)
     assert (found.probabilities > 0).tolist() == (found.index == found.index.max()).tolist()
     assert found.lower is found.upper is found.index_lower is found.index_upper is None
-    head, *rows = str(found).splitlines()
-    assert head.split() == ["candidate", "group", "score", "index", "past", "probability"]
-    assert [row.split()[0] for row in rows] == [str(place) for place in range(len(labels))]
 
 
 @pytest.mark.parametrize("rounds", [0, 40])
@@ -95,10 +92,9 @@ def test_bounds_and_no_theta(rounds: int) -> None:
     assert found.theta is found.past_count is None
 
 
-def test_scores_from_few_rewards_have_a_note(caplog: pytest.LogCaptureFixture) -> None:
+def test_scores_from_few_rewards_have_a_note() -> None:
     """A round trains on the first half of the rounds before; the reward of round 2 never comes."""
     agent = Agent.from_config("fair_greedy", features=3, groups=["a"])
-    still = Agent.from_config("uniform", features=3, groups=["a"])
     draws, told = np.random.default_rng(0), list[int]()
     for t in range(1, 10):
         pool = draws.normal(size=(4, 3)), ["a"] * 4
@@ -110,16 +106,10 @@ def test_scores_from_few_rewards_have_a_note(caplog: pytest.LogCaptureFixture) -
             assert found.probabilities.tolist() == [0.25] * 4
         assert found.note == note * (count < 3)
         assert str(found).splitlines()[5:] == [note] * (count < 3)
-        assert not still.explain(*pool).note
         agent.act(*pool)
         if t != 2:
             agent.update(1.0)
             told.append(t)
-        if t in (6, 9):
-            assert not caplog.messages
-            found.needed(0)
-            assert caplog.messages == [note] * (t == 6)
-            caplog.clear()
 
 
 def test_no_pools_have_no_probabilities() -> None:

@@ -178,46 +178,6 @@ def test_broken_off_anywhere(name: str, how: Any, monkeypatch: pytest.MonkeyPatc
     assert broken > 5 * POINTS
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interval_timer() -> None:
-    """Where a signal comes is where the interpreter looks for one."""
-    draws, given = random.Random(0), worlds.stories(6, 120)
-    agent, twin = (Agent.from_config("fair_greedy", features=3) for _ in range(2))
-    cut = 0
-    for one in (agent, twin):  # what is imported first takes longer than the timer
-        one.act(given.contexts[0], given.labels[0])
-        one.update(1.0)
-
-    def rings(*_: object) -> None:
-        raise BrokenOff
-
-    before = signal.signal(signal.SIGALRM, rings)
-    try:
-        for x, labels, rewards in zip(given.contexts, given.labels, given.rewards, strict=True):
-            while agent.rounds == twin.rounds:
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, draws.uniform(1e-5, 3e-3))
-                    agent.act(x, labels)
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                except BrokenOff:
-                    cut += 1
-            reward = float(rewards[twin.act(x, labels).candidate])
-            twin.update(reward)
-            while agent.pending:
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, draws.uniform(1e-5, 7e-4))
-                    agent.update(reward)
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                except BrokenOff:
-                    cut += 1
-            assert torch.is_grad_enabled()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert cut > 20
-    assert worlds.held(agent) == worlds.held(twin)
-
-
 class Slow(EmpiricalCdf):
     """Waits within a call, in the process that made it, until it is let go."""
 

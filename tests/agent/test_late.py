@@ -1,12 +1,9 @@
 """Rewards that come late, in any order or never, and inputs of every kind, mixed at random."""
 
-from collections.abc import Callable
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,66 +46,6 @@ def test_any_order_gives_the_model_that_the_data_in_order_gives(
             agent.update(reward[one.candidate])
         mine, theirs = map(worlds.scores, (late, in_order))
         np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)
-
-
-NUMBERS: list[Callable[[np.ndarray], Any]] = [
-    np.asarray,
-    lambda one: one.astype(np.float32),
-    lambda one: one.astype(np.int8),
-    np.asfortranarray,
-    lambda one: one.tolist(),
-    torch.from_numpy,
-    lambda one: torch.from_numpy(one).to(torch.bfloat16),
-    lambda one: torch.from_numpy(one).float().requires_grad_(),
-    lambda one: tuple(map(tuple, one.tolist())) if one.ndim == 2 else tuple(one.tolist()),
-]
-"""An array of small integers as each of the types that agents take."""
-
-LABELS: list[Callable[[np.ndarray], Any]] = [
-    np.asarray,
-    lambda one: one.tolist(),
-    torch.from_numpy,
-    lambda one: one.astype(np.float32),
-    list,  # of NumPy's scalars
-    lambda one: list(torch.from_numpy(one)),  # tensors of one number
-    lambda one: one.astype(object),
-    lambda one: tuple(map(float, one)),
-]
-"""Codes as labels that are equal to them."""
-
-
-@FEW
-@given(seed=st.integers(0, 10**6))
-def test_inputs_of_every_kind_decide_alike(seed: int) -> None:
-    draws = np.random.default_rng(seed)
-
-    def odd(kinds: list[Callable[[np.ndarray], Any]], value: Any) -> Any:
-        return kinds[draws.integers(len(kinds))](np.asarray(value))
-
-    plain, mixed, seen, logged = (
-        Agent.from_config("fair_greedy", features=4, seed=seed) for _ in range(4)
-    )
-    log: list[list[Any]] = [[], [], [], []]
-    for _ in range(30):
-        k = int(draws.integers(1, 6))
-        x = draws.integers(-3, 4, (k, 4)).astype(float)
-        codes, reward = draws.integers(0, 3, k), float(draws.integers(-5, 6))
-        decision = plain.act(x, codes)
-        assert mixed.act(odd(NUMBERS, x), odd(LABELS, codes)) == decision
-        plain.update(reward)
-        mixed.update(odd(NUMBERS, [reward]), decision.ticket)
-        for part, one in zip(log, (x, codes, decision.candidate, reward), strict=True):
-            part.append(one)
-    assert worlds.held(plain) == worlds.held(mixed)
-    contexts, groups, actions, rewards = log
-    seen.observe(*log)
-    logged.observe(
-        [odd(NUMBERS, x) for x in contexts],
-        [odd(LABELS, codes) for codes in groups],
-        NUMBERS[2](np.array(actions)),
-        odd(NUMBERS, rewards),
-    )
-    assert worlds.held(seen) == worlds.held(logged)
 
 
 def test_what_is_handed_in_is_not_kept() -> None:

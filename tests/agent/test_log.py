@@ -376,18 +376,6 @@ def test_a_loaded_agent_begins_a_new_log(tmp_path: Path, capsys: Any) -> None:
         replay(files[0], tmp_path / "later.pt")
 
 
-def test_rewards_of_decisions_before_the_log_are_left_out(log: Path, tmp_path: Path) -> None:
-    """Those that a saved agent had made: their contexts are in another file."""
-    agent = begun(log)
-    first = agent.act(np.ones((2, 3)), ["a", "b"])
-    agent.save(tmp_path / "agent.pt")
-    agent = Agent.load(tmp_path / "agent.pt", log=tmp_path / "later.jsonl")
-    second = agent.act(np.ones((2, 3)), ["b", "a"])
-    for ticket, reward in ((first.ticket, 1.0), (second.ticket, 2.0)):
-        agent.update(reward, ticket)
-    assert read_log(tmp_path / "later.jsonl").rewards.tolist() == [[2.0]]
-
-
 def test_contexts_left_out_and_decisions_erased(log: Path, tmp_path: Path) -> None:
     serve(begun(log, log_contexts=False, fsync=True), 6)
     assert read_log(log).contexts is None

@@ -210,21 +210,11 @@ def test_a_wrong_count_is_noted(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         offered(agent, 5, 1, places=3, candidates=4)
     assert caplog.text.count("more candidates come than the 4") == 1
-    for seed in range(20):
-        caplog.clear()
-        made = offered(agent, 3, seed, places=2, candidates=9)
-        if (taken := sum(offer.taken for offer in made)) < 2:
-            assert f"{2 - taken} of 2 places stay open after 3 candidates" in caplog.text
-            return
-    raise AssertionError("two of three were taken each time")
 
 
 LAWS: list[tuple[dict[str, Any], str]] = [
-    ({"places": 0, "candidates": 2}, "places: expected a whole number of at least 1"),
     ({"candidates": 2}, "places: expected a whole number of at least 1"),
     ({"places": 1}, "expected count=fixed"),
-    ({"places": 1, "candidates": True}, "candidates: expected a whole number"),
-    ({"places": 1, "count": ["half", "half"]}, "count: expected real numbers"),
     ({"places": 101, "candidates": 99_999}, "101 places and 99,999 candidates are too many"),
 ]
 

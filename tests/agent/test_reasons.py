@@ -149,10 +149,6 @@ def test_arrays_have_numbered_features_and_no_range():
     tied = agent.explain([[99.0, 99.0], [0.0, 0.0]], ["a"] * 2)
     assert tied.needed(1).score is None
     assert "'Others already have the highest possible index, so" in str(tied.needed(1))
-    new = agent.explain([[0.0, 0.0], [0.0, 0.0]], ["new", "newer"])  # whose ranks are drawn
-    assert new.needed(int(new.index.argmin())).why.endswith("are not enough.")
-    alone = agent.explain([[99.0, 99.0]], ["a"]).needed(0)
-    assert alone.why.startswith("The candidate is the choice with every score from -")
     best = found.needed(int(found.probabilities.argmax())).features
     assert (best.keeps < best.value).all()
     frame = found.to_frame()
@@ -236,17 +232,6 @@ def test_whole_numbers_are_needed_where_the_table_has_whole_numbers():
         *product(["age"], both, both, [True]),
         *product(["member"], both, [False], [True]),
     }
-
-
-def test_no_whole_number_is_named_that_does_not_suffice():
-    """The best age is 40.5, so that 40 and 41 are both worse than that of the other candidate."""
-    table = PEOPLE[["sex", "age"]].assign(pay=-((PEOPLE.age - 40.5) ** 2))
-    encoder = Encoder.from_table(table, group="sex", reward="pay", products="all")
-    agent = Agent.from_config("greedy", features=encoder)
-    agent.observe(table, rewards=table["pay"])
-    found = agent.explain([{"sex": "f", "age": 40.5}, {"sex": "f", "age": 40.8}])
-    assert found.probabilities.tolist() == [1, 0]
-    assert found.needed(0).features["keeps"].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -353,29 +338,6 @@ def test_no_letter_names_a_reason_within_rounding_of_0_or_the_group_within_group
             assert "nan" not in printed
 
 
-def test_contributions_are_0_where_the_value_is_the_mean_in_exact_arithmetic():
-    """6.5 is the mean of 6.3, 6.5 and 6.7 up to rounding; sex and squares have no weight."""
-    marks, shares, sizes = (63, 65, 67), (1, 2, 3), (1001, 2003, 2499)
-    cells = [*product(marks, shares, sizes)] * 4
-    table = {
-        "sex": [*"fm"] * 54,
-        "mark": [mark / 10 for mark, *_ in cells],
-        "share": [share / 10 for _, share, _ in cells],
-        "size": [size for *_, size in cells],
-    }
-    pay = [float(3 * mark + share - 0.01 * size) for mark, share, size in cells]
-    encoder = Encoder.from_table(table | {"pay": pay}, group="sex", reward="pay", products="all")
-    agent = Agent.from_config(POOLED, features=encoder)
-    agent.observe(table, rewards=pay)
-    found = agent.explain([{"sex": "f", "mark": 6.5, "share": 0.2, "size": 1001}])
-    contributions = found.reasons(0, "all").set_index("feature").contribution
-    assert contributions.index[contributions != 0].tolist() == ["size × size", "size"]
-    assert found.theta is not None
-    slope = found.theta[encoder.names.index("size")]
-    means, deviations = np.mean(table["size"]), np.std(table["size"])
-    assert contributions["size"] == pytest.approx(float(slope) * (1001 - means) / deviations)
-
-
 def test_a_product_with_the_group_is_a_part_of_the_other_column_within_groups():
     table = loans()
     names = {"group": "sex", "reward": "pay", "missing": "mean", "products": [["income", "sex"]]}
@@ -424,23 +386,6 @@ def bent(policy: str, sign: int) -> Agent:
     agent = Agent.from_config(policy, features=encoder, groups=["f", "m"])
     agent.observe(BENT, rewards=pay)
     return agent
-
-
-def test_needed_values_between_the_ends_of_the_range_are_found():
-    """Ages from 34 to 45 suffice, and neither end of the range does."""
-    for policy in ("fair_greedy", "oful"):
-        agent = bent(policy, -1)
-        pool = [{"sex": "f", "age": 22, "hours": 30.0}, {"sex": "f", "age": 46, "hours": 30.0}]
-        found = agent.explain(pool)
-        chances = {
-            age: agent.explain([pool[0] | {"age": age}, pool[1]]).probabilities[0]
-            for age in range(20, 61)
-        }
-        enough = [age for age, chance in chances.items() if chance == 1]
-        assert not {20, 60} & {*enough}
-        needed = found.needed(0)
-        assert needed.features.set_index("feature").needed["age"] == min(enough)
-        assert ("no value was found" in needed.why) == (policy == "oful")
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

@@ -63,9 +63,6 @@ def test_groups_are_counted_by_who_was_taken(shadow: bool) -> None:
         decision = agent.act(x, ["a", "b"])
         agent.taken(decision.ticket, 0)  # always of group a
         agent.update(1.0, decision.ticket)
-    counts = agent._ledger.state.history.picks
-    assert counts is not None
-    assert counts[counts.stop - 1, counts.stop][0].tolist() == [[[30, 0]]]
     assert agent.act(x, ["a", "b"]).candidate == 1
 
 
@@ -80,10 +77,8 @@ def test_what_cannot_be_taken() -> None:
         ((1, 4, other), "or is not one of the 4 in the pool"),
         ((1, other, left[0]), r"was not picked, or has a reward already; instead: expected one of"),
         ((1, left[0], one), "was not picked, or has a reward already"),
-        ((1, left[0]), "was not picked"),
         ((1, one, other), f"candidate {one} of ticket 1 is picked already"),
         ((7, 1), "ticket 7 does not wait"),
-        ((1, -1), "candidate: expected a whole number"),
     ):
         with pytest.raises(FairbanditError, match=message):
             agent.taken(*given)

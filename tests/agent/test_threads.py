@@ -106,21 +106,6 @@ def test_threads_share_an_agent(tmp_path: Path) -> None:
     np.testing.assert_allclose(theta, literal.ridge(X, r, 0.5)[1], rtol=1e-12)
 
 
-def test_threads_save_to_one_file(tmp_path: Path) -> None:
-    """Each file is whole, and the last one is the last state."""
-    agent, path = Agent.from_config("greedy", features=D), tmp_path / "agent"
-
-    def work(number: int) -> None:
-        for _ in range(5):
-            agent.act(np.ones((1, D)), ["a"])
-            agent.save(path)
-            Agent.load(path)
-
-    together(work, lambda done: None)
-    assert Agent.load(path).rounds == agent.rounds == 5 * THREADS
-    assert [file.name for file in tmp_path.iterdir()] == ["agent"]
-
-
 def test_a_call_waits_for_whoever_holds_the_lock() -> None:
     agent = Agent.from_config("greedy", features=D)
     thread = threading.Thread(target=agent.act, args=(np.ones((1, D)), ["a"]))

@@ -9,7 +9,6 @@ import torch
 
 from fairbandit import FairbanditError
 from fairbandit.environments import CensusGender
-from fairbandit.environments.distorted import BASE
 from fairbandit.registry import completed
 from fairbandit.streams import Streams
 from tests import support
@@ -40,18 +39,6 @@ def test_true_rewards_are_means_over_the_noise() -> None:
     assert torch.equal(pools.ranks, plain.ranks)
     cdf = world.truth.cdf(pools.groups, pools.expected, torch.ones(1, dtype=torch.int64))
     torch.testing.assert_close(cdf, pools.ranks)
-
-
-def test_the_default_world_bends_rewards_and_keeps_their_order() -> None:
-    """exp(s + σ²/2) for the group of exp, and no two of 3,000 rewards of a group are equal."""
-    given: Any = BASE
-    world, base = support.environment("distorted"), support.environment(**given)
-    for one in (world, base):
-        one.bind(Streams(0, range(2)))
-    pools, plain = world.pools(1, 3000), base.pools(1, 3000)
-    torch.testing.assert_close(pools.expected[..., 1], (plain.expected[..., 1] + 2).exp())
-    for rewards in pools.rewards.transpose(1, 2).flatten(0, 1):
-        assert len(rewards.unique()) == 3000
 
 
 def test_noise_of_tables_is_averaged_over_its_quantiles() -> None:

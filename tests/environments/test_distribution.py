@@ -52,11 +52,6 @@ def test_the_simulation(cdf):
         np.testing.assert_allclose(found.density[20:-20], density[20:-20], atol=tolerance)
 
 
-def test_a_group_of_one_reward():
-    flat = support.environment(groups=2, theta=[1.0, 0.0, 1.0])
-    assert flat.reward_distribution(1) is not None
-
-
 def test_a_tables_members(tmp_path):
     world = support.environment(**arguments(write_table(tmp_path / "p.csv", people())))
     found = world.reward_distribution(0)

@@ -88,15 +88,9 @@ def test_bernoulli_rewards_have_the_true_reward_as_their_mean():
 @pytest.mark.parametrize(
     "options",
     [
-        {"theta": [0.0]},
         {"offsets": [1.0]},
-        {"scales": [1.0, 2.0]},
         {"scales": [0.0]},
-        {"noise": -1.0},
-        {"tail": 1.0},
         {"dependence": 1.5},
-        {"period": 0.0},
-        {"drift": math.inf},
         {"rewards": "bernoulli"},
         {"theta": [1.0], "drifts": "weights"},
         {"link": "network", "drift": 1.0},

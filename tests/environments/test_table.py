@@ -153,18 +153,6 @@ def test_group_size(path, pool):
     assert not torch.equal(made.truth.cdf(*asked), other.truth.cdf(*asked))
 
 
-def test_group_size_thins_both_tables(tmp_path, path):
-    """D1 and D2 are samples of 60 a group; the features tell which rows they hold."""
-    d1 = people(count=400, seed=5)
-    scaler = write(tmp_path / "d1.csv", d1)
-    made = table(path, scaler_path=str(scaler), group_size=60, columns={"age": None})
-    assert made.members.sizes.tolist() == [60, 60, 60]
-    ages, spread = np.array(d1["age"], dtype=float), np.ptp(people()["age"])
-    spread /= np.ptp(made.members.contexts[:, 0].numpy())
-    assert spread != pytest.approx(ages.std(), abs=1e-9)
-    assert spread == pytest.approx(ages.std(), rel=0.2)
-
-
 def test_small_groups_are_left_out_of_both_tables(tmp_path):
     d2, d1 = people(), people(seed=3)
     d2["group"] = ["z" if row < 5 else g for row, g in enumerate(d2["group"])]
@@ -197,15 +185,9 @@ def test_order_of_group_names(tmp_path, labels, order):
     ("changed", "message"),
     [
         ({"candidates": 0, "pool": "random"}, "environment.candidates must be at least 1, got 0"),
-        ({"candidates": 3, "pool": "one_per_group"}, "goes with environment.pool=random"),
-        ({"noise": float("nan")}, "environment.noise must be at least 0, got nan"),
         ({"group": "race"}, "has no column 'race' of numbers or texts; with sep"),
-        ({"columns": {"age": None, "sex": [1, 2]}}, "has no column 'sex'"),
         ({"columns": {"town": ["north"]}}, "expected one of the codes 'north'; got 'south'"),
         ({"reward": "town"}, "column 'town', row 1: expected a number"),
-        ({"scaler_path": "none.csv"}, "there is no file none.csv"),
-        ({"separator": "::"}, "'separator=;' takes one character, or tab; got '::'"),
-        ({"decimal": ";"}, "decimal must be a point or a comma; got ';'"),
         ({"pool": "all"}, "Invalid value 'all', expected one of [one_per_group, random]"),
     ],
 )
@@ -219,16 +201,6 @@ def test_fewer_than_two_groups(path):
     sizes = Counter(people()["group"]).most_common()
     assert f"sizes are {', '.join(f'{name!r}: {size}' for name, size in sizes)}" in message
     assert "and 370 more" in refused(path, group="id", min_group_size=2)
-
-
-def test_tables_that_cannot_be_used_are_named(tmp_path, path):
-    late = [*people()["age"][:6], "", *people()["age"][7:]]
-    for d1, problem in (
-        (people(groups=["x", "y"]), "d1.csv, column 'wage': no cell is left"),
-        (people() | {"age": late}, "d1.csv, column 'age', row 7: "),
-    ):
-        scaler = str(write(tmp_path / "d1.csv", d1))
-        assert problem in refused(path, scaler_path=scaler)
 
 
 def with_gaps(**more: list[int]) -> dict[str, Any]:

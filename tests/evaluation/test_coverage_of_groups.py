@@ -22,10 +22,7 @@ OFFSETS = np.array([[0.0, 0.0, 0.0], [0.6, 0.3, 0.0], [-0.4, 0.4, 0.8]])
 
 
 def shifted(n: int, seed: int) -> tuple[Any, Any]:
-    """A log whose groups have different features, and the probabilities of another policy.
-
-    The log's picks and propensities do not read the features, so that its rewards shift with them.
-    """
+    """A log whose groups have different features, and the probabilities of another policy."""
     log = random_log(n, seed)
     moved = OFFSETS[log.groups]
     log.contexts[:] += moved

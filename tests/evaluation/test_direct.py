@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation import evaluate
 from fairbandit.evaluation.direct import RewardFit, direct_values, unspanned, weight_below
 from fairbandit.evaluation.frozen import plan
 from tests.evaluation.logs import THETA, random_log, target
@@ -104,13 +103,3 @@ def test_parts_of_the_plan(train, forward, folds):
 def test_no_plan(train, folds, n, forward):
     with pytest.raises(FairbanditError, match=f"train={train:g} and folds={folds}"):
         plan(n, train, folds, 0, forward=forward)
-
-
-def test_ranks_lie_in_their_own_intervals_in_tiny_logs(monkeypatch):
-    """The correction of the bias may leave the range of ranks, and the interval is cut there."""
-    monkeypatch.setattr(direct_values, "__defaults__", (20,))
-    table, found = evaluate(random_log(5), "uniform").set_index(["policy", "measure"]), 0
-    for _, row in table[table["estimator"] == "direct"].iterrows():
-        assert row["low"] <= row["value"] <= row["high"]
-        found += row["value"] in (0.0, 1.0)
-    assert found

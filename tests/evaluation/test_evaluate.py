@@ -14,7 +14,6 @@ from scipy.stats import t as student
 
 from fairbandit import Agent, FairbanditError
 from fairbandit.audit import audit
-from fairbandit.cli.evaluate import evaluate as command
 from fairbandit.environments import Simulation
 from fairbandit.evaluation import COLUMNS, evaluate
 from fairbandit.evaluation import direct as direct_module
@@ -303,15 +302,10 @@ def test_a_saved_agent_is_a_policy(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
-        ({}, {"confidence": 1.0}, "confidence"),
         ({}, {"anytime": True}, "needs reward_range"),
         ({}, {"anytime": True, "reward_range": (0, 1)}, "the log has rewards from"),
         ({}, {"train": 0}, "leaves nothing to learn from"),
-        ({}, {"train": "half"}, "train"),
-        ({}, {"folds": 0}, "folds"),
         ({}, {"choose": "joy"}, "expected one of reward, rank"),
-        ({}, {"policies": []}, "expected a policy"),
-        ({}, {"policies": "nope"}, "nope"),
         ({"contexts": None}, {}, "leaves out the contexts"),
         ({"rewards": np.full((40, 1), math.nan)}, {}, "has a reward"),
     ],
@@ -329,36 +323,6 @@ def test_the_picture(tmp_path):
     check_texts(picture)
     assert picture.axes[0].get_xlabel() == "mean reward (dr) →"
     assert all(path.stat().st_size > 5_000 for path in save(picture, tmp_path, "it"))
-
-
-@pytest.mark.parametrize("word", ["train=half", "folds=1.5", "anytime=1", "grade=x"])
-def test_the_command_checks_its_keys(tmp_path, word):
-    random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(FairbanditError, match=word.partition("=")[0]):
-        command([str(tmp_path / "log.csv"), "policy=uniform", "train=0", word])
-
-
-REPLACED = "fair_greedy, rank=smoothed_cdf"
-
-
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ("{name: fair_greedy, rank: smoothed_cdf},greedy", [REPLACED, "greedy"]),
-        (
-            "[fair_greedy,{name:fair_greedy,rank:{name:smoothed_cdf,bandwidth:2}}]",
-            ["fair_greedy", f"{REPLACED}, bandwidth=2.0"],
-        ),
-    ],
-)
-def test_a_named_policy_with_another_part_is_named_by_this_part(tmp_path, given, names):
-    random_log(60).frame.to_csv(tmp_path / "log.csv", index=False)
-    command([str(tmp_path / "log.csv"), f"policy={given}", f"out={tmp_path}/evaluation.csv"])
-    written = pd.read_csv(tmp_path / "evaluation.csv")
-    assert list(dict.fromkeys(written["policy"])) == ["logged", *names]
-    legend = draw_estimates(written).legends[0]
-    labels = {text.get_text().partition(",")[0] for text in legend.get_texts()}
-    assert {"Fair-Greedy", "OFUL", "Greedy"} >= labels - {"logged"}
 
 
 @pytest.mark.parametrize(

@@ -114,14 +114,6 @@ def test_logs_that_an_agent_has_not_seen_are_not_recognised():
     assert note.endswith("or from equal picks: it knows 30 of its 400 picks with a reward")
 
 
-def test_a_log_of_observed_rounds_is_noted():
-    log = random_log(60)
-    labels = [[log.labels[g] for g in own] for own in np.split(log.groups, log.starts[1:])]
-    pools, agent = np.split(log.contexts, log.starts[1:]), Agent.from_config("greedy", features=3)
-    agent.observe(pools, labels, log.picks[:, 0], log.rewards[:, 0])
-    assert "it knows 60 of its 60 picks" in " ".join(judge(agent, log).attrs["notes"])
-
-
 def test_rounds_that_were_observed_before_are_noted(caplog):
     draws = np.random.default_rng(0)
     pools, labels = draws.normal(size=(60, 4, 3)), [["a", "b", "b", "a"]] * 60
@@ -179,11 +171,6 @@ def test_names_without_an_encoder():
         "agent's features have no names, so that only their number is compared" in one
         for one in notes
     )
-    with pytest.raises(FairbanditError, match="takes 2 features, and the log has 3"):
-        judge(Agent.from_config("uniform", features=2), log)
-    for odd in (["a", "a"], [], ["a", 1]):
-        with pytest.raises(FairbanditError, match="features: expected"):
-            Agent.from_config("uniform", features=odd)
 
 
 def test_groups_that_an_agent_does_not_know_are_refused():

@@ -1,13 +1,12 @@
 """Products of features: in encoders, tables, arrays, agents' files, and DSJSON."""
 
 import json
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fairbandit import Agent, Encoder, FairbanditError
+from fairbandit import Encoder, FairbanditError
 from fairbandit.environments import Table
 from fairbandit.logs import read_log
 
@@ -74,26 +73,6 @@ def test_all_has_squares_of_numbers_and_none_of_categories():
 def test_what_is_no_pair_of_columns_is_refused(products):
     with pytest.raises(FairbanditError, match="products: expected all, or pairs"):
         Encoder.from_table(TABLE, products=products, **GIVEN)
-
-
-def test_a_saved_agent_keeps_products_and_explains_by_them(tmp_path):
-    encoder = Encoder.from_table(TABLE, products="all", **GIVEN)
-    agent = Agent.from_config("fair_greedy", features=encoder, groups=["f", "m"], seed=0)
-    rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
-    for low, high in pairwise(range(0, 80, 4)):
-        pool = rows[low:high]
-        decision = agent.act(pool, [row["sex"] for row in pool])
-        agent.update(pool[decision.candidate]["age"] * pool[decision.candidate]["hours"])
-    agent.save(tmp_path / "agent.pt")
-    pool, groups = rows[:4], [row["sex"] for row in rows[:4]]
-    found = Agent.load(tmp_path / "agent.pt").explain(pool, groups)
-    assert str(found) == str(agent.explain(pool, groups))
-    place = int(found.index.argmin())
-    assert "age × hours" in set(found.reasons(place).feature)
-    for row in found.needed(place).features.dropna().itertuples():
-        changed = [dict(other) for other in pool]
-        changed[place][row.feature] = row.needed
-        assert agent.explain(changed, groups).probabilities[place] == 1
 
 
 def test_dsjson_multiplies_shared_features_by_those_of_actions(tmp_path):
