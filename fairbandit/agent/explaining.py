@@ -174,16 +174,9 @@ def explanation(
     picks: int,
     offers: Offers | None = None,
 ) -> Explanation:
-    """Explains how a policy decides the next round.
+    """Explains the next round about the pool: contexts (K, d), and the groups' numbers, (K,).
 
-    Args:
-        policy: the policy.
-        state: the state of the agent, which knows the groups of the pool.
-        lock: the agent's lock, which is held while the pool is decided again.
-        reader: has the encoder and the names of the features.
-        pool: the contexts (K, d) and the numbers of the groups, (K,).
-        picks: m.
-        offers: the opening whose next candidate the pool holds; None for a whole pool.
+    With `offers`, the pool holds the next candidate of this opening.
     """
     (contexts, codes), history = pool, state.numbered
     values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
@@ -191,7 +184,6 @@ def explanation(
     groups = torch.from_numpy(codes)[None, None]
 
     def play(contexts: Floats) -> tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]:
-        """Decides the pool with other contexts, (K, d); see `Asked.play`."""
         with lock, torch.inference_mode():
             ranked = policy.considered(history, torch.from_numpy(contexts)[None, None], groups)
             selector = policy.selector

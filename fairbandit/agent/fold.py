@@ -65,11 +65,7 @@ def opened(policy: Policy, state: State, pools: Sequence[Floats], codes: Sequenc
 def decide(
     policy: Policy, state: State, pools: Sequence[Floats], codes: Sequence[Ints], picks: int
 ) -> tuple[State, list[Decided]]:
-    """Decides N pools as the next rounds, between which no reward comes.
-
-    Returns:
-        The state with the pools as its open block, and the decisions.
-    """
+    """Decides N pools as the next rounds; returns them as the open block, and the decisions."""
     first, at = state.next_ticket, opened(policy, state, pools, codes)
     selection = policy.propose(at.numbered, picks)
     [actions], [chances] = selection.actions.tolist(), selection.inclusion.tolist()
@@ -155,13 +151,6 @@ def _blocks(
     Pools of a block have the same number of picks and of known groups, and a similar size. No
     decision reads the pick of another. A block ends with a chunk of rounds, after which contexts
     may be forgotten.
-
-    Args:
-        policy: the policy that decides.
-        played: the number of rounds before.
-        sizes: the numbers of candidates, (N,).
-        groups_at: the groups that are known at each pool.
-        picks: m.
     """
     alike = np.stack([sizes.clip(max=picks), [*map(len, groups_at)]])
     stops = {*(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
@@ -173,12 +162,7 @@ def _blocks(
 
 
 def apply(policy: Policy, state: State, event: Event, *, check: bool = False) -> State:
-    """Returns the state after an event; with `check`, every decision is made again and compared.
-
-    Raises:
-        FairbanditError: an event that does not fit the state or, with `check`, differs from the
-            decision that the policy makes.
-    """
+    """Returns the state after an event; with `check`, every decision is made again and compared."""
     if isinstance(event, Told):
         return _told(policy, state, event)
     if isinstance(event, Refreshed):
@@ -306,7 +290,7 @@ def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
 def offered(
     policy: Policy, state: State, ticket: int, contexts: Floats, codes: Ints
 ) -> tuple[State, Offer]:
-    """Decides about the next candidate of an opening, (1, d) and (1,); see `Offers.offered`."""
+    """Decides about the next candidate of an opening, (1, d) and (1,)."""
     if ticket not in state.openings:
         raise FairbanditError(f"the opening of ticket {ticket} is not open")
     pool = torch.from_numpy(contexts)[None, None], torch.from_numpy(codes)[None, None]

@@ -28,15 +28,7 @@ MOST = 1_000_000
 
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
-    """Returns an array of real numbers, without a copy if the values are an array already.
-
-    Args:
-        values: a NumPy array, a tensor on any device, a number, or lists of such values.
-        what: the name of the values in messages.
-
-    Raises:
-        FairbanditError: other values, rows of different lengths, or a number out of range.
-    """
+    """Returns an array of real numbers, without a copy if the values are an array already."""
     try:
         if isinstance(values, Tensor):
             values = values.double() if values.is_floating_point() else values
@@ -67,11 +59,7 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
 
 
 def number(value: Any, what: str, least: float = -LARGEST) -> float:
-    """Returns one finite number.
-
-    Raises:
-        FairbanditError: another value, or a number that is too small.
-    """
+    """Returns one finite number."""
     if type(value) is float and SMALLEST <= abs(value) <= LARGEST and value >= least:
         return value  # many times faster than the conversion to an array
     array = numbers(value, what)
@@ -83,11 +71,7 @@ def number(value: Any, what: str, least: float = -LARGEST) -> float:
 
 
 def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int:
-    """Returns a whole number.
-
-    Raises:
-        FairbanditError: another value, or a number that is too small or too large.
-    """
+    """Returns a whole number."""
     fits = type(value) is int or (
         isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
     )
@@ -111,11 +95,7 @@ def ticket(value: Any) -> int:
 
 
 def listed(values: Any, what: str, expected: str = "an array or a list") -> list[Any]:
-    """Returns the entries of an array, tensor, series, list or tuple as plain Python objects.
-
-    Raises:
-        FairbanditError: a value of another type.
-    """
+    """Returns the entries of an array, tensor, series, list or tuple as plain Python objects."""
     if type(values) is list:
         return values
     values = values.to_pylist() if hasattr(values, "to_pylist") else values  # of Arrow
@@ -134,11 +114,7 @@ def check_index(table: Any, **columns: Any) -> None:
 
 
 def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> list[Any]:
-    """Returns the candidates' labels; labels of several columns, as in a DataFrame, are tuples.
-
-    Raises:
-        FairbanditError: a value of another type.
-    """
+    """Returns the candidates' labels; labels of several columns, as in a DataFrame, are tuples."""
     if values is None:
         raise FairbanditError(f"groups: expected {expected}, since only raw rows hold their labels")
     if hasattr(values, "itertuples"):
@@ -151,13 +127,7 @@ def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> 
 
 
 def groups(value: int | Sequence[Hashable], unknown: Sequence[Hashable] = ()) -> Codes:
-    """Returns the first groups by the normal forms of their labels; G stands for 0 … G−1.
-
-    `unknown` are the words for unknown groups.
-
-    Raises:
-        FairbanditError: neither a number of groups nor a list of labels, or a repeated label.
-    """
+    """Returns the first groups by the normal forms of their labels; G stands for 0 … G−1."""
     if isinstance(value, (int, np.integer)):
         value = range(whole(value, "groups", most=MOST))
     labels = listed(value, "groups")
@@ -168,11 +138,7 @@ def groups(value: int | Sequence[Hashable], unknown: Sequence[Hashable] = ()) ->
 
 
 def features(value: Any) -> Encoder | tuple[str, ...] | int:
-    """Checks the features of an agent: an encoder, the features' names, or their number d.
-
-    Raises:
-        FairbanditError: a value of another type, no features, or too many features.
-    """
+    """Checks the features of an agent: an encoder, the features' names, or their number d."""
     if isinstance(value, Encoder):
         return value
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
@@ -195,7 +161,7 @@ def policy(given: Any, refresh: Any) -> Policy:
 def problem(
     features: int, groups: Codes, seed: Any, exploration: Any, truth: Truth | None
 ) -> Problem:
-    """Returns the problem of an agent, whose arguments it checks; see `Agent`."""
+    """Returns the problem of an agent, whose arguments it checks."""
     return Problem(
         features=features,
         groups=len(groups),
@@ -206,11 +172,6 @@ def problem(
 
 
 def _truth(given: Truth, features: int) -> Truth:
-    """Returns a truth whose θ is a tensor of d numbers.
-
-    Raises:
-        FairbanditError: another type of value, or a θ of another shape or that is not finite.
-    """
     if not isinstance(given, Truth):
         raise FairbanditError(f"truth: expected a fairbandit.Truth(theta, cdf), got {shown(given)}")
     if given.theta is None:
@@ -224,11 +185,7 @@ def _truth(given: Truth, features: int) -> Truth:
 
 
 def check_known(given: Truth | None, groups: Codes, first: int) -> None:
-    """Checks that a truth knows the CDF of each group from number `first` on.
-
-    Raises:
-        FairbanditError: a group without a CDF, or whose CDF is not 1 at `LARGEST`.
-    """
+    """Checks that a truth knows the CDF of each group from number `first` on."""
     if given is None:
         return
     top, rounds = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])

@@ -29,16 +29,7 @@ _OTHER = (
 
 
 def resume(file: LogFile, header: Header, saved: Position | None) -> Position:
-    """Finds the position after which an agent goes on in a log; begins an empty log.
-
-    Args:
-        file: the open log.
-        header: the header of a log that this agent begins.
-        saved: the position of the agent's state; None for a state without a log.
-
-    Raises:
-        FairbanditError: the log is not the agent's.
-    """
+    """Finds the position after which an agent goes on in a log; begins an empty log."""
     first = next(own_lines(file.path, new=True), None)
     if first is None:  # a new file, or its header was cut off
         data, at = encoded(header, Position(), now())
@@ -57,10 +48,7 @@ def resume(file: LogFile, header: Header, saved: Position | None) -> Position:
 def check_settings(old: Header, header: Header, name: str, groups: bool = False) -> None:
     """Raises an error that names each setting of a log that an agent does not have.
 
-    Args:
-        old, header: the header of the log, and the header of a log that the agent begins.
-        name: the name of the log.
-        groups: whether both begin with the same groups, and log the same values.
+    With `groups`, both begin with the same groups, and log the same values.
     """
     new = event_of(body_of(header))
     assert isinstance(new, Header)
@@ -87,8 +75,7 @@ def after_lines(
 ) -> tuple[State, str | None]:
     """Returns a state after the lines of its worker's log that it lacks, before line `stop`.
 
-    Returns:
-        The state, and the hash of the last saved agent that the worker took up in these lines.
+    Also returns the hash of the last saved agent that the worker took up in these lines.
     """
     at, last = state.own.log, None
     if at is not None and not holds(path, at):
@@ -112,11 +99,6 @@ def merged(policy: Policy, state: State, logs: Sequence[Path], header: Header) -
     """Returns a state after the lines of several workers' logs that it lacks, in order of time.
 
     The order of each log is kept.
-
-    Args:
-        policy, state: the policy, and the state.
-        logs: the files, one for each worker.
-        header: the header of a log that the agent of the state begins.
     """
     rows, first = dict[int, Iterator[tuple[int, LoggedLine]]](), state.worker
     for path in logs:
@@ -151,7 +133,6 @@ def _when(row: tuple[int, LoggedLine]) -> tuple[str, int]:
 
 
 def _present(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of a log, with the encoder in the form of this version."""
     shape = options["features"]
     features = Encoder(**shape).state() if isinstance(shape, Mapping) else shape
     return {**options, "features": features}

@@ -95,14 +95,14 @@ class Ledger:
         self.commit(before, fold.apply(self.policy, before, event), event)
 
     def explained(self, contexts: Any, groups: Any, picks: int) -> Explanation:
-        """Explains the decision about a pool; see `Agent.explain`."""
+        """Explains the decision about a pool."""
         x, labels = self.reader.pool(contexts, groups)
         state, codes = with_groups(self.policy, self.state, labels)
         m = min(whole(picks, "picks", 1), len(x))
         return explanation(self.policy, state, self.lock, self.reader, (x, codes), m)
 
     def learn(self, log: Log) -> None:
-        """Learns from the decisions of any policy; see `Agent.from_log`."""
+        """Learns from the decisions of any policy."""
         with torch.inference_mode():
             self.state = after_log(self.policy, self.state, log)
 
@@ -155,13 +155,7 @@ class Ledger:
         contexts: bool,
         fsync: bool,
     ) -> None:
-        """Makes a new or loaded agent append to a log, after the events that it lacks.
-
-        Args:
-            path: the file, or a folder for a new file.
-            digest: the SHA-256 of the file from which the agent was loaded.
-            contexts, fsync: see `Agent`.
-        """
+        """Makes a new or loaded agent append to a log, after the events that it lacks."""
         log = LogFile(path, fsync)
         begin = journal.resume(log, self._header(digest, contexts), self.state.own.log)
         state, last = journal.after_lines(self.policy, self.state.with_own(log=begin), log.path)
@@ -178,7 +172,6 @@ class Ledger:
         self.state, self.log, self._contexts = state, log, contexts
 
     def _header(self, digest: str | None = None, contexts: bool = True) -> Header:
-        """Returns the header of a log that begins now."""
         return Header(
             schema=SCHEMA,
             version=VERSION,
@@ -191,7 +184,7 @@ class Ledger:
         )
 
     def refresh(self, load: Callable[..., Any], path: str | PathLike[str]) -> None:
-        """Takes up the state of an agent that `load` loads; see `Agent.refresh`."""
+        """Takes up the state of an agent that `load` loads."""
         if self.log is None:
             raise FairbanditError("only an agent with a log can take up a saved agent")
         truth = self.state.history.problem.truth
@@ -201,7 +194,7 @@ class Ledger:
         self.commit(self.state, state, Refreshed(agent=other.digest))
 
     def merge(self, logs: Sequence[Path]) -> None:
-        """Applies the lines of several workers' logs; see `Agent.merge`."""
+        """Applies the lines of several workers' logs."""
         self.state = journal.merged(self.policy, self.state, logs, self._header())
 
     def close(self, unlock: bool = True) -> None:

@@ -72,7 +72,6 @@ class Opening:
         offers.note_end()
 
     def _candidate(self, context: Any, group: Hashable) -> tuple[State, Floats, Ints]:
-        """Returns the state with the candidate's group, the context, (1, d), and the number."""
         reads = group is None and isinstance(context, Mapping)
         x, labels = self._ledger.reader.pool([context], None if reads else [group])
         state, codes = with_groups(self._ledger.policy, self._ledger.state, labels)

@@ -215,7 +215,6 @@ def needed(asked: Asked, place: int) -> Needed:
         return Needed(None, None, features, "All weights of the model are 0.")
 
     def lifted(target: float) -> Floats:
-        """Returns the contexts in which the candidate has another score."""
         return asked.with_row(place, row + (target - score) * weights / (weights @ weights))
 
     size = max(float(scores.max() - scores.min()), abs(score) * 1e-3, 1e-12)
@@ -251,14 +250,6 @@ def _tried(
     A linear score is a polynomial of a column, of degree 2 with its square and else of degree 1.
     So it turns at most once, at a value that is tried, and the choice changes at most once between
     neighbours. Nothing is known of other scores: evenly spaced values are tried.
-
-    Args:
-        start: the present value.
-        span: the ends of the range.
-        whole: whether only whole numbers are tried.
-        weights: θ, (d,); None if the score is not linear.
-        move: returns the contexts of the pool with another value of the candidate, (K, d).
-        place: the place of the candidate.
     """
     tried = {*span}
     if weights is None:

@@ -16,7 +16,7 @@ from fairbandit.notices import remark
 
 
 def reward_event(state: State, reward: Any, ticket: Any, candidate: Any) -> Rewarded | None:
-    """Returns the event of a report, or None if it repeats an earlier one; see `Agent.update`."""
+    """Returns the event of a report, or None if it repeats an earlier one."""
     if ticket is None and not (ticket := state.own.latest % TICKETS and state.own.latest):
         raise FairbanditError("no decision waits for a reward: none was made so far")
     t = state.number_of(ticket)
@@ -75,11 +75,7 @@ def after_taken(state: State, waiting: Waiting, event: Taken) -> State:
 
 
 def _repeats(state: State, ticket: int, reward: Any, candidate: Any) -> bool:
-    """Whether rewards of a decision that no longer waits for them are those it had.
-
-    Raises:
-        FairbanditError: the decision had other rewards.
-    """
+    """Whether rewards of a decision that no longer waits for them are those it had."""
     waiting = state.waiting.get(ticket)
     if waiting is not None and waiting.open == waiting.places:
         return False
@@ -106,18 +102,7 @@ def _repeats(state: State, ticket: int, reward: Any, candidate: Any) -> bool:
 def _placed(
     places: Sequence[int], waiting: Sequence[int], ticket: int, reward: Any, candidate: Any
 ) -> float | dict[int, float]:
-    """Returns the reward of a single pick, or rewards by place.
-
-    Args:
-        places: the places of all picks, in order of preference.
-        waiting: the places that wait for a reward.
-        ticket: the ticket, for messages.
-        reward, candidate: see `Agent.update`.
-
-    Raises:
-        FairbanditError: rewards that are not finite, a wrong number of rewards, or a candidate that
-            does not wait for a reward.
-    """
+    """Returns the reward of a single pick, or rewards by place."""
     if len(places) == 1 and candidate is None and not isinstance(reward, Mapping):
         return _reward(reward, ticket)
     rewards = reward.tolist() if hasattr(reward, "tolist") else reward

@@ -96,11 +96,7 @@ def plain(now: State, reader: Reader) -> dict[str, Any]:
 
 
 def restored(saved: Mapping[str, Any], now: State) -> State:
-    """Returns the state that `plain` gave, from the first state of the same agent.
-
-    Raises:
-        ValueError: the data does not fit the agent, or its parts do not fit each other.
-    """
+    """Returns the state that `plain` gave, from the first state of the same agent."""
     worker = now.of_worker(saved["worker"])
     history, read = (
         worker.history.restored(saved["known"]),
@@ -132,12 +128,7 @@ def restored(saved: Mapping[str, Any], now: State) -> State:
 
 
 def write(path: Path, saved: Mapping[str, Any]) -> None:
-    """Writes an agent's file.
-
-    Raises:
-        FairbanditError: a group label of a type that cannot be saved, or a file that cannot be
-            written.
-    """
+    """Writes an agent's file."""
     contents = state.packed({"format": FORMAT, "version": VERSION, **saved})
     with of_file(path, "cannot save the agent to"):
         state.write(contents, path)
@@ -145,12 +136,7 @@ def write(path: Path, saved: Mapping[str, Any]) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[dict[str, Any]]:
-    """Yields the content of a file that `write` wrote, for a block that restores the agent.
-
-    Raises:
-        FairbanditError: a file that is missing, damaged, of another kind or of another version, or
-            an error in the block; the message names the file.
-    """
+    """Yields the content of a file that `write` wrote, for a block that restores the agent."""
     with open_regular(path, "cannot load an agent from") as file:
         contents = file.read()
     try:

@@ -226,11 +226,7 @@ def first_state(
 
 
 def with_groups(policy: Policy, state: State, labels: Sequence[Any]) -> tuple[State, Ints]:
-    """Adds new labels to the groups of a state; returns it with the labels' group numbers.
-
-    Raises:
-        FairbanditError: an invalid label, or a group that the truth does not know.
-    """
+    """Adds new labels to the groups of a state; returns it with the labels' group numbers."""
     codes, groups = coded(labels, state.groups)
     return (state if groups is state.groups else grown(policy, state, groups)), codes
 

@@ -49,13 +49,7 @@ class LoggedLine(NamedTuple):
 
 
 def encoded(event: Line, at: Position, time: str | None = None) -> tuple[bytes, Position]:
-    """Returns the bytes of the line that follows a position, and the position after it.
-
-    >>> from fairbandit.logs.events import Rewarded
-    >>> line, _ = encoded(Rewarded(ticket=1, rewards=0.1), Position())
-    >>> line[:42]
-    b'{"kind":"rewarded","ticket":1,"rewards":0.'
-    """
+    """Returns the bytes of the line that follows a position, and the position after it."""
     when = b"" if time is None else b',"time":"%b"' % time.encode()
     return chained(body_of(event)[:-1] + when, at)
 

@@ -147,8 +147,7 @@ def log_of_pools(
 ) -> Log:
     """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d).
 
-    `columns` are the names of the columns of the group, if they are known, and `unknown` the words
-    for unknown groups.
+    `columns` are the names of the columns of the group, and `unknown` the words for unknown groups.
     """
     import pandas as pd
 
