@@ -291,8 +291,6 @@ def offered(
     policy: Policy, state: State, ticket: int, contexts: Floats, codes: Ints
 ) -> tuple[State, Offer]:
     """Decides about the next candidate of an opening, (1, d) and (1,)."""
-    if ticket not in state.openings:
-        raise FairbanditError(f"the opening of ticket {ticket} is not open")
     pool = torch.from_numpy(contexts)[None, None], torch.from_numpy(codes)[None, None]
     ranked = policy.considered(state.numbered, *pool)
     offers, offer = state.openings[ticket].offered(policy.selector, ranked, ticket)
@@ -301,8 +299,7 @@ def offered(
 
 def _closed(policy: Policy, state: State, ticket: int) -> State:
     """Returns the state with an opening as its next round, and with its early rewards."""
-    if (offers := state.openings.get(ticket)) is None:
-        raise FairbanditError(f"the opening of ticket {ticket} is not open")
+    offers = state.openings[ticket]
     state = state._replace(openings=_without(state.openings, ticket))
     if not offers.n:
         return state

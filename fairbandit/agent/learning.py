@@ -92,6 +92,7 @@ def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"groups": log.labels, "features": features, "reward": log.reward, **options}
 
 
+@torch.inference_mode()
 def after_log(policy: Policy, state: State, log: Log) -> State:
     """Returns the state after the decisions of a log that numbers the groups like it."""
     for cut in pieces(log.sizes, PIECE):

@@ -33,14 +33,9 @@ AGAINST = "group", "all"
 class Asked(NamedTuple):
     """The pool that an explanation is about, and a way to decide it again.
 
-    Attributes:
-        contexts: the contexts of the pool, (K, d).
-        names: the names of the d features.
-        encoder: the encoder of the features, or None.
-        compares: whether the policy reads past contexts.
-        picks: m, the number of picks.
-        play: decides the pool with other contexts in the same round, with the same draws; returns
-            the ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
+    `compares` says whether the policy reads past contexts. `play` decides the pool with other
+    contexts (K, d) in the same round, with the same draws; it returns the ranked pool, and
+    probabilities, thresholds and numbers to come, (1, 1, K) each.
     """
 
     contexts: Floats

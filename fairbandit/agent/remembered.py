@@ -71,9 +71,6 @@ class Remembered(NamedTuple):
 
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Remembered:
-        """Returns the value with a given `state`; raises a `ValueError` if there is none."""
+        """Returns the value with a given `state`."""
         items = fitted(state, {"items": torch.zeros(2, 0, dtype=torch.int64)})["items"].numpy()
-        keys, numbers = items[0].copy(), items[1].copy()
-        if (keys[1:] <= keys[:-1]).any():
-            raise ValueError("the remembered decisions are not in order")
-        return cls(keys, numbers)
+        return cls(*items.copy())

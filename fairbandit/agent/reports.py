@@ -25,7 +25,10 @@ def reward_event(state: State, reward: Any, ticket: Any, candidate: Any) -> Rewa
         return None
     if t not in state.waiting and state.is_early(t):
         rewards = reward if candidate is None else {candidate: reward}
-        return Rewarded(ticket=t, rewards=_unplaced(rewards))
+        if not isinstance(rewards, Mapping):
+            return Rewarded(ticket=t, rewards=_reward(rewards, t))
+        placed = {whole(place, "candidate"): _reward(one, t) for place, one in rewards.items()}
+        return Rewarded(ticket=t, rewards=placed)
     waiting = state.find(t)
     if waiting.recommended and not waiting.open:
         raise FairbanditError(
@@ -122,13 +125,6 @@ def _placed(
             f"waiting candidates: {', '.join(map(str, waiting))}"
         )
     return {int(place): _reward(given, ticket) for place, given in rewards.items()}
-
-
-def _unplaced(reward: Any) -> float | dict[int, float]:
-    """Returns rewards of a decision whose picks are unknown: one reward, or rewards by place."""
-    if not isinstance(reward, Mapping):
-        return number(reward, "reward")
-    return {whole(place, "candidate"): number(one, "reward") for place, one in reward.items()}
 
 
 def _reward(given: Any, ticket: int) -> float:

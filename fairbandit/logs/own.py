@@ -106,14 +106,10 @@ def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Co
                 if isinstance(event, Header):
                     headers.append(event)
                 elif isinstance(event, Decided | Opened):
-                    if ticket in begun:
-                        raise ValueError(f"ticket {ticket} recurs")
                     begun[ticket] = _Decision(path, "shadow" in header[0].options, [], [])
                 elif ticket not in begun and isinstance(event, Taken | Rewarded):
                     if event.ticket // TICKETS != header[0].worker:
                         reports.append(line)
-                    elif not header[0].agent:
-                        raise ValueError(f"ticket {ticket} is not a decision of this log")
                     else:
                         left_out["Rewarded"] += 1
                 elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
@@ -162,8 +158,6 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
         if pools and all(pool.contexts is not None for pool in pools):
             contexts = np.concatenate([pool.contexts for pool in pools])
             encoder, names, d = described(Encoder(**shape) if isinstance(shape, dict) else shape)
-            if contexts.shape[1:] != (d,):
-                raise ValueError(f"expected contexts of {d} features, got {contexts.shape[1:]}")
             further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
             further["columns"] = encoder.groups if encoder else ()
         further["policies"] = tuple(dict.fromkeys(str(h.config["name"]) for h in headers))
