@@ -179,20 +179,16 @@ class Offers(NamedTuple):
         """Notes a candidate who comes after the law of the number of candidates has run out."""
         law = hazards(self.law, self.candidates)
         if self.n == len(law) and law[-1] == 0:
-            _log.warning(
-                "opening %r: more candidates come than the %d of its law; they are taken while "
-                "places are left",
-                self.name,
-                self.n,
+            text = (
+                "more candidates come than the %d of its law; they are taken while places are left"
             )
+            _log.warning(f"opening %r: {text}", self.name, self.n)
 
     def note_end(self) -> None:
         """Notes places that stay open when the opening is closed."""
         if left := self.places - len(self.picks):
-            _log.warning(
-                "opening %r: %d of %d places stay open after %d candidates",
-                *(self.name, left, self.places, self.n),
-            )
+            text = "opening %r: %d of %d places stay open after %d candidates"
+            _log.warning(text, self.name, left, self.places, self.n)
 
     def state(self) -> dict[str, Any]:
         """Returns the opening as plain tensors and numbers."""

@@ -119,9 +119,7 @@ def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
         of = " of the candidate's group" * (against == "group")
         raise FairbanditError(f"reasons need past contexts{of}, and the rank window holds none")
     weights, row, encoder = theta[0, 0].numpy(), asked.contexts[place], asked.encoder
-    away = (
-        row - past
-    )  # exactly 0 in features whose value all past candidates share with the candidate
+    away = row - past  # exactly 0 in features whose value all these candidates share
     terms = weights * away.mean(0)
     slack = PLAIN * float(np.abs(weights) @ np.abs(away).mean(0))
     columns = asked.names if encoder is None else encoder.sources

@@ -97,11 +97,8 @@ def plain(now: State, reader: Reader) -> dict[str, Any]:
 
 def restored(saved: Mapping[str, Any], now: State) -> State:
     """Returns the state that `plain` gave, from the first state of the same agent."""
-    worker = now.of_worker(saved["worker"])
-    history, read = (
-        worker.history.restored(saved["known"]),
-        msgspec.convert(saved, _STATE, str_keys=True),
-    )
+    worker, read = now.of_worker(saved["worker"]), msgspec.convert(saved, _STATE, str_keys=True)
+    history = worker.history.restored(saved["known"])
     problem, pools = history.problem, saved["waiting"]
     empty = torch.zeros(0, problem.features, dtype=torch.float64)
     contexts = fitted(pools["contexts"], empty).numpy()
