@@ -52,14 +52,13 @@ def check_settings(old: Header, header: Header, name: str, groups: bool = False)
     """
     new = event_of(body_of(header))
     assert isinstance(new, Header)
-    differences = [
-        *_differences(old.config, new.config, "policy."),
-        *(
-            difference
-            for difference in _differences(_present(old.options), new.options)
-            if groups or not difference.startswith("groups ")
-        ),
-    ]
+    options = dict(old.options)
+    if isinstance(shape := options["features"], Mapping):  # in the form of this version
+        options["features"] = Encoder(**shape).state()
+    if not groups:
+        options["groups"] = new.options["groups"]
+    differences = [*_differences(old.config, new.config, "policy.")]
+    differences += _differences(options, new.options)
     if groups:
         differences += _differences({"log_contexts": old.contexts}, {"log_contexts": new.contexts})
     if differences:
@@ -115,7 +114,9 @@ def merged(policy: Policy, state: State, logs: Sequence[Path], header: Header) -
         state = state.with_own(log=at)
         rows[worker] = zip(repeat(worker), own_lines(path, at=at), strict=False)
     with torch.inference_mode():
-        for worker, line in heapq.merge(*rows.values(), key=_when):
+        for worker, line in heapq.merge(
+            *rows.values(), key=lambda r: (r[1].event.time or "", r[0])
+        ):
             state = state.of_worker(worker)
             with of_line(line.where):
                 if len(rows) > 1 and isinstance(line.event, Opened | Offered | Closed):
@@ -126,16 +127,6 @@ def merged(policy: Policy, state: State, logs: Sequence[Path], header: Header) -
     if state.early:
         remark(f"{len(state.early):,} decisions whose rewards are known are in none of the logs")
     return state.of_worker(first)
-
-
-def _when(row: tuple[int, LoggedLine]) -> tuple[str, int]:
-    return row[1].event.time or "", row[0]
-
-
-def _present(options: Mapping[str, Any]) -> dict[str, Any]:
-    shape = options["features"]
-    features = Encoder(**shape).state() if isinstance(shape, Mapping) else shape
-    return {**options, "features": features}
 
 
 def _name(column: Mapping[str, Any]) -> str:

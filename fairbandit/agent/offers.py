@@ -179,10 +179,8 @@ class Offers(NamedTuple):
         """Notes a candidate who comes after the law of the number of candidates has run out."""
         law = hazards(self.law, self.candidates)
         if self.n == len(law) and law[-1] == 0:
-            text = (
-                "more candidates come than the %d of its law; they are taken while places are left"
-            )
-            _log.warning(f"opening %r: {text}", self.name, self.n)
+            text = "opening %r: more candidates come than the %d of its law; they are taken while "
+            _log.warning(text + "places are left", self.name, self.n)
 
     def note_end(self) -> None:
         """Notes places that stay open when the opening is closed."""

@@ -204,15 +204,12 @@ class State(NamedTuple):
         worker, own = self.worker, self.workers[self.worker]
         rounds = own.rounds + count
         if self.patience is not None:
-            first, late = rounds - self.patience, list[int]()
-            for ticket, decision in waiting.items():
-                if decision.turn < first and ticket // TICKETS == worker:
-                    late.append(ticket)
+            first = rounds - self.patience
+            late = [t for t, one in waiting.items() if one.turn < first and t // TICKETS == worker]
             for ticket in late:
                 del waiting[ticket]
-        own = Worker(max(own.latest, latest), rounds, own.log)
-        workers = {**self.workers, worker: own}
-        return self._replace(history=history, waiting=waiting, workers=workers)
+        state = self._replace(history=history, waiting=waiting)
+        return state.with_own(latest=max(own.latest, latest), rounds=rounds)
 
 
 def first_state(
