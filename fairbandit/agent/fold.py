@@ -20,9 +20,8 @@ from fairbandit.agent.inputs import check_known
 from fairbandit.agent.learning import observed, tell_checked
 from fairbandit.agent.offers import Offer, Offers
 from fairbandit.agent.pools import of_pool
-from fairbandit.agent.remembered import key
 from fairbandit.agent.reports import after_taken
-from fairbandit.agent.state import State, Told, Waiting, grown, with_groups
+from fairbandit.agent.state import State, Told, Waiting, grown, key, with_groups
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import SUMS
 from fairbandit.history import Outcomes
@@ -165,8 +164,7 @@ def apply(policy: Policy, state: State, event: Event, *, check: bool = False) ->
     """Returns the state after an event; with `check`, every decision is made again and compared."""
     if isinstance(event, Told):
         return _told(policy, state, event)
-    if isinstance(event, Refreshed):
-        raise FairbanditError("the worker took up a saved agent here")
+    assert not isinstance(event, Refreshed)
     if isinstance(event, Closed):
         return _closed(policy, state, event.ticket)
     if isinstance(event, Opened):

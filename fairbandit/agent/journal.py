@@ -14,8 +14,8 @@ from fairbandit.agent import fold
 from fairbandit.agent.state import State
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.logs import LogFile, Position, own_lines
-from fairbandit.logs.chain import LoggedLine, encoded, holds, now, of_line
+from fairbandit.logs import own_lines
+from fairbandit.logs.chain import LogFile, LoggedLine, Position, encoded, holds, now, of_line
 from fairbandit.logs.events import Closed, Header, Offered, Opened, Refreshed, body_of, event_of
 from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy

@@ -17,8 +17,8 @@ from fairbandit.agent import fold, journal, notes, saving
 from fairbandit.agent.pools import Reader
 from fairbandit.agent.state import State, with_groups
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import Floats, Ints, LogFile
-from fairbandit.logs.chain import encoded, now
+from fairbandit.logs import Floats, Ints
+from fairbandit.logs.chain import LogFile, encoded, now
 from fairbandit.logs.events import (
     SCHEMA,
     Decided,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairbandit.agent.inputs import number, whole
-from fairbandit.agent.remembered import key
-from fairbandit.agent.state import State, Waiting
+from fairbandit.agent.state import State, Waiting, key
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs.events import TICKETS, Rewarded, Taken
 from fairbandit.notices import remark

@@ -14,14 +14,13 @@ import torch
 
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.pools import Reader
-from fairbandit.agent.remembered import Remembered
-from fairbandit.agent.state import State, Told, Waiting, Worker
+from fairbandit.agent.state import Remembered, State, Told, Waiting, Worker
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.files import state
 from fairbandit.files.files import of_file, open_regular
 from fairbandit.files.formats import Count, Natural, Plain, Sha256, fitted, mapping
-from fairbandit.logs import Position
+from fairbandit.logs.chain import Position
 from fairbandit.logs.events import Options, Ticket, label
 from fairbandit.tables.labels import UNSAID, spellings
 

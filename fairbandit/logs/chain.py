@@ -116,7 +116,6 @@ def holds(path: Path, at: Position) -> bool:
 
 
 def _verified(line: bytes, at: Position) -> tuple[Line, str]:
-    """Returns the event and the hash of a line that follows a position."""
     for end in _ENDS:
         body = line[: 2 - len(end) - 64]  # the two bytes of %b
         digest = hashlib.sha256(body).hexdigest()

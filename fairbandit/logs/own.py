@@ -167,7 +167,6 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
 
 
 def _pool(decision: _Decision) -> Pool | None:
-    """Returns the pool of a decision, or None if nobody was taken."""
     labels, chances, x, _, taken, by_person = decision.people()
     if not taken:
         return None

@@ -117,7 +117,6 @@ def read_log(
 
 
 def _read(given: Mapping[str, Any]) -> Log:
-    """Returns the log for the arguments of `read_log`."""
     source = given["source"]
     given = {**given, "unknown": texts_of("unknown", given["unknown"])}
     if is_obp(source):

@@ -198,7 +198,6 @@ def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple
 def _log_of(
     source: pd.DataFrame, columns: Columns, groups: tuple[Ints, Any], contexts: Any, **further: Any
 ) -> Log:
-    """Returns the log of a table of candidates after checking its cells."""
     import pandas as pd
 
     decisions, files = source[columns.decision], cells.files_of(source)

@@ -11,7 +11,7 @@ import pytest
 
 from fairbandit import Agent, FairbanditError
 from fairbandit.agent import replay
-from fairbandit.agent.remembered import Remembered, key
+from fairbandit.agent.state import Remembered, key
 from fairbandit.logs import own_lines
 from fairbandit.logs.events import Decided
 from fairbandit.notices import noted
