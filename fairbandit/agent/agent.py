@@ -83,9 +83,9 @@ class Agent:
         shadow: bool = False,
     ) -> None:
         reader, codes = read_options(features, reward, groups, unknown)
-        problem = inputs.problem(reader.features, codes, seed, exploration, truth)
         self.policy, self.encoder = inputs.policy(policy, refresh), reader.encoder
-        state = first_state(self.policy, problem, codes, patience, shadow)
+        given = reader.features, codes, seed, exploration, truth, patience, shadow
+        state = first_state(self.policy, *given)
         self._ledger = Ledger(self.policy, reader, state)
         notes.new_groups(self.encoder, codes, 0)
         self.digest: str | None = None

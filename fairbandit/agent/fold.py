@@ -126,8 +126,8 @@ def decide_many(
     for at, pool in enumerate(labels):
         with of_pool(at):
             numbers, more = coded(pool, groups)
-            if more is not groups and "truth" in policy.rank.needs:
-                check_known(truth, more, len(groups))
+            if more is not groups:
+                check_known(policy, truth, more, len(groups))
         groups = more
         codes.append(numbers)
         groups_at.append(groups)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -14,9 +13,7 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown, typed
-from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
-from fairbandit.streams import Streams
 from fairbandit.tables.labels import Codes, coded, words_of
 
 LARGEST, SMALLEST = 1e100, 1e-100
@@ -83,17 +80,6 @@ def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int
     return int(value)
 
 
-def ticket(value: Any) -> int:
-    """Returns the number of a ticket; any other value raises an error that names its kind."""
-    try:
-        return operator.index(value)
-    except Exception as error:
-        raise FairbanditError(
-            f"ticket {shown(value)} does not wait for a reward: a ticket is a whole number, such "
-            "as decision.ticket"
-        ) from error
-
-
 def listed(values: Any, what: str, expected: str = "an array or a list") -> list[Any]:
     """Returns the entries of an array, tensor, series, list or tuple as plain Python objects."""
     if type(values) is list:
@@ -158,20 +144,8 @@ def policy(given: Any, refresh: Any) -> Policy:
     return Policy(**given.parts, refresh=refresh, name=given.name)  # type: ignore[arg-type]
 
 
-def problem(
-    features: int, groups: Codes, seed: Any, exploration: Any, truth: Truth | None
-) -> Problem:
-    """Returns the problem of an agent, whose arguments it checks."""
-    return Problem(
-        features=features,
-        groups=len(groups),
-        streams=Streams(whole(seed, "seed"), [0]),
-        exploration=number(exploration, "exploration", least=0),
-        truth=None if truth is None else _truth(truth, features),
-    )
-
-
-def _truth(given: Truth, features: int) -> Truth:
+def truth(given: Truth, features: int) -> Truth:
+    """Checks a ground truth, whose θ becomes a tensor of d numbers."""
     if not isinstance(given, Truth):
         raise FairbanditError(f"truth: expected a fairbandit.Truth(theta, cdf), got {shown(given)}")
     if given.theta is None:
@@ -184,9 +158,9 @@ def _truth(given: Truth, features: int) -> Truth:
     return Truth(torch.from_numpy(np.array(theta, dtype=np.float64)), given.cdf)
 
 
-def check_known(given: Truth | None, groups: Codes, first: int) -> None:
-    """Checks that a truth knows the CDF of each group from number `first` on."""
-    if given is None:
+def check_known(policy: Policy, given: Truth | None, groups: Codes, first: int) -> None:
+    """Checks that a truth that a policy reads knows the CDF of each group from `first` on."""
+    if given is None or "truth" not in policy.rank.needs:
         return
     top, rounds = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])
     for code, label in list(groups.values())[first:]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from os import PathLike
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
 
 import torch
@@ -35,23 +35,16 @@ from fairbandit.version import VERSION
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="HasLedger")
 
 _ledgers: WeakSet[Ledger] = WeakSet()
 
 
-class HasLedger(Protocol):
-    """An object whose calls change a ledger."""
-
-    _ledger: Ledger
-
-
-def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+def call(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
     """Makes a method hold the lock of its ledger and run in inference mode."""
 
     @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        ledger = self._ledger
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        ledger: Ledger = self._ledger
         with ledger.lock, torch.inference_mode():
             if ledger.next is not None:
                 ledger.settle()

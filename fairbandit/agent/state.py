@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -14,6 +15,7 @@ import torch
 
 from fairbandit.agent import inputs
 from fairbandit.agent.offers import Offers
+from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.files.formats import fitted
 from fairbandit.history import History
@@ -247,7 +249,13 @@ class State(NamedTuple):
             if number is None:
                 raise FairbanditError(f"no decision has the id {shown(ticket)}")
             return number
-        return inputs.ticket(ticket)
+        try:
+            return operator.index(ticket)
+        except Exception as error:
+            raise FairbanditError(
+                f"ticket {shown(ticket)} does not wait for a reward: a ticket is a whole number, "
+                "such as decision.ticket"
+            ) from error
 
     def named(self, event: Decided, id: Any, about: Any) -> Decided:
         """Returns a new decision with the caller's id and remarks."""
@@ -280,11 +288,24 @@ class State(NamedTuple):
 
 
 def first_state(
-    policy: Policy, problem: Problem, groups: Codes, patience: Any, shadow: bool
+    policy: Policy,
+    features: int,
+    groups: Codes,
+    seed: Any,
+    exploration: Any,
+    truth: Truth | None,
+    patience: Any,
+    shadow: bool,
 ) -> State:
     """Returns the state before the first event; a group that the truth lacks raises an error."""
-    if "truth" in policy.rank.needs:
-        inputs.check_known(problem.truth, groups, 0)
+    problem = Problem(
+        features=features,
+        groups=len(groups),
+        streams=Streams(inputs.whole(seed, "seed"), [0]),
+        exploration=inputs.number(exploration, "exploration", least=0),
+        truth=None if truth is None else inputs.truth(truth, features),
+    )
+    inputs.check_known(policy, problem.truth, groups, 0)
     patience = None if patience is None else inputs.whole(patience, "patience")
     return State(policy.init(problem), groups, patience, shadow)
 
@@ -298,7 +319,6 @@ def with_groups(policy: Policy, state: State, labels: Sequence[Any]) -> tuple[St
 def grown(policy: Policy, state: State, groups: Codes) -> State:
     """Returns a state that knows further groups."""
     problem = state.history.problem
-    if "truth" in policy.rank.needs:
-        inputs.check_known(problem.truth, groups, len(state.groups))
+    inputs.check_known(policy, problem.truth, groups, len(state.groups))
     history = policy.grow(state.history, replace(problem, groups=len(groups)))
     return state._replace(history=history, groups=groups)
