@@ -132,9 +132,6 @@ class LogFile:
 
     The lock belongs to the file and not to its path, so that links share it. The caller keeps the
     end of the log. A call cuts off the bytes that a failed or interrupted call left behind the end.
-
-    Raises:
-        FairbanditError: the file cannot be opened, or another agent appends to it.
     """
 
     _file = -1  # the descriptor of an open file

@@ -101,22 +101,21 @@ def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Co
         for line in own_lines(path):
             event, header = line.event, headers[-1:]
             ticket = getattr(event, "ticket", None)
-            with of_line(line.where):
-                if isinstance(event, Header):
-                    headers.append(event)
-                elif isinstance(event, Decided | Opened):
-                    begun[ticket] = _Decision(path, "shadow" in header[0].options, [], [])
-                elif ticket not in begun and isinstance(event, Taken | Rewarded):
-                    if event.ticket // TICKETS != header[0].worker:
-                        reports.append(line)
-                    else:
-                        left_out["Rewarded"] += 1
-                elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
-                    left_out[type(event).__name__] += 1
-                if ticket in begun:
-                    begun[ticket].lines.append(line)
-                    if isinstance(event, Decided | Closed):
-                        decisions.append(begun[ticket])
+            if isinstance(event, Header):
+                headers.append(event)
+            elif isinstance(event, Decided | Opened):
+                begun[ticket] = _Decision(path, "shadow" in header[0].options, [], [])
+            elif ticket not in begun and isinstance(event, Taken | Rewarded):
+                if event.ticket // TICKETS != header[0].worker:
+                    reports.append(line)
+                else:
+                    left_out["Rewarded"] += 1
+            elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
+                left_out[type(event).__name__] += 1
+            if ticket in begun:
+                begun[ticket].lines.append(line)
+                if isinstance(event, Decided | Closed):
+                    decisions.append(begun[ticket])
         of_ticket |= begun
         if still := len(begun) - (len(decisions) - n):
             left_out["openings that are not closed"] += still
