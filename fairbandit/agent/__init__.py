@@ -1,9 +1,8 @@
 """Online decisions: a policy decides for real pools as they arrive."""
 
 from fairbandit.agent.agent import Agent
-from fairbandit.agent.decisions import Decision
 from fairbandit.agent.explaining import Explanation
-from fairbandit.agent.offers import Offer
+from fairbandit.agent.offers import Decision, Offer
 from fairbandit.agent.openings import Opening
 from fairbandit.agent.replaying import explain, replay
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from fairbandit.agent import fold, inputs, learning, notes, openings, reports, saving
-from fairbandit.agent.decisions import Decision
-from fairbandit.agent.explaining import Explanation
+from fairbandit.agent import fold, inputs, journal, learning, notes, openings, reports, saving
+from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.ledger import Ledger, call
+from fairbandit.agent.offers import Decision
 from fairbandit.agent.openings import Opening
 from fairbandit.agent.pools import reader as read_options
-from fairbandit.agent.state import first_state, with_groups
+from fairbandit.agent.state import first_state
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.logs import Floats, Ints, Log
@@ -83,9 +83,9 @@ class Agent:
         shadow: bool = False,
     ) -> None:
         reader, codes = read_options(features, reward, groups, unknown)
-        problem = inputs.problem(reader.features, codes, seed, exploration, truth)
         self.policy, self.encoder = inputs.policy(policy, refresh), reader.encoder
-        state = first_state(self.policy, problem, codes, patience, shadow)
+        given = reader.features, codes, seed, exploration, truth, patience, shadow
+        state = first_state(self.policy, *given)
         self._ledger = Ledger(self.policy, reader, state)
         notes.new_groups(self.encoder, codes, 0)
         self.digest: str | None = None
@@ -102,7 +102,7 @@ class Agent:
         """Builds an agent that has learned from a log of any policy; options: as for `Agent`."""
         policy = policy if isinstance(policy, Policy) else build_policy(policy)
         agent = cls(policy, **learning.options_of(log, options))
-        agent._ledger.learn(log)
+        agent._ledger.state = learning.after_log(agent.policy, agent._ledger.state, log)
         return agent
 
     @property
@@ -169,8 +169,7 @@ class Agent:
             about: a small mapping of texts, numbers and truth values, for the log.
         """
         ledger, before, policy = self._ledger, self._ledger.state, self._ledger.policy
-        x, labels = ledger.reader.pool(contexts, groups)
-        state, codes = with_groups(policy, before, labels)
+        state, x, codes = ledger.read(contexts, groups)
         m = min(inputs.whole(picks, "picks", 1), len(x))
         state, (event,) = fold.decide(policy, state, [x], [codes], m)
         if id is not None or about is not None:
@@ -267,7 +266,7 @@ class Agent:
     @call
     def explain(self, contexts: Any, groups: Any = None, picks: int = 1) -> Explanation:
         """Explains how `act` would decide about a pool now, without changing the agent."""
-        return self._ledger.explained(contexts, groups, picks)
+        return explanation(self._ledger, contexts, groups, picks)
 
     @call
     def probabilities(
@@ -295,7 +294,8 @@ class Agent:
         file that the workers loaded, or of an earlier merge. Options: `policy` and `truth`.
         """
         agent = cls.load(path, **options)
-        agent._ledger.merge([*map(Path, logs)])
+        ledger, files = agent._ledger, [*map(Path, logs)]
+        ledger.state = journal.merged(ledger.policy, ledger.state, files, ledger.header())
         return agent
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,15 @@ import torch
 from torch import Tensor
 
 from fairbandit.agent.inputs import whole
+from fairbandit.agent.ledger import Ledger
 from fairbandit.agent.offers import Offers
-from fairbandit.agent.pools import Reader
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
-from fairbandit.agent.state import State
 from fairbandit.errors import FairbanditError, brief, shown
 from fairbandit.estimators import NoBounds
 from fairbandit.history import History
-from fairbandit.logs import Floats, Ints
+from fairbandit.logs import Floats
 from fairbandit.logs.schema import unnamed
 from fairbandit.notices import remark
-from fairbandit.policy.policy import Policy
 from fairbandit.ranks import Scored
 from fairbandit.selectors import Ranked, Rolling
 from fairbandit.tables.labels import spellings
@@ -166,47 +164,29 @@ class Explanation:
 
 
 def explanation(
-    policy: Policy,
-    state: State,
-    lock: AbstractContextManager[Any],
-    reader: Reader,
-    pool: tuple[Floats, Ints],
-    picks: int,
-    offers: Offers | None = None,
+    ledger: Ledger, contexts: Any, groups: Any, picks: int, offers: Offers | None = None
 ) -> Explanation:
-    """Explains how a policy decides the next round.
-
-    Args:
-        policy: the policy.
-        state: the state of the agent, which knows the groups of the pool.
-        lock: the agent's lock, which is held while the pool is decided again.
-        reader: has the encoder and the names of the features.
-        pool: the contexts (K, d) and the numbers of the groups, (K,).
-        picks: m.
-        offers: the opening whose next candidate the pool holds; None for a whole pool.
-    """
-    (contexts, codes), history = pool, state.numbered
+    """Explains the decision about a pool, or about the next candidate of an opening."""
+    policy, reader, lock = ledger.policy, ledger.reader, ledger.lock
+    state, contexts, codes = ledger.read(contexts, groups)
+    m, history = min(whole(picks, "picks", 1), len(contexts)), state.numbered
     values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
     names, compares = reader.names or unnamed(contexts.shape[1]), "contexts" in policy.rank.needs
-    groups = torch.from_numpy(codes)[None, None]
+    numbers = torch.from_numpy(codes)[None, None]
 
     def play(contexts: Floats) -> tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]:
-        """Decides the pool with other contexts, (K, d); see `Asked.play`."""
         with lock, torch.inference_mode():
-            ranked = policy.considered(history, torch.from_numpy(contexts)[None, None], groups)
+            ranked = policy.considered(history, torch.from_numpy(contexts)[None, None], numbers)
             selector = policy.selector
             if isinstance(selector, Rolling):
                 if offers is None:
-                    return ranked, selector.course(ranked, picks)[1:]
+                    return ranked, selector.course(ranked, m)[1:]
                 _, step = offers.step(selector, ranked)
-                return ranked, (
-                    step.inclusion[..., None],
-                    step.bars[..., None],
-                    step.expected[..., None],
-                )
-            return ranked, (selector.select(ranked, picks).inclusion, None, None)
+                inclusion, bars, expected = (part[..., None] for part in step[1:])
+                return ranked, (inclusion, bars, expected)
+            return ranked, (selector.select(ranked, m).inclusion, None, None)
 
-    asked = Asked(contexts, names, reader.encoder, compares, picks, play)
+    asked = Asked(contexts, names, reader.encoder, compares, m, play)
     ranked, outcome = play(contexts)
     scored = ranked.scored
     values["probabilities"], values["threshold"], values["to_come"] = outcome

@@ -20,9 +20,8 @@ from fairbandit.agent.inputs import check_known
 from fairbandit.agent.learning import observed, tell_checked
 from fairbandit.agent.offers import Offer, Offers
 from fairbandit.agent.pools import of_pool
-from fairbandit.agent.remembered import key
 from fairbandit.agent.reports import after_taken
-from fairbandit.agent.state import State, Told, Waiting, grown, with_groups
+from fairbandit.agent.state import State, Told, Waiting, grown, key, with_groups
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import SUMS
 from fairbandit.history import Outcomes
@@ -65,11 +64,7 @@ def opened(policy: Policy, state: State, pools: Sequence[Floats], codes: Sequenc
 def decide(
     policy: Policy, state: State, pools: Sequence[Floats], codes: Sequence[Ints], picks: int
 ) -> tuple[State, list[Decided]]:
-    """Decides N pools as the next rounds, between which no reward comes.
-
-    Returns:
-        The state with the pools as its open block, and the decisions.
-    """
+    """Decides N pools as the next rounds; returns them as the open block, and the decisions."""
     first, at = state.next_ticket, opened(policy, state, pools, codes)
     selection = policy.propose(at.numbered, picks)
     [actions], [chances] = selection.actions.tolist(), selection.inclusion.tolist()
@@ -131,8 +126,8 @@ def decide_many(
     for at, pool in enumerate(labels):
         with of_pool(at):
             numbers, more = coded(pool, groups)
-            if more is not groups and "truth" in policy.rank.needs:
-                check_known(truth, more, len(groups))
+            if more is not groups:
+                check_known(policy, truth, more, len(groups))
         groups = more
         codes.append(numbers)
         groups_at.append(groups)
@@ -155,13 +150,6 @@ def _blocks(
     Pools of a block have the same number of picks and of known groups, and a similar size. No
     decision reads the pick of another. A block ends with a chunk of rounds, after which contexts
     may be forgotten.
-
-    Args:
-        policy: the policy that decides.
-        played: the number of rounds before.
-        sizes: the numbers of candidates, (N,).
-        groups_at: the groups that are known at each pool.
-        picks: m.
     """
     alike = np.stack([sizes.clip(max=picks), [*map(len, groups_at)]])
     stops = {*(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
@@ -173,16 +161,10 @@ def _blocks(
 
 
 def apply(policy: Policy, state: State, event: Event, *, check: bool = False) -> State:
-    """Returns the state after an event; with `check`, every decision is made again and compared.
-
-    Raises:
-        FairbanditError: an event that does not fit the state or, with `check`, differs from the
-            decision that the policy makes.
-    """
+    """Returns the state after an event; with `check`, every decision is made again and compared."""
     if isinstance(event, Told):
         return _told(policy, state, event)
-    if isinstance(event, Refreshed):
-        raise FairbanditError("the worker took up a saved agent here")
+    assert not isinstance(event, Refreshed)
     if isinstance(event, Closed):
         return _closed(policy, state, event.ticket)
     if isinstance(event, Opened):
@@ -306,9 +288,7 @@ def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
 def offered(
     policy: Policy, state: State, ticket: int, contexts: Floats, codes: Ints
 ) -> tuple[State, Offer]:
-    """Decides about the next candidate of an opening, (1, d) and (1,); see `Offers.offered`."""
-    if ticket not in state.openings:
-        raise FairbanditError(f"the opening of ticket {ticket} is not open")
+    """Decides about the next candidate of an opening, (1, d) and (1,)."""
     pool = torch.from_numpy(contexts)[None, None], torch.from_numpy(codes)[None, None]
     ranked = policy.considered(state.numbered, *pool)
     offers, offer = state.openings[ticket].offered(policy.selector, ranked, ticket)
@@ -317,8 +297,7 @@ def offered(
 
 def _closed(policy: Policy, state: State, ticket: int) -> State:
     """Returns the state with an opening as its next round, and with its early rewards."""
-    if (offers := state.openings.get(ticket)) is None:
-        raise FairbanditError(f"the opening of ticket {ticket} is not open")
+    offers = state.openings[ticket]
     state = state._replace(openings=_without(state.openings, ticket))
     if not offers.n:
         return state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -14,9 +13,7 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown, typed
-from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
-from fairbandit.streams import Streams
 from fairbandit.tables.labels import Codes, coded, words_of
 
 LARGEST, SMALLEST = 1e100, 1e-100
@@ -28,15 +25,7 @@ MOST = 1_000_000
 
 
 def numbers(values: Any, what: str) -> NDArray[Any]:
-    """Returns an array of real numbers, without a copy if the values are an array already.
-
-    Args:
-        values: a NumPy array, a tensor on any device, a number, or lists of such values.
-        what: the name of the values in messages.
-
-    Raises:
-        FairbanditError: other values, rows of different lengths, or a number out of range.
-    """
+    """Returns an array of real numbers, without a copy if the values are an array already."""
     try:
         if isinstance(values, Tensor):
             values = values.double() if values.is_floating_point() else values
@@ -67,11 +56,7 @@ def numbers(values: Any, what: str) -> NDArray[Any]:
 
 
 def number(value: Any, what: str, least: float = -LARGEST) -> float:
-    """Returns one finite number.
-
-    Raises:
-        FairbanditError: another value, or a number that is too small.
-    """
+    """Returns one finite number."""
     if type(value) is float and SMALLEST <= abs(value) <= LARGEST and value >= least:
         return value  # many times faster than the conversion to an array
     array = numbers(value, what)
@@ -83,11 +68,7 @@ def number(value: Any, what: str, least: float = -LARGEST) -> float:
 
 
 def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int:
-    """Returns a whole number.
-
-    Raises:
-        FairbanditError: another value, or a number that is too small or too large.
-    """
+    """Returns a whole number."""
     fits = type(value) is int or (
         isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
     )
@@ -99,23 +80,8 @@ def whole(value: Any, what: str, least: int = 0, most: int | None = None) -> int
     return int(value)
 
 
-def ticket(value: Any) -> int:
-    """Returns the number of a ticket; any other value raises an error that names its kind."""
-    try:
-        return operator.index(value)
-    except Exception as error:
-        raise FairbanditError(
-            f"ticket {shown(value)} does not wait for a reward: a ticket is a whole number, such "
-            "as decision.ticket"
-        ) from error
-
-
 def listed(values: Any, what: str, expected: str = "an array or a list") -> list[Any]:
-    """Returns the entries of an array, tensor, series, list or tuple as plain Python objects.
-
-    Raises:
-        FairbanditError: a value of another type.
-    """
+    """Returns the entries of an array, tensor, series, list or tuple as plain Python objects."""
     if type(values) is list:
         return values
     values = values.to_pylist() if hasattr(values, "to_pylist") else values  # of Arrow
@@ -134,11 +100,7 @@ def check_index(table: Any, **columns: Any) -> None:
 
 
 def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> list[Any]:
-    """Returns the candidates' labels; labels of several columns, as in a DataFrame, are tuples.
-
-    Raises:
-        FairbanditError: a value of another type.
-    """
+    """Returns the candidates' labels; labels of several columns, as in a DataFrame, are tuples."""
     if values is None:
         raise FairbanditError(f"groups: expected {expected}, since only raw rows hold their labels")
     if hasattr(values, "itertuples"):
@@ -151,13 +113,7 @@ def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> 
 
 
 def groups(value: int | Sequence[Hashable], unknown: Sequence[Hashable] = ()) -> Codes:
-    """Returns the first groups by the normal forms of their labels; G stands for 0 … G−1.
-
-    `unknown` are the words for unknown groups.
-
-    Raises:
-        FairbanditError: neither a number of groups nor a list of labels, or a repeated label.
-    """
+    """Returns the first groups by the normal forms of their labels; G stands for 0 … G−1."""
     if isinstance(value, (int, np.integer)):
         value = range(whole(value, "groups", most=MOST))
     labels = listed(value, "groups")
@@ -168,11 +124,7 @@ def groups(value: int | Sequence[Hashable], unknown: Sequence[Hashable] = ()) ->
 
 
 def features(value: Any) -> Encoder | tuple[str, ...] | int:
-    """Checks the features of an agent: an encoder, the features' names, or their number d.
-
-    Raises:
-        FairbanditError: a value of another type, no features, or too many features.
-    """
+    """Checks the features of an agent: an encoder, the features' names, or their number d."""
     if isinstance(value, Encoder):
         return value
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
@@ -192,25 +144,8 @@ def policy(given: Any, refresh: Any) -> Policy:
     return Policy(**given.parts, refresh=refresh, name=given.name)  # type: ignore[arg-type]
 
 
-def problem(
-    features: int, groups: Codes, seed: Any, exploration: Any, truth: Truth | None
-) -> Problem:
-    """Returns the problem of an agent, whose arguments it checks; see `Agent`."""
-    return Problem(
-        features=features,
-        groups=len(groups),
-        streams=Streams(whole(seed, "seed"), [0]),
-        exploration=number(exploration, "exploration", least=0),
-        truth=None if truth is None else _truth(truth, features),
-    )
-
-
-def _truth(given: Truth, features: int) -> Truth:
-    """Returns a truth whose θ is a tensor of d numbers.
-
-    Raises:
-        FairbanditError: another type of value, or a θ of another shape or that is not finite.
-    """
+def truth(given: Truth, features: int) -> Truth:
+    """Checks a ground truth, whose θ becomes a tensor of d numbers."""
     if not isinstance(given, Truth):
         raise FairbanditError(f"truth: expected a fairbandit.Truth(theta, cdf), got {shown(given)}")
     if given.theta is None:
@@ -223,13 +158,9 @@ def _truth(given: Truth, features: int) -> Truth:
     return Truth(torch.from_numpy(np.array(theta, dtype=np.float64)), given.cdf)
 
 
-def check_known(given: Truth | None, groups: Codes, first: int) -> None:
-    """Checks that a truth knows the CDF of each group from number `first` on.
-
-    Raises:
-        FairbanditError: a group without a CDF, or whose CDF is not 1 at `LARGEST`.
-    """
-    if given is None:
+def check_known(policy: Policy, given: Truth | None, groups: Codes, first: int) -> None:
+    """Checks that a truth that a policy reads knows the CDF of each group from `first` on."""
+    if given is None or "truth" not in policy.rank.needs:
         return
     top, rounds = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])
     for code, label in list(groups.values())[first:]:

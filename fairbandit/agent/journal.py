@@ -14,8 +14,8 @@ from fairbandit.agent import fold
 from fairbandit.agent.state import State
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.logs import LogFile, Position, own_lines
-from fairbandit.logs.chain import LoggedLine, encoded, holds, now, of_line
+from fairbandit.logs import own_lines
+from fairbandit.logs.chain import LogFile, LoggedLine, Position, encoded, holds, now, of_line
 from fairbandit.logs.events import Closed, Header, Offered, Opened, Refreshed, body_of, event_of
 from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy
@@ -29,16 +29,7 @@ _OTHER = (
 
 
 def resume(file: LogFile, header: Header, saved: Position | None) -> Position:
-    """Finds the position after which an agent goes on in a log; begins an empty log.
-
-    Args:
-        file: the open log.
-        header: the header of a log that this agent begins.
-        saved: the position of the agent's state; None for a state without a log.
-
-    Raises:
-        FairbanditError: the log is not the agent's.
-    """
+    """Finds the position after which an agent goes on in a log; begins an empty log."""
     first = next(own_lines(file.path, new=True), None)
     if first is None:  # a new file, or its header was cut off
         data, at = encoded(header, Position(), now())
@@ -57,21 +48,17 @@ def resume(file: LogFile, header: Header, saved: Position | None) -> Position:
 def check_settings(old: Header, header: Header, name: str, groups: bool = False) -> None:
     """Raises an error that names each setting of a log that an agent does not have.
 
-    Args:
-        old, header: the header of the log, and the header of a log that the agent begins.
-        name: the name of the log.
-        groups: whether both begin with the same groups, and log the same values.
+    With `groups`, both begin with the same groups, and log the same values.
     """
     new = event_of(body_of(header))
     assert isinstance(new, Header)
-    differences = [
-        *_differences(old.config, new.config, "policy."),
-        *(
-            difference
-            for difference in _differences(_present(old.options), new.options)
-            if groups or not difference.startswith("groups ")
-        ),
-    ]
+    options = dict(old.options)
+    if isinstance(shape := options["features"], Mapping):  # in the form of this version
+        options["features"] = Encoder(**shape).state()
+    if not groups:
+        options["groups"] = new.options["groups"]
+    differences = [*_differences(old.config, new.config, "policy.")]
+    differences += _differences(options, new.options)
     if groups:
         differences += _differences({"log_contexts": old.contexts}, {"log_contexts": new.contexts})
     if differences:
@@ -87,8 +74,7 @@ def after_lines(
 ) -> tuple[State, str | None]:
     """Returns a state after the lines of its worker's log that it lacks, before line `stop`.
 
-    Returns:
-        The state, and the hash of the last saved agent that the worker took up in these lines.
+    Also returns the hash of the last saved agent that the worker took up in these lines.
     """
     at, last = state.own.log, None
     if at is not None and not holds(path, at):
@@ -112,11 +98,6 @@ def merged(policy: Policy, state: State, logs: Sequence[Path], header: Header) -
     """Returns a state after the lines of several workers' logs that it lacks, in order of time.
 
     The order of each log is kept.
-
-    Args:
-        policy, state: the policy, and the state.
-        logs: the files, one for each worker.
-        header: the header of a log that the agent of the state begins.
     """
     rows, first = dict[int, Iterator[tuple[int, LoggedLine]]](), state.worker
     for path in logs:
@@ -133,7 +114,9 @@ def merged(policy: Policy, state: State, logs: Sequence[Path], header: Header) -
         state = state.with_own(log=at)
         rows[worker] = zip(repeat(worker), own_lines(path, at=at), strict=False)
     with torch.inference_mode():
-        for worker, line in heapq.merge(*rows.values(), key=_when):
+        for worker, line in heapq.merge(
+            *rows.values(), key=lambda r: (r[1].event.time or "", r[0])
+        ):
             state = state.of_worker(worker)
             with of_line(line.where):
                 if len(rows) > 1 and isinstance(line.event, Opened | Offered | Closed):
@@ -144,17 +127,6 @@ def merged(policy: Policy, state: State, logs: Sequence[Path], header: Header) -
     if state.early:
         remark(f"{len(state.early):,} decisions whose rewards are known are in none of the logs")
     return state.of_worker(first)
-
-
-def _when(row: tuple[int, LoggedLine]) -> tuple[str, int]:
-    return row[1].event.time or "", row[0]
-
-
-def _present(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of a log, with the encoder in the form of this version."""
-    shape = options["features"]
-    features = Encoder(**shape).state() if isinstance(shape, Mapping) else shape
-    return {**options, "features": features}
 
 
 def _name(column: Mapping[str, Any]) -> str:

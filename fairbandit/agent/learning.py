@@ -80,7 +80,7 @@ def keys(event: Observed, groups: Codes) -> list[int]:
 
 
 def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of an agent that learns from a log; see `Agent.from_log`."""
+    """Returns the arguments of an agent that learns from a log."""
     check_log(log)
     if log.contexts is None:
         raise FairbanditError("an agent cannot learn from a log without contexts")
@@ -92,6 +92,7 @@ def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"groups": log.labels, "features": features, "reward": log.reward, **options}
 
 
+@torch.inference_mode()
 def after_log(policy: Policy, state: State, log: Log) -> State:
     """Returns the state after the decisions of a log that numbers the groups like it."""
     for cut in pieces(log.sizes, PIECE):
@@ -105,13 +106,9 @@ def after_log(policy: Policy, state: State, log: Log) -> State:
 def after_rounds(
     policy: Policy, state: State, contexts: Floats, groups: Ints, picks: Ints, rewards: Floats
 ) -> State:
-    """Returns the state after n decided rounds.
+    """Returns the state after n decided rounds, whose pools are padded by groups of −1.
 
-    Args:
-        policy, state: the policy and the state before.
-        contexts, groups: the pools, (n, K, d) and (n, K), −1 for an empty place.
-        picks: the places picked, (n, m), −1 for an empty slot.
-        rewards: the rewards of the picks, (n, m); NaN if unknown.
+    Picks and rewards are (n, m): −1 for an empty slot, and NaN for an unknown reward.
     """
     first = state.history.rounds + 1
     x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from os import PathLike
-from pathlib import Path
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
 
 import torch
 from msgspec.structs import replace
 
 from fairbandit.agent import fold, journal, notes, saving
-from fairbandit.agent.explaining import Explanation, explanation
-from fairbandit.agent.inputs import whole
-from fairbandit.agent.learning import after_log
 from fairbandit.agent.pools import Reader
 from fairbandit.agent.state import State, with_groups
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import Log, LogFile
-from fairbandit.logs.chain import encoded, now
+from fairbandit.logs import Floats, Ints
+from fairbandit.logs.chain import LogFile, encoded, now
 from fairbandit.logs.events import (
     SCHEMA,
     Decided,
@@ -39,23 +35,16 @@ from fairbandit.version import VERSION
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="HasLedger")
 
 _ledgers: WeakSet[Ledger] = WeakSet()
 
 
-class HasLedger(Protocol):
-    """An object whose calls change a ledger."""
-
-    _ledger: Ledger
-
-
-def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+def call(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
     """Makes a method hold the lock of its ledger and run in inference mode."""
 
     @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        ledger = self._ledger
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        ledger: Ledger = self._ledger
         with ledger.lock, torch.inference_mode():
             if ledger.next is not None:
                 ledger.settle()
@@ -67,13 +56,7 @@ def call(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], 
 class Ledger:
     """The state of an agent, which each call replaces at its end, and the log of its events.
 
-    Attributes:
-        policy: the policy that decides.
-        reader: reads pools.
-        state: the state between two calls.
-        next: the state after a call whose lines are being appended; else None.
-        log: the file of the log; None without a log.
-        lock: the lock that every call holds.
+    `next` is the state after a call whose lines are being appended, and None between calls.
     """
 
     def __init__(self, policy: Policy, reader: Reader, state: State) -> None:
@@ -94,17 +77,11 @@ class Ledger:
         before = self.state
         self.commit(before, fold.apply(self.policy, before, event), event)
 
-    def explained(self, contexts: Any, groups: Any, picks: int) -> Explanation:
-        """Explains the decision about a pool; see `Agent.explain`."""
+    def read(self, contexts: Any, groups: Any) -> tuple[State, Floats, Ints]:
+        """Reads a pool: the state with its groups, its contexts, (K, d), and group numbers."""
         x, labels = self.reader.pool(contexts, groups)
         state, codes = with_groups(self.policy, self.state, labels)
-        m = min(whole(picks, "picks", 1), len(x))
-        return explanation(self.policy, state, self.lock, self.reader, (x, codes), m)
-
-    def learn(self, log: Log) -> None:
-        """Learns from the decisions of any policy; see `Agent.from_log`."""
-        with torch.inference_mode():
-            self.state = after_log(self.policy, self.state, log)
+        return state, x, codes
 
     def commit(self, before: State, state: State, *events: Event) -> None:
         """Ends a call: assigns a new state, after the state `before` at its start.
@@ -149,21 +126,11 @@ class Ledger:
         self.next = None
 
     def attach(
-        self,
-        path: str | PathLike[str],
-        digest: str | None,
-        contexts: bool,
-        fsync: bool,
+        self, path: str | PathLike[str], digest: str | None, contexts: bool, fsync: bool
     ) -> None:
-        """Makes a new or loaded agent append to a log, after the events that it lacks.
-
-        Args:
-            path: the file, or a folder for a new file.
-            digest: the SHA-256 of the file from which the agent was loaded.
-            contexts, fsync: see `Agent`.
-        """
+        """Makes a new or loaded agent append to a log, after the events that it lacks."""
         log = LogFile(path, fsync)
-        begin = journal.resume(log, self._header(digest, contexts), self.state.own.log)
+        begin = journal.resume(log, self.header(digest, contexts), self.state.own.log)
         state, last = journal.after_lines(self.policy, self.state.with_own(log=begin), log.path)
         if last not in (None, digest):
             raise FairbanditError(
@@ -177,7 +144,7 @@ class Ledger:
         log.begin(at.end)
         self.state, self.log, self._contexts = state, log, contexts
 
-    def _header(self, digest: str | None = None, contexts: bool = True) -> Header:
+    def header(self, digest: str | None = None, contexts: bool = True) -> Header:
         """Returns the header of a log that begins now."""
         return Header(
             schema=SCHEMA,
@@ -191,18 +158,14 @@ class Ledger:
         )
 
     def refresh(self, load: Callable[..., Any], path: str | PathLike[str]) -> None:
-        """Takes up the state of an agent that `load` loads; see `Agent.refresh`."""
+        """Takes up the state of an agent that `load` loads."""
         if self.log is None:
             raise FairbanditError("only an agent with a log can take up a saved agent")
         truth = self.state.history.problem.truth
         other = load(path, policy=self.policy, truth=truth, worker=self.state.worker)
-        journal.check_settings(self._header(), other._ledger._header(), "the agent")
+        journal.check_settings(self.header(), other._ledger.header(), "the agent")
         state, _ = journal.after_lines(self.policy, other._ledger.state, self.log.path)
         self.commit(self.state, state, Refreshed(agent=other.digest))
-
-    def merge(self, logs: Sequence[Path]) -> None:
-        """Applies the lines of several workers' logs; see `Agent.merge`."""
-        self.state = journal.merged(self.policy, self.state, logs, self._header())
 
     def close(self, unlock: bool = True) -> None:
         """Closes the log; a fork leaves the lock to its parent."""

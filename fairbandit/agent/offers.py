@@ -1,8 +1,9 @@
-"""The candidates of an opening so far, as a value."""
+"""Decisions about pools, and the candidates of an opening so far, as a value."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, cast
@@ -16,6 +17,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping
 from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints
+from fairbandit.logs.events import Decided
 from fairbandit.selectors import Candidates, Course, Places, Ranked, Rolling, Selector
 from fairbandit.selectors.stopping import hazards, thresholds
 
@@ -43,6 +45,35 @@ def law_of(selector: Selector, candidates: Any, count: Any) -> tuple[str | list[
     elif candidates is None:
         candidates = selector.candidates
     return law, None if candidates is None else whole(candidates, "candidates")
+
+
+class Decision(NamedTuple):
+    """The picks of an agent in one round.
+
+    Attributes:
+        candidate: the index of the pick, or of the first pick, in its pool, from 0; −1 if the
+            selector picked no candidate, as `rolling` may.
+        ticket: the round's number, from 1, by which its reward is reported.
+        propensity: the probability of the pick, given the past and the round's draws of the
+            estimator and the rank.
+        picks: all picks, in order of preference.
+        propensities: the probability of each pick to be among the picks.
+    """
+
+    candidate: int
+    ticket: int
+    propensity: float
+    picks: tuple[int, ...]
+    propensities: tuple[float, ...]
+
+    @classmethod
+    def of(cls, event: Decided) -> Self:
+        """Returns the decision of an event."""
+        picks, ticket = event.picks, event.ticket
+        if not picks:
+            return cls(-1, ticket, math.nan, (), ())
+        shares = tuple([event.probabilities[place] for place in picks])
+        return cls(picks[0], ticket, shares[0], picks, shares)
 
 
 class Offer(NamedTuple):
@@ -148,20 +179,14 @@ class Offers(NamedTuple):
         """Notes a candidate who comes after the law of the number of candidates has run out."""
         law = hazards(self.law, self.candidates)
         if self.n == len(law) and law[-1] == 0:
-            _log.warning(
-                "opening %r: more candidates come than the %d of its law; they are taken while "
-                "places are left",
-                self.name,
-                self.n,
-            )
+            text = "opening %r: more candidates come than the %d of its law; they are taken while "
+            _log.warning(text + "places are left", self.name, self.n)
 
     def note_end(self) -> None:
         """Notes places that stay open when the opening is closed."""
         if left := self.places - len(self.picks):
-            _log.warning(
-                "opening %r: %d of %d places stay open after %d candidates",
-                *(self.name, left, self.places, self.n),
-            )
+            text = "opening %r: %d of %d places stay open after %d candidates"
+            _log.warning(text, self.name, left, self.places, self.n)
 
     def state(self) -> dict[str, Any]:
         """Returns the opening as plain tensors and numbers."""

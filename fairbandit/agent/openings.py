@@ -9,9 +9,7 @@ from fairbandit.agent import fold, inputs
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.ledger import Ledger, call
 from fairbandit.agent.offers import Offer, Offers, law_of
-from fairbandit.agent.state import State, with_groups
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.logs import Floats, Ints
 from fairbandit.logs.events import Closed, Offered, Opened
 
 
@@ -43,7 +41,7 @@ class Opening:
             FairbanditError: an invalid candidate, or the opening is closed.
         """
         ledger, before, offers = self._ledger, self._ledger.state, self._offers()
-        state, x, codes = self._candidate(context, group)
+        state, x, codes = ledger.read([context], _label(context, group))
         offers.note_candidate()
         state, offer = fold.offered(ledger.policy, state, self.ticket, x, codes)
         event = Offered(
@@ -59,10 +57,8 @@ class Opening:
     @call
     def explain(self, context: Any, group: Hashable = None) -> Explanation:
         """Explains how `offer` would decide about a candidate now, without changing anything."""
-        ledger, offers = self._ledger, self._offers()
-        state, x, codes = self._candidate(context, group)
-        asked = ledger.policy, state, ledger.lock, ledger.reader
-        return explanation(*asked, (x, codes), 1, offers)
+        offers = self._offers()
+        return explanation(self._ledger, [context], _label(context, group), 1, offers)
 
     @call
     def close(self) -> None:
@@ -70,13 +66,6 @@ class Opening:
         offers = self._offers()
         self._ledger.apply(Closed(ticket=self.ticket))
         offers.note_end()
-
-    def _candidate(self, context: Any, group: Hashable) -> tuple[State, Floats, Ints]:
-        """Returns the state with the candidate's group, the context, (1, d), and the number."""
-        reads = group is None and isinstance(context, Mapping)
-        x, labels = self._ledger.reader.pool([context], None if reads else [group])
-        state, codes = with_groups(self._ledger.policy, self._ledger.state, labels)
-        return state, x, codes
 
     def _offers(self) -> Offers:
         openings = self._ledger.state.openings
@@ -94,6 +83,10 @@ class Opening:
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if kind is None:
             self.close()
+
+
+def _label(context: Any, group: Hashable) -> list[Hashable] | None:
+    return None if group is None and isinstance(context, Mapping) else [group]
 
 
 def begun(ledger: Ledger, name: str, places: Any, candidates: Any, count: Any) -> Opening:

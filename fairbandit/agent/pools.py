@@ -32,14 +32,7 @@ def of_pool(at: int) -> Iterator[None]:
 
 
 class Reader(NamedTuple):
-    """Reads pools of candidates with d features.
-
-    Attributes:
-        features: d.
-        encoder: the encoder of raw rows, or None.
-        names: the names of the features, or None.
-        reward: the name of the reward, or None.
-    """
+    """Reads pools of candidates with d features, with their names, if they have any."""
 
     features: int
     encoder: Encoder | None
@@ -47,17 +40,7 @@ class Reader(NamedTuple):
     reward: str | None = None
 
     def pool(self, contexts: Any, groups: Any, where: str = "the pool") -> tuple[Floats, list[Any]]:
-        """Returns a pool's contexts, (K, d) float64, as a copy, and its K labels.
-
-        Args:
-            contexts: numbers, a table of the features, or raw rows for the encoder.
-            groups: the labels; None takes the labels of raw rows.
-            where: the name of raw rows in messages.
-
-        Raises:
-            FairbanditError: wrong shapes, an empty pool, values that are not finite, or a label
-                that contradicts its row.
-        """
+        """Returns a pool's contexts, (K, d) float64, as a copy, and its K labels."""
         forms: list[Any] | None = None
         if not isinstance(contexts, (np.ndarray, Tensor)):
             check_index(contexts, groups=groups)
@@ -83,13 +66,7 @@ class Reader(NamedTuple):
     def pools(
         self, contexts: Any, groups: Any, pools: Any = None, where: str = "the pool"
     ) -> tuple[list[Floats], list[list[Any]]]:
-        """Returns the contexts (Kᵢ, d), as copies, and the Kᵢ labels of each of N pools.
-
-        Args:
-            contexts, groups: the pools, or with `pools` the candidates of all pools.
-            pools: see `Agent.act_many`.
-            where: the name of raw rows in messages.
-        """
+        """Returns the contexts (Kᵢ, d), as copies, and the Kᵢ labels of each of N pools."""
         if pools is not None:
             return self._split(contexts, groups, pools)
         if _is_table(contexts):
@@ -120,13 +97,7 @@ class Reader(NamedTuple):
         return [x for x, _ in read], [labels for _, labels in read]
 
     def observed(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> Observed:
-        """Returns logged rounds as an event; each row of a table is a pool of one candidate.
-
-        Raises:
-            FairbanditError: shapes that do not match, contexts or rewards that are not finite,
-                actions that are not integers from 0 to Kᵢ − 1, or the index of a column is not the
-                index of the table.
-        """
+        """Returns logged rounds as an event; each row of a table is a pool of one candidate."""
         where = "the observed rows"
         if _is_table(contexts):
             check_index(contexts, actions=actions, rewards=rewards)
@@ -160,13 +131,7 @@ class Reader(NamedTuple):
         return Observed(contexts=pools, groups=names, actions=places.tolist(), rewards=rewards)
 
     def _encoded(self, rows: Any, needed: bool, where: str) -> tuple[Any, list[Any] | None]:
-        """Returns the features of raw rows with their labels; other values stay as they are.
-
-        Args:
-            rows: a list, a table or a mapping.
-            needed: whether raw rows must have labels.
-            where: the name of raw rows in messages.
-        """
+        """Returns the features of raw rows with their labels; other values stay as they are."""
         plain = isinstance(rows, (list, tuple)) and not any(isinstance(r, Mapping) for r in rows)
         if self.encoder is not None and not plain:
             return self.encoder.labelled(rows, where, needed)
@@ -182,7 +147,6 @@ class Reader(NamedTuple):
     def _split(
         self, contexts: Any, groups: Any, pools: Any
     ) -> tuple[list[Floats], list[list[Any]]]:
-        """Splits R candidates into pools, in the order of the pools' first candidates."""
         check_index(contexts, pools=pools)
         if isinstance(pools, str):
             table = read_table(contexts)

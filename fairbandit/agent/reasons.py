@@ -33,14 +33,9 @@ AGAINST = "group", "all"
 class Asked(NamedTuple):
     """The pool that an explanation is about, and a way to decide it again.
 
-    Attributes:
-        contexts: the contexts of the pool, (K, d).
-        names: the names of the d features.
-        encoder: the encoder of the features, or None.
-        compares: whether the policy reads past contexts.
-        picks: m, the number of picks.
-        play: decides the pool with other contexts in the same round, with the same draws; returns
-            the ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
+    `compares` says whether the policy reads past contexts. `play` decides the pool with other
+    contexts (K, d) in the same round, with the same draws; it returns the ranked pool, and
+    probabilities, thresholds and numbers to come, (1, 1, K) each.
     """
 
     contexts: Floats
@@ -124,9 +119,7 @@ def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
         of = " of the candidate's group" * (against == "group")
         raise FairbanditError(f"reasons need past contexts{of}, and the rank window holds none")
     weights, row, encoder = theta[0, 0].numpy(), asked.contexts[place], asked.encoder
-    away = (
-        row - past
-    )  # exactly 0 in features whose value all past candidates share with the candidate
+    away = row - past  # exactly 0 in features whose value all these candidates share
     terms = weights * away.mean(0)
     slack = PLAIN * float(np.abs(weights) @ np.abs(away).mean(0))
     columns = asked.names if encoder is None else encoder.sources
@@ -215,7 +208,6 @@ def needed(asked: Asked, place: int) -> Needed:
         return Needed(None, None, features, "All weights of the model are 0.")
 
     def lifted(target: float) -> Floats:
-        """Returns the contexts in which the candidate has another score."""
         return asked.with_row(place, row + (target - score) * weights / (weights @ weights))
 
     size = max(float(scores.max() - scores.min()), abs(score) * 1e-3, 1e-12)
@@ -251,14 +243,6 @@ def _tried(
     A linear score is a polynomial of a column, of degree 2 with its square and else of degree 1.
     So it turns at most once, at a value that is tried, and the choice changes at most once between
     neighbours. Nothing is known of other scores: evenly spaced values are tried.
-
-    Args:
-        start: the present value.
-        span: the ends of the range.
-        whole: whether only whole numbers are tried.
-        weights: θ, (d,); None if the score is not linear.
-        move: returns the contexts of the pool with another value of the candidate, (K, d).
-        place: the place of the candidate.
     """
     tried = {*span}
     if weights is None:

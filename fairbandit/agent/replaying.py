@@ -125,7 +125,6 @@ def _lines(
     files = [saved] if isinstance(saved, (str, Path)) else [*(saved or ())]
 
     def load(digest: str) -> Agent:
-        """Returns the worker from the file of the saved agent with a hash."""
         agents = [Agent.load(f, truth=truth, policy=policy, worker=header.worker) for f in files]
         for agent in agents:
             if agent.digest == digest:

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from fairbandit.agent.inputs import number, whole
-from fairbandit.agent.remembered import key
-from fairbandit.agent.state import State, Waiting
+from fairbandit.agent.state import State, Waiting, key
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs.events import TICKETS, Rewarded, Taken
 from fairbandit.notices import remark
 
 
 def reward_event(state: State, reward: Any, ticket: Any, candidate: Any) -> Rewarded | None:
-    """Returns the event of a report, or None if it repeats an earlier one; see `Agent.update`."""
+    """Returns the event of a report, or None if it repeats an earlier one."""
     if ticket is None and not (ticket := state.own.latest % TICKETS and state.own.latest):
         raise FairbanditError("no decision waits for a reward: none was made so far")
     t = state.number_of(ticket)
@@ -25,7 +24,10 @@ def reward_event(state: State, reward: Any, ticket: Any, candidate: Any) -> Rewa
         return None
     if t not in state.waiting and state.is_early(t):
         rewards = reward if candidate is None else {candidate: reward}
-        return Rewarded(ticket=t, rewards=_unplaced(rewards))
+        if not isinstance(rewards, Mapping):
+            return Rewarded(ticket=t, rewards=_reward(rewards, t))
+        placed = {whole(place, "candidate"): _reward(one, t) for place, one in rewards.items()}
+        return Rewarded(ticket=t, rewards=placed)
     waiting = state.find(t)
     if waiting.recommended and not waiting.open:
         raise FairbanditError(
@@ -75,11 +77,7 @@ def after_taken(state: State, waiting: Waiting, event: Taken) -> State:
 
 
 def _repeats(state: State, ticket: int, reward: Any, candidate: Any) -> bool:
-    """Whether rewards of a decision that no longer waits for them are those it had.
-
-    Raises:
-        FairbanditError: the decision had other rewards.
-    """
+    """Whether rewards of a decision that no longer waits for them are those it had."""
     waiting = state.waiting.get(ticket)
     if waiting is not None and waiting.open == waiting.places:
         return False
@@ -106,18 +104,7 @@ def _repeats(state: State, ticket: int, reward: Any, candidate: Any) -> bool:
 def _placed(
     places: Sequence[int], waiting: Sequence[int], ticket: int, reward: Any, candidate: Any
 ) -> float | dict[int, float]:
-    """Returns the reward of a single pick, or rewards by place.
-
-    Args:
-        places: the places of all picks, in order of preference.
-        waiting: the places that wait for a reward.
-        ticket: the ticket, for messages.
-        reward, candidate: see `Agent.update`.
-
-    Raises:
-        FairbanditError: rewards that are not finite, a wrong number of rewards, or a candidate that
-            does not wait for a reward.
-    """
+    """Returns the reward of a single pick, or rewards by place."""
     if len(places) == 1 and candidate is None and not isinstance(reward, Mapping):
         return _reward(reward, ticket)
     rewards = reward.tolist() if hasattr(reward, "tolist") else reward
@@ -137,13 +124,6 @@ def _placed(
             f"waiting candidates: {', '.join(map(str, waiting))}"
         )
     return {int(place): _reward(given, ticket) for place, given in rewards.items()}
-
-
-def _unplaced(reward: Any) -> float | dict[int, float]:
-    """Returns rewards of a decision whose picks are unknown: one reward, or rewards by place."""
-    if not isinstance(reward, Mapping):
-        return number(reward, "reward")
-    return {whole(place, "candidate"): number(one, "reward") for place, one in reward.items()}
 
 
 def _reward(given: Any, ticket: int) -> float:

@@ -14,14 +14,13 @@ import torch
 
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.pools import Reader
-from fairbandit.agent.remembered import Remembered
-from fairbandit.agent.state import State, Told, Waiting, Worker
+from fairbandit.agent.state import Remembered, State, Told, Waiting, Worker
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.files import state
 from fairbandit.files.files import of_file, open_regular
 from fairbandit.files.formats import Count, Natural, Plain, Sha256, fitted, mapping
-from fairbandit.logs import Position
+from fairbandit.logs.chain import Position
 from fairbandit.logs.events import Options, Ticket, label
 from fairbandit.tables.labels import UNSAID, spellings
 
@@ -96,16 +95,9 @@ def plain(now: State, reader: Reader) -> dict[str, Any]:
 
 
 def restored(saved: Mapping[str, Any], now: State) -> State:
-    """Returns the state that `plain` gave, from the first state of the same agent.
-
-    Raises:
-        ValueError: the data does not fit the agent, or its parts do not fit each other.
-    """
-    worker = now.of_worker(saved["worker"])
-    history, read = (
-        worker.history.restored(saved["known"]),
-        msgspec.convert(saved, _STATE, str_keys=True),
-    )
+    """Returns the state that `plain` gave, from the first state of the same agent."""
+    worker, read = now.of_worker(saved["worker"]), msgspec.convert(saved, _STATE, str_keys=True)
+    history = worker.history.restored(saved["known"])
     problem, pools = history.problem, saved["waiting"]
     empty = torch.zeros(0, problem.features, dtype=torch.float64)
     contexts = fitted(pools["contexts"], empty).numpy()
@@ -132,12 +124,7 @@ def restored(saved: Mapping[str, Any], now: State) -> State:
 
 
 def write(path: Path, saved: Mapping[str, Any]) -> None:
-    """Writes an agent's file.
-
-    Raises:
-        FairbanditError: a group label of a type that cannot be saved, or a file that cannot be
-            written.
-    """
+    """Writes an agent's file."""
     contents = state.packed({"format": FORMAT, "version": VERSION, **saved})
     with of_file(path, "cannot save the agent to"):
         state.write(contents, path)
@@ -145,12 +132,7 @@ def write(path: Path, saved: Mapping[str, Any]) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[dict[str, Any]]:
-    """Yields the content of a file that `write` wrote, for a block that restores the agent.
-
-    Raises:
-        FairbanditError: a file that is missing, damaged, of another kind or of another version, or
-            an error in the block; the message names the file.
-    """
+    """Yields the content of a file that `write` wrote, for a block that restores the agent."""
     with open_regular(path, "cannot load an agent from") as file:
         contents = file.read()
     try:

@@ -1,21 +1,27 @@
-"""The state of an agent, a value: the fold of its events."""
+"""The state of an agent, a value: the fold of its events, and its memory of all decisions."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import torch
 
 from fairbandit.agent import inputs
 from fairbandit.agent.offers import Offers
-from fairbandit.agent.remembered import Remembered, key
+from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown
+from fairbandit.files.formats import fitted
 from fairbandit.history import History
 from fairbandit.history.problem import Problem
-from fairbandit.logs import Floats, Ints, Position
+from fairbandit.logs import Floats, Ints
+from fairbandit.logs.chain import Position
 from fairbandit.logs.events import TICKETS, About, Decided, Dropped, Rewarded, Taken
 from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
@@ -26,6 +32,69 @@ Told = Rewarded | Dropped | Taken
 
 SHOWN = 10
 """The largest number of waiting tickets that a message lists."""
+
+RECENT = 4_096
+"""The most items in a dictionary; more items are kept in sorted arrays of 16 bytes an item."""
+
+
+def key(*parts: object) -> int:
+    """Returns an 8-byte hash of texts and numbers."""
+    return int.from_bytes(blake2b(repr(parts).encode(), digest_size=8).digest(), "big", signed=True)
+
+
+class Remembered(NamedTuple):
+    """An append-only mapping from 8-byte hashes to 8-byte numbers, as a value.
+
+    Attributes:
+        keys, numbers: older items in the order of their hashes, (n,) each.
+        recent: newer items with their positions. Values share this dictionary: the newest value
+            appends in place, and an older one copies first.
+        known: the number of items of `recent` that belong to this value.
+    """
+
+    keys: Ints = np.zeros(0, np.int64)
+    numbers: Ints = np.zeros(0, np.int64)
+    recent: Mapping[int, tuple[int, int]] = {}
+    known: int = 0
+
+    def get(self, hashed: int) -> int | None:
+        """Returns the number of a hash, or None."""
+        position, number = self.recent.get(hashed, (self.known, 0))
+        if position < self.known:
+            return number
+        at = int(self.keys.searchsorted(hashed))
+        return int(self.numbers[at]) if at < len(self.keys) and self.keys[at] == hashed else None
+
+    def plus(self, items: Mapping[int, int]) -> Remembered:
+        """Returns the mapping with further items; the number of a known hash stays."""
+        items = {hashed: number for hashed, number in items.items() if self.get(hashed) is None}
+        recent, known = self.recent, self.known
+        if len(recent) != known or not known:
+            recent = {h: item for h, item in recent.items() if item[0] < known}
+        assert isinstance(recent, dict)
+        for hashed, number in items.items():
+            recent[hashed] = len(recent), number
+        new = self._replace(recent=recent, known=len(recent))
+        return new if len(recent) < RECENT else Remembered(*new.items)
+
+    @property
+    def items(self) -> tuple[Ints, Ints]:
+        """All hashes in ascending order, and their numbers."""
+        newer = [(h, number) for h, (at, number) in self.recent.items() if at < self.known]
+        more = np.array(newer, np.int64).reshape(-1, 2)
+        keys = np.concatenate([self.keys, more[:, 0]])
+        order = keys.argsort(kind="stable")
+        return keys[order], np.concatenate([self.numbers, more[:, 1]])[order]
+
+    def state(self) -> dict[str, Any]:
+        """Returns the items as plain data."""
+        return {"items": torch.from_numpy(np.stack(self.items))}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Remembered:
+        """Returns the value with a given `state`."""
+        items = fitted(state, {"items": torch.zeros(2, 0, dtype=torch.int64)})["items"].numpy()
+        return cls(*items.copy())
 
 
 class Waiting(NamedTuple):
@@ -180,7 +249,13 @@ class State(NamedTuple):
             if number is None:
                 raise FairbanditError(f"no decision has the id {shown(ticket)}")
             return number
-        return inputs.ticket(ticket)
+        try:
+            return operator.index(ticket)
+        except Exception as error:
+            raise FairbanditError(
+                f"ticket {shown(ticket)} does not wait for a reward: a ticket is a whole number, "
+                "such as decision.ticket"
+            ) from error
 
     def named(self, event: Decided, id: Any, about: Any) -> Decided:
         """Returns a new decision with the caller's id and remarks."""
@@ -204,33 +279,39 @@ class State(NamedTuple):
         worker, own = self.worker, self.workers[self.worker]
         rounds = own.rounds + count
         if self.patience is not None:
-            first, late = rounds - self.patience, list[int]()
-            for ticket, decision in waiting.items():
-                if decision.turn < first and ticket // TICKETS == worker:
-                    late.append(ticket)
+            first = rounds - self.patience
+            late = [t for t, one in waiting.items() if one.turn < first and t // TICKETS == worker]
             for ticket in late:
                 del waiting[ticket]
-        own = Worker(max(own.latest, latest), rounds, own.log)
-        workers = {**self.workers, worker: own}
-        return self._replace(history=history, waiting=waiting, workers=workers)
+        state = self._replace(history=history, waiting=waiting)
+        return state.with_own(latest=max(own.latest, latest), rounds=rounds)
 
 
 def first_state(
-    policy: Policy, problem: Problem, groups: Codes, patience: Any, shadow: bool
+    policy: Policy,
+    features: int,
+    groups: Codes,
+    seed: Any,
+    exploration: Any,
+    truth: Truth | None,
+    patience: Any,
+    shadow: bool,
 ) -> State:
     """Returns the state before the first event; a group that the truth lacks raises an error."""
-    if "truth" in policy.rank.needs:
-        inputs.check_known(problem.truth, groups, 0)
+    problem = Problem(
+        features=features,
+        groups=len(groups),
+        streams=Streams(inputs.whole(seed, "seed"), [0]),
+        exploration=inputs.number(exploration, "exploration", least=0),
+        truth=None if truth is None else inputs.truth(truth, features),
+    )
+    inputs.check_known(policy, problem.truth, groups, 0)
     patience = None if patience is None else inputs.whole(patience, "patience")
     return State(policy.init(problem), groups, patience, shadow)
 
 
 def with_groups(policy: Policy, state: State, labels: Sequence[Any]) -> tuple[State, Ints]:
-    """Adds new labels to the groups of a state; returns it with the labels' group numbers.
-
-    Raises:
-        FairbanditError: an invalid label, or a group that the truth does not know.
-    """
+    """Adds new labels to the groups of a state; returns it with the labels' group numbers."""
     codes, groups = coded(labels, state.groups)
     return (state if groups is state.groups else grown(policy, state, groups)), codes
 
@@ -238,7 +319,6 @@ def with_groups(policy: Policy, state: State, labels: Sequence[Any]) -> tuple[St
 def grown(policy: Policy, state: State, groups: Codes) -> State:
     """Returns a state that knows further groups."""
     problem = state.history.problem
-    if "truth" in policy.rank.needs:
-        inputs.check_known(problem.truth, groups, len(state.groups))
+    inputs.check_known(policy, problem.truth, groups, len(state.groups))
     history = policy.grow(state.history, replace(problem, groups=len(groups)))
     return state._replace(history=history, groups=groups)

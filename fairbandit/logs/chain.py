@@ -49,13 +49,7 @@ class LoggedLine(NamedTuple):
 
 
 def encoded(event: Line, at: Position, time: str | None = None) -> tuple[bytes, Position]:
-    """Returns the bytes of the line that follows a position, and the position after it.
-
-    >>> from fairbandit.logs.events import Rewarded
-    >>> line, _ = encoded(Rewarded(ticket=1, rewards=0.1), Position())
-    >>> line[:42]
-    b'{"kind":"rewarded","ticket":1,"rewards":0.'
-    """
+    """Returns the bytes of the line that follows a position, and the position after it."""
     when = b"" if time is None else b',"time":"%b"' % time.encode()
     return chained(body_of(event)[:-1] + when, at)
 
@@ -122,7 +116,6 @@ def holds(path: Path, at: Position) -> bool:
 
 
 def _verified(line: bytes, at: Position) -> tuple[Line, str]:
-    """Returns the event and the hash of a line that follows a position."""
     for end in _ENDS:
         body = line[: 2 - len(end) - 64]  # the two bytes of %b
         digest = hashlib.sha256(body).hexdigest()
@@ -139,9 +132,6 @@ class LogFile:
 
     The lock belongs to the file and not to its path, so that links share it. The caller keeps the
     end of the log. A call cuts off the bytes that a failed or interrupted call left behind the end.
-
-    Raises:
-        FairbanditError: the file cannot be opened, or another agent appends to it.
     """
 
     _file = -1  # the descriptor of an open file

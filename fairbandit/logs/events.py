@@ -1,17 +1,5 @@
 """The events of an agent: each is a line of its log, and the agent's state is their fold.
 
-    header    package version, the policy's config, the agent's options, and the hash of the file
-              from which the agent was loaded, if any
-    decided   ticket, contexts (K, d), groups, probabilities of all K, and picks
-    taken     a person took a candidate in place of a pick
-    rewarded  the reward of a single pick, or rewards by place
-    dropped   the agent no longer waits for the rewards of a ticket
-    observed  contexts, groups, actions and rewards of n rounds that another system decided
-    opened    name, places and law of candidates who come one at a time
-    offered   context, group and probability of one candidate, and whether the candidate is taken
-    closed    the candidates of an opening are a decision, in their order
-    refreshed a worker took up a saved agent that has learned from the logs of all workers
-
 The types are the schema: a line that does not fit them is refused where it is read.
 """
 
@@ -80,7 +68,7 @@ class Line(msgspec.Struct, tag_field="kind", omit_defaults=True, kw_only=True):
 
 
 class Header(Line, tag="header"):
-    """The first line of a log."""
+    """The first line of a log: the agent, and the hash of the file it was loaded from, if any."""
 
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)]
     version: Annotated[str, Meta(pattern=r"\A[0-9A-Za-z.+-]{1,40}\Z")]
@@ -95,17 +83,9 @@ class Header(Line, tag="header"):
 
 
 class Decided(Line, tag="decided", kw_only=True):
-    """A decision about a pool of K candidates.
+    """A decision about a pool of K candidates, whose contexts are (K, d), or None if left out.
 
-    Attributes:
-        ticket: the number of the decision.
-        contexts: the candidates' features, (K, d); None if the log leaves them out.
-        groups: the labels of the K groups.
-        probabilities: the probability of each candidate to be picked.
-        picks: the places of the picks, in order of preference.
-        places: m, the number of picks that was asked for, if some of the places may stay open.
-        id: the caller's own id.
-        about: what the caller says about the decision.
+    `places` is the number of picks that was asked for, if some of the places may stay open.
     """
 
     ticket: Ticket
@@ -119,15 +99,7 @@ class Decided(Line, tag="decided", kw_only=True):
 
 
 class Taken(Line, tag="taken"):
-    """A person took a candidate in place of a pick, or confirmed a pick.
-
-    Attributes:
-        ticket: the number of the decision.
-        candidate: the place of the candidate who was taken.
-        instead: the place of the pick.
-        by: the person.
-        why: the reason.
-    """
+    """A person took a candidate in place of a pick, or confirmed a pick; see `Agent.taken`."""
 
     ticket: Ticket
     candidate: Natural
@@ -231,8 +203,6 @@ def event_of(line: bytes) -> Line:
         msgspec.json.encode(event.options)  # half of a surrogate pair raises an error
     elif isinstance(event, Decided | Offered):
         event.groups[:] = map(label, event.groups)
-        if event.contexts is not None and len(event.contexts) != len(event.groups):
-            raise ValueError("its contexts and groups are of different numbers of candidates")
     elif isinstance(event, Observed):
         for pool in event.groups:
             pool[:] = map(label, pool)

@@ -70,14 +70,7 @@ def padded(sizes: Ints, values: NDArray[Any], empty: Any) -> NDArray[Any]:
 def pick_key(
     name: Any, labels: Sequence[str], contexts: Floats | None, place: int, reward: float
 ) -> int:
-    """Returns an 8-byte hash of a pick: its decision's name and pool, its place and its reward.
-
-    Args:
-        name: the name of the decision, such as the ticket of an agent.
-        labels: the normal forms of the labels of the pool, (K,).
-        contexts: the features of the pool, (K, d), or None.
-        place, reward: the place of the pick, and its reward.
-    """
+    """Returns an 8-byte hash of a pick: its decision's name and pool, its place and its reward."""
     x = b"" if contexts is None else (contexts + 0.0).tobytes()  # + 0.0 turns −0 into 0
     data = repr((str(name), labels, place, reward + 0.0)).encode() + x
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -102,26 +101,21 @@ def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Co
         for line in own_lines(path):
             event, header = line.event, headers[-1:]
             ticket = getattr(event, "ticket", None)
-            with of_line(line.where):
-                if isinstance(event, Header):
-                    headers.append(event)
-                elif isinstance(event, Decided | Opened):
-                    if ticket in begun:
-                        raise ValueError(f"ticket {ticket} recurs")
-                    begun[ticket] = _Decision(path, "shadow" in header[0].options, [], [])
-                elif ticket not in begun and isinstance(event, Taken | Rewarded):
-                    if event.ticket // TICKETS != header[0].worker:
-                        reports.append(line)
-                    elif not header[0].agent:
-                        raise ValueError(f"ticket {ticket} is not a decision of this log")
-                    else:
-                        left_out["Rewarded"] += 1
-                elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
-                    left_out[type(event).__name__] += 1
-                if ticket in begun:
-                    begun[ticket].lines.append(line)
-                    if isinstance(event, Decided | Closed):
-                        decisions.append(begun[ticket])
+            if isinstance(event, Header):
+                headers.append(event)
+            elif isinstance(event, Decided | Opened):
+                begun[ticket] = _Decision(path, "shadow" in header[0].options, [], [])
+            elif ticket not in begun and isinstance(event, Taken | Rewarded):
+                if event.ticket // TICKETS != header[0].worker:
+                    reports.append(line)
+                else:
+                    left_out["Rewarded"] += 1
+            elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
+                left_out[type(event).__name__] += 1
+            if ticket in begun:
+                begun[ticket].lines.append(line)
+                if isinstance(event, Decided | Closed):
+                    decisions.append(begun[ticket])
         of_ticket |= begun
         if still := len(begun) - (len(decisions) - n):
             left_out["openings that are not closed"] += still
@@ -140,15 +134,10 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
     that a saved agent had made before it began a file. The propensities of decisions in which a
     person said who was taken are NaN.
     """
-    pools, by_person = list[Pool](), list[bool]()
     decisions, headers, left_out = _decisions(paths)
-    for decision in decisions:
-        pool, person = _pool(decision)
-        if pool is None:
-            left_out["decisions without a pick"] += 1
-        else:
-            pools.append(pool)
-            by_person.append(person)
+    pools = [pool for pool in map(_pool, decisions) if pool is not None]
+    if empty := len(decisions) - len(pools):
+        left_out["decisions without a pick"] = empty
     if left_out:
         counts = [f"{count:,} of {_LEFT_OUT.get(kind, kind)}" for kind, count in left_out.items()]
         remark(f"{name}: lines that hold no decision to judge are left out: {' and '.join(counts)}")
@@ -162,8 +151,6 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
         if pools and all(pool.contexts is not None for pool in pools):
             contexts = np.concatenate([pool.contexts for pool in pools])
             encoder, names, d = described(Encoder(**shape) if isinstance(shape, dict) else shape)
-            if contexts.shape[1:] != (d,):
-                raise ValueError(f"expected contexts of {d} features, got {contexts.shape[1:]}")
             further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
             further["columns"] = encoder.groups if encoder else ()
         further["policies"] = tuple(dict.fromkeys(str(h.config["name"]) for h in headers))
@@ -175,22 +162,13 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
             else:
                 adaptive, draws = adaptive or part.learns, draws or part.draws_models
     further |= {"adaptive": adaptive, "draws_models": draws, "unknown": unknown}
-    log = log_of_pools(pools, name, contexts, **further)
-    if not any(by_person):
-        return log
-    remark(
-        f"{name}: in {sum(by_person):,} decisions a person said who was taken, so that the "
-        "probability is unknown: weighted estimates are refused"
-    )
-    lacking = np.where(np.array(by_person)[:, None], np.nan, log.propensities)
-    return dataclasses.replace(log, propensities=lacking, probabilities=None)
+    return log_of_pools(pools, name, contexts, **further)
 
 
-def _pool(decision: _Decision) -> tuple[Pool | None, bool]:
-    """Returns the pool of a decision, or None if nobody was taken, and whether a person decided."""
+def _pool(decision: _Decision) -> Pool | None:
     labels, chances, x, _, taken, by_person = decision.people()
     if not taken:
-        return None, by_person
+        return None
     events = [line.event for line in decision.lines]
     if by_person:
         chances = [float(place in taken) for place in range(len(labels))]
@@ -199,7 +177,7 @@ def _pool(decision: _Decision) -> tuple[Pool | None, bool]:
     contexts = np.array(x, dtype=np.float64) if x else None
     time = next(event.time for event in events if isinstance(event, Decided | Offered))
     with of_line(at.where):
-        decided = labels, taken, chances, contexts, first.places is not None, _utc(time)
+        decided = labels, taken, chances, contexts, first.places is not None, _utc(time), by_person
         pool = Pool(str(decision.path), at.at.line, first.ticket, *decided)
     for line in decision.lines:
         with of_line(line.where):
@@ -207,7 +185,7 @@ def _pool(decision: _Decision) -> tuple[Pool | None, bool]:
     for line in decision.reports:  # the worker itself may have reported the reward, too
         with suppress(ValueError):
             _reward(pool, line.event)
-    return pool, by_person
+    return pool
 
 
 def overrides(*paths: Path | str) -> pd.DataFrame:

@@ -48,11 +48,7 @@ BINS = 10
 
 
 def with_propensities(log: Log) -> Log:
-    """Returns a log whose propensities are estimated from its picks.
-
-    Raises:
-        FairbanditError: the log has shortlists, no contexts, or too few decisions.
-    """
+    """Returns a log whose propensities are estimated from its picks."""
     groups, x = log.groups, log.contexts
     if x is None or log.picks.shape[1] > 1 or len(log) < 2 * FOLDS:
         raise FairbanditError(
@@ -81,9 +77,8 @@ def with_propensities(log: Log) -> Log:
 def calibration(log: Log) -> pd.DataFrame:
     """Compares the probabilities of candidates with their picks.
 
-    Returns:
-        A row for each tenth of the candidates in order of probability, with the mean probability,
-        the share that was picked, and the number of candidates.
+    A row is a tenth of the candidates in order of probability, with the mean probability, the
+    share that was picked, and the number of candidates.
     """
     import pandas as pd
 

@@ -117,7 +117,6 @@ def read_log(
 
 
 def _read(given: Mapping[str, Any]) -> Log:
-    """Returns the log for the arguments of `read_log`."""
     source = given["source"]
     given = {**given, "unknown": texts_of("unknown", given["unknown"])}
     if is_obp(source):
@@ -144,15 +143,9 @@ def _read(given: Mapping[str, Any]) -> Log:
     source = read_table(source, **{key: given[key] for key in marks})
     if not len(source):
         raise FairbanditError(f"{cells.name_of(source)} holds no row")
-    estimate = columns.propensity == ESTIMATE and ESTIMATE not in source
-    if estimate:
+    if estimate := columns.propensity == ESTIMATE and ESTIMATE not in source:
         columns = columns._replace(propensity=None)
         taken.remove(ESTIMATE)
-    elif columns.propensity is None:
-        remark(
-            f"{cells.name_of(source)}: propensities are unknown: ips, snips, dr and win cannot be "
-            "estimated, and direct estimates rest on a model of the rewards alone"
-        )
     unknown = "propensity=null (None in Python) reads a log without probabilities; "
     absent, roles = {*taken} - {*source}, {**columns._asdict(), "time": time}
     named = {"group": groups, **{key: [name] for key, name in roles.items()}}

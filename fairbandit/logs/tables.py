@@ -106,6 +106,7 @@ class Pool:
     contexts: Any = None
     may_fall_short: bool = False  # whether the number of its picks may be random
     time: str | None = None  # in UTC and ISO 8601
+    by_person: bool = False  # whether a person said who was taken
 
     def __post_init__(self) -> None:
         k = len(self.labels)
@@ -147,8 +148,7 @@ def log_of_pools(
 ) -> Log:
     """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d).
 
-    `columns` are the names of the columns of the group, if they are known, and `unknown` the words
-    for unknown groups.
+    `columns` are the names of the columns of the group, and `unknown` the words for unknown groups.
     """
     import pandas as pd
 
@@ -172,14 +172,19 @@ def log_of_pools(
         further["period"] = times[0], times[-1]
     source = cells.with_about(frame, About(name, list(frame), unit=unit))
     log = _log_of(source, roles, (codes, spellings(groups)), contexts, **further)
-    if not (short := np.array([pool.short for pool in pools])).any():
-        return log
-    remark(
-        f"{name}: {short.sum():,} decisions left places open by chance, so that the number of "
-        "picks is random: weighted estimates are refused"
-    )
-    lacking = np.where(short[:, None], np.nan, log.propensities)
-    return replace(log, propensities=lacking, probabilities=None)
+    if short := sum(pool.short for pool in pools):
+        remark(
+            f"{name}: {short:,} decisions left places open by chance, so that the number of picks "
+            "is random: weighted estimates are refused"
+        )
+    if persons := sum(pool.by_person for pool in pools):
+        remark(
+            f"{name}: in {persons:,} decisions a person said who was taken, so that the "
+            "probability is unknown: weighted estimates are refused"
+        )
+    hidden = np.array([pool.short or pool.by_person for pool in pools])
+    lacking = np.where(hidden[:, None], np.nan, log.propensities)
+    return replace(log, propensities=lacking, probabilities=None) if hidden.any() else log
 
 
 def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -193,7 +198,6 @@ def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple
 def _log_of(
     source: pd.DataFrame, columns: Columns, groups: tuple[Ints, Any], contexts: Any, **further: Any
 ) -> Log:
-    """Returns the log of a table of candidates after checking its cells."""
     import pandas as pd
 
     decisions, files = source[columns.decision], cells.files_of(source)
