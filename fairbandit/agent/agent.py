@@ -216,7 +216,7 @@ class Agent:
 
     @call
     def taken(
-        self, ticket: Any, candidate: int, instead: Any = None, *, by: Any = None, why: Any = None
+        self, ticket: Any, candidate: int, instead: Any = None, *, by: str = "", why: str = ""
     ) -> None:
         """Says that a person took a candidate in place of a pick, or confirmed the pick.
 
@@ -226,7 +226,7 @@ class Agent:
             ticket, candidate: the ticket or the id of the decision, and the candidate's place.
             instead, by, why: for several picks, the place of the pick; the person and the reason.
         """
-        given = ticket, candidate, instead, by, why
+        given = ticket, candidate, instead, by or None, why or None
         self._ledger.apply(reports.taken_event(self._ledger.state, *given))
 
     @call
