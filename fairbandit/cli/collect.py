@@ -119,7 +119,6 @@ def collect(words: Sequence[str]) -> None:
 def _table(
     runs: Sequence[Run], given: Namespace, where: Mapping[str, Sequence[Any]]
 ) -> pd.DataFrame:
-    """Returns the table that `pooled` or `compare` makes of the runs."""
     if given.against is not None:
         return selected(compare(tidy(runs), given.against), where)
     return pooled(tidy(chosen(runs, where)), each=given.each)

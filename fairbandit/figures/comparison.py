@@ -85,7 +85,6 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
 
 
 def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
-    """Draws the cells of some columns."""
     import matplotlib
 
     runs, size = facet.runs, setting("xtick.labelsize")

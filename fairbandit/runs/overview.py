@@ -151,7 +151,6 @@ def finding(rows: Sequence[PooledRuns]) -> str:
 
 
 def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:
-    """Sorts the rows of each environment by a result, best first, or by a setting."""
     scenes, known = union([row.environment] for row in rows), any(sort in r.spreads for r in rows)
     settings = [row.settings for row in rows]
     if not known and rows and not any(ends_with(key, sort) for key in union(settings)):
@@ -193,7 +192,6 @@ def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) 
 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
-    """Returns the row and the column of each cell that ties with the best of its environment."""
     bold = []
     for _, same in groupby(enumerate(rows), lambda pair: pair[1].environment):
         places, runs = zip(*same, strict=True)

@@ -112,7 +112,6 @@ def summarise(
 
 
 def _knows_truth(policy: Mapping[str, Any]) -> bool:
-    """Whether any part of a described policy reads the ground truth."""
     parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]
     return any("truth" in registry.lookup(kind, name).needs for kind, name in parts)
 

@@ -253,7 +253,6 @@ def _settings(
 
 
 def _labels(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the name of each setting, with its environment if there are several."""
     several = len({row["environment"] for row in settings}) > 1
     labels = []
     for row, own in zip(settings, naming.varied(settings), strict=True):
