@@ -104,10 +104,8 @@ def _say(columns: Sequence[str], trial: Any) -> None:
 
 
 def _show(study: Any, words: Sequence[str], search: Mapping[str, Any]) -> None:
-    asked, ended = (
-        study.user_attrs["asked"],
-        [one for one in study.trials if one.state.is_finished()],
-    )
+    asked = study.user_attrs["asked"]
+    ended = [one for one in study.trials if one.state.is_finished()]
     complete = sum(one.state.name == "COMPLETE" for one in ended)
     best = {tuple(trial.values): trial for trial in study.best_trials}.values()
     title = "Best" if len(asked["objective"]) == 1 else "Not dominated"

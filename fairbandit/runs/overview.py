@@ -230,7 +230,6 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
 def run_table(run: Run) -> Sheet:
     """Returns a table of one run, with a row for each of its main results."""
     setting, summary = PooledRuns((run,)), run.summary
-    groups = {column_of("selection_rate", group): group for group in run.groups}
     lines = {
         "policy": setting.policy + " *" * setting.knows_truth,
         "environment": summary["environment"],
@@ -239,7 +238,8 @@ def run_table(run: Run) -> Sheet:
     for column in [*setting.metrics, *({COST} & {*setting.spreads})]:
         header = _header(column, [setting], setting.spreads[column])
         lines[header] = spread(setting.spreads[column])
-    for column, group in groups.items():
-        lines[f"selection rate, group {group}"] = spread(setting.spreads[column])
+    for group in run.groups:
+        rate = setting.spreads[column_of("selection_rate", group)]
+        lines[f"selection rate, group {group}"] = spread(rate)
     rows = [*lines.items(), ("time", f"{summary['seconds']:.2f} s")]
     return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))
