@@ -98,13 +98,12 @@ def overview(
     if groups:
         named["group"] = of_groups
     results, chosen = {}, default if columns is None else columns
-    cell = estimate if bases else spread
     for column in chosen:
         known = [own.get(column) for own in spreads]
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
         header = _header(column, rows, next(filter(None, known)))
-        text: Callable[[Mapping[str, Any]], str] = cell
+        text: Callable[[Mapping[str, Any]], str] = estimate if bases else spread
         if column.startswith(f"{RATE}:") and not (printed or columns or bases):
             header, text = f"{column.removeprefix(RATE + ':')} [%]", _per_cent
         results[header] = [text(own) if own else "–" for own in known]
