@@ -31,13 +31,11 @@ _FORMS = {
     **dict.fromkeys(("drift_p", "order_p", "parity_p", "fisher_p"), ".2g"),
     "four_fifths": "",
 }
-"""The number formats of the columns of tables."""
 
 _RATES = {
     SELECTION: "selected ÷ received",
     SCORING: "the share of {people} whose score is above the median",
 }
-"""The definition of the rate, by measure."""
 
 _COLUMNS = f"""\
 Rate: {{rate}}, with its interval from low to high. Share: the group's share of all {{people}}.
