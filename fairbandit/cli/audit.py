@@ -68,7 +68,6 @@ def audit_of(given: Words) -> Report:
 
 
 def _plan(given: Words) -> None:
-    """Prints how many decisions are needed to see a gap."""
     options = given.only(keywords(plan))
     if "epsilon" not in options:
         raise FairbanditError("audit --plan needs epsilon, as in epsilon=0.05")

@@ -72,7 +72,6 @@ def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:
-    """Prints each check of a part as it ends, and returns whether all passed."""
     others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
     described = f"{spec['name']} ({others})" if others else spec["name"]
     show(Text(f"{kind} {described} ({_place(kind, spec['name'])})", style="bold"))
@@ -92,7 +91,6 @@ def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], No
 
 
 def _place(kind: str, name: str) -> str:
-    """Returns the file of a named policy, or the file and the line of a class."""
     if kind == "policy":
         if name not in presets():
             raise unknown("policy", name, presets())
@@ -105,7 +103,6 @@ def _place(kind: str, name: str) -> str:
 
 
 def _result_line(result: conformance.CheckResult) -> Text:
-    """Returns a tick, a cross or a dash, the requirement, and the reason unless it passes."""
     mark, style, reason = "✓", "green", ""
     if result.reason is not None:
         mark, style, reason = "✗", "red", f": {result.reason}"

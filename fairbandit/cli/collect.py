@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbandit.cli.parsers import conditions, names_in, read_words
 from fairbandit.errors import FairbanditError, check_known, unknown
 from fairbandit.files.files import written_aside
-from fairbandit.runs import PooledRuns, Run, compare, pool, pooled, read_runs
+from fairbandit.runs import PooledRuns, compare, pool, pooled, read_runs
 from fairbandit.runs.folder import SUMMARY
 from fairbandit.runs.naming import chosen
 from fairbandit.runs.overview import overview
@@ -99,7 +99,11 @@ def collect(words: Sequence[str]) -> None:
     if given.format not in (None, form):
         raise FairbanditError(f"collect: format={given.format} contradicts the name {given.out}")
     if form is None and given.out:
-        table = _chosen(_table(runs, given, where), given.columns)
+        if given.against is not None:
+            table = selected(compare(tidy(runs), given.against), where)
+        else:
+            table = pooled(tidy(chosen(runs, where)), each=given.each)
+        table = _chosen(table, given.columns)
         write(table, given.out)
         print(f"{counted} in {len(table):,} rows: {given.out}")
     elif form is None:
@@ -114,15 +118,6 @@ def collect(words: Sequence[str]) -> None:
             with written_aside(given.out) as file:
                 file.write(text.encode())
             print(f"{counted}: {given.out}")
-
-
-def _table(
-    runs: Sequence[Run], given: Namespace, where: Mapping[str, Sequence[Any]]
-) -> pd.DataFrame:
-    """Returns the table that `pooled` or `compare` makes of the runs."""
-    if given.against is not None:
-        return selected(compare(tidy(runs), given.against), where)
-    return pooled(tidy(chosen(runs, where)), each=given.each)
 
 
 def _chosen(table: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:

@@ -112,6 +112,5 @@ def _default(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Formats a value as on the command line: null, true, a name, [1,2]."""
     shown = json.dumps(value, default=lambda enum: enum.name, separators=(",", ":"))
     return shown.strip('"')

@@ -65,7 +65,6 @@ def run_app(words: Sequence[str]) -> None:
 
 @contextmanager
 def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
-    """Passes words to Hydra, and turns an error that Hydra would print into one message."""
     argv, full_error = sys.argv, os.environ.get(FULL_ERROR, "")
     ordered = sorted(words, key=lambda word: word not in ("-m", "--multirun"))  # first for argparse
     for word in words:
@@ -123,7 +122,6 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
 
 
 def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, Any], str]:
-    """Returns the run's summary, and a remark if the run had already finished."""
     again = "already finished: "
 
     def started(news: str) -> None:

@@ -16,8 +16,6 @@ from fairbandit.runs.settings import dotted
 
 _SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
 _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no quotes
-
-
 _FILES = frozenset({".csv", ".html", ".json", ".parquet", ".pdf", ".png", ".svg"})
 
 

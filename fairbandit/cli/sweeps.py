@@ -42,8 +42,6 @@ RESULTS = "results.csv"
 
 @dataclass
 class _Sweep:
-    """A sweep that this process drives, and the times of the summaries from before it began."""
-
     folder: Path
     before: dict[str, int]
     figures: Choice
@@ -104,7 +102,6 @@ def _begin(config: DictConfig) -> None:
 
 
 def _words(config: DictConfig) -> list[Override]:
-    """Returns the sweep's overrides: from its experiment's file, then from the command line."""
     params = config.hydra.sweeper.get("params") or {}
     given = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
@@ -148,7 +145,6 @@ def finish_sweep(*, results: bool = True) -> int:
 
 
 def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
-    """Writes a sweep's table, prints it with each job's error, and draws the figures."""
     folder, shown = sweep.folder, console()
     refused = {str(file.parent) for file in folder.rglob(REFUSED)}
     finished = {run: time for run, time in _finished(folder).items() if run not in refused}

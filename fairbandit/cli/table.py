@@ -85,7 +85,6 @@ def table(words: Sequence[str]) -> None:
 
 
 def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
-    """Whether a path holds logged decisions, according to its name, columns or settings."""
     if path.is_dir() or not is_table(path):
         return True
     names = read_header(path, settings.get("separator", ",")) if path.is_file() else []
@@ -93,7 +92,6 @@ def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
 
 
 def _facts(log: Log) -> dict[str, str]:
-    """Returns the contents of a log in words, by topic."""
     picked, names = log.picks >= 0, log.schema.names
     counts = np.bincount(log.groups)
     groups = [f"{label}: {count:,}" for label, count in zip(log.labels, counts, strict=False)]

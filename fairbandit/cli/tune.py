@@ -75,7 +75,6 @@ def tune(words: Sequence[str]) -> None:
 
 
 def _composed(words: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the config of a run as plain data, composed as for the command line."""
     try:
         own, *others = map(str, config_folders())
         search = [f"hydra.searchpath={[f'file://{folder}' for folder in others]}"]
@@ -96,7 +95,6 @@ def _overrides(values: Mapping[str, Any]) -> list[str]:
 
 
 def _say(columns: Sequence[str], trial: Any) -> None:
-    """Prints the outcome of a trial."""
     outcome = {"PRUNED": "stopped early", "FAIL": f"failed: {trial.user_attrs.get('error')}"}
     pairs = zip(columns, trial.values or (), strict=False)
     values = " ".join(f"{column}={_format(value)}" for column, value in pairs)
@@ -106,11 +104,8 @@ def _say(columns: Sequence[str], trial: Any) -> None:
 
 
 def _show(study: Any, words: Sequence[str], search: Mapping[str, Any]) -> None:
-    """Prints the best trials, with commands that play them again."""
-    asked, ended = (
-        study.user_attrs["asked"],
-        [one for one in study.trials if one.state.is_finished()],
-    )
+    asked = study.user_attrs["asked"]
+    ended = [one for one in study.trials if one.state.is_finished()]
     complete = sum(one.state.name == "COMPLETE" for one in ended)
     best = {tuple(trial.values): trial for trial in study.best_trials}.values()
     title = "Best" if len(asked["objective"]) == 1 else "Not dominated"

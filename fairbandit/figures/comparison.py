@@ -64,8 +64,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         needed = lines * (row * len(names) + unit) + foot
         if height and height < 0.9 * needed:
             raise too_small(width, height)
-        figure = Figure((width, height or needed))
-        figure.set_layout_engine("constrained")
+        figure = Figure((width, height or needed), layout="constrained")
         for axes, at in zip(
             figure.subplots(lines, squeeze=False)[:, 0], range(0, len(known), each), strict=True
         ):
@@ -85,7 +84,6 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
 
 
 def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
-    """Draws the cells of some columns."""
     import matplotlib
 
     runs, size = facet.runs, setting("xtick.labelsize")

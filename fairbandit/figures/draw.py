@@ -192,7 +192,6 @@ def draw(
 
 
 def _slugs(scenes: Sequence[Scene]) -> list[str]:
-    """Returns a unique prefix for the file names of each scene."""
     slugs = [re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_LONGEST] for scene in scenes]
     if len(set(slugs)) == len(slugs):
         return slugs

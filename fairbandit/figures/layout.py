@@ -209,7 +209,6 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
 
 
 def _check_room(figure: Figure) -> None:
-    """Raises an error if the texts of a figure leave too little room to its panels."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied")
         try:
@@ -237,7 +236,6 @@ def _across(panels: int, most: int) -> int:
 def _draw_blocks(
     figure: Figure, blocks: Sequence[Sequence[tuple[Panel, Facet]]], most: int
 ) -> list[tuple[Axes, Panel, Facet]]:
-    """Draws blocks of panels below each other, with at most `most` panels in a row."""
     across = [_across(len(block), most) for block in blocks]
     lines = [math.ceil(len(block) / n) for block, n in zip(blocks, across, strict=True)]
     grid = figure.add_gridspec(sum(lines), math.lcm(*across))

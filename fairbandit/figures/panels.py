@@ -123,7 +123,6 @@ def selected_count(axes: Axes, facet: Facet) -> None:
 
 
 def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple[Floats, Floats]]]:
-    """Yields the places of a run's marks at the groups, its look, and its means and bars."""
     groups: Floats = np.arange(len(facet.scene.groups), dtype=np.float64)
     for order, run in enumerate(facet.runs, 1):
         ends = facet.bars(run, [column_of(quantity, group) for group in run.groups])

@@ -136,7 +136,6 @@ _LOOKS = {
     "secretary": OwnLook("#8b008b", (3, 1, 6, 1), "|", "oo.."),
     "secretary_by_group": OwnLook("#2f4f4f", (6, 1, 3, 1), "_", "--.."),
 }
-"""The looks of fairbandit's own policies."""
 
 # the looks of settings that are no named policy
 _OTHERS = (

@@ -105,7 +105,6 @@ def of_evaluation(
 
 
 def _estimates(table: pd.DataFrame, policies: Sequence[str], *, mark: bool = False) -> Sheet:
-    """Returns a row for each measure and estimator, and a column for each policy."""
     rows, best = list[list[str]](), list[tuple[int, int]]()
     for (measure, estimator), found in table.groupby(["measure", "estimator"], sort=False):
         cells = dict.fromkeys(policies, "–")
@@ -119,7 +118,6 @@ def _estimates(table: pd.DataFrame, policies: Sequence[str], *, mark: bool = Fal
 
 
 def _calibration(tenths: pd.DataFrame | None) -> list[Part]:
-    """Returns a table of estimated probabilities beside the shares of picks, if there is one."""
     if tenths is None:
         return []
     rows = [[f"{p:.3f}", f"{share:.3f}", f"{n:,.0f}"] for p, share, n in tenths.to_numpy()]

@@ -31,13 +31,11 @@ _FORMS = {
     **dict.fromkeys(("drift_p", "order_p", "parity_p", "fisher_p"), ".2g"),
     "four_fifths": "",
 }
-"""The number formats of the columns of tables."""
 
 _RATES = {
     SELECTION: "selected ÷ received",
     SCORING: "the share of {people} whose score is above the median",
 }
-"""The definition of the rate, by measure."""
 
 _COLUMNS = f"""\
 Rate: {{rate}}, with its interval from low to high. Share: the group's share of all {{people}}.
@@ -63,7 +61,6 @@ def rates_of(table: pd.DataFrame, people: str) -> list[Part]:
 
 
 def _sheet(table: pd.DataFrame) -> Sheet:
-    """Returns the attribute, the group, and the columns of a table that have a format."""
     forms = {name: _FORMS[name] for name in table if name in _FORMS}
     rows = [
         [row["attribute"], row["group"] + " *" * row["small"]]
@@ -125,7 +122,6 @@ def draw_rates(
 
 
 def _draw_rates(panel: Any, rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Draws the rate of each group with its interval; returns the looks of the groups."""
     groups = rows["group"].tolist()
     looks = [group_line(code, groups) for code in range(len(groups))]
     for row, look, y in zip(rows.itertuples(), looks, range(len(groups)), strict=True):
@@ -138,7 +134,6 @@ def _draw_rates(panel: Any, rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _height(groups: Sequence[str]) -> float:
-    """Returns the height of a panel of rates with its title, in inches."""
     lines = max(1 + _in_lines(group).count("\n") for group in groups)
     return 0.7 + max(0.9, 0.17 * lines * len(groups))
 

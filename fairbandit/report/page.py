@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-
 Part: TypeAlias = "str | Sheet | Figure"
 """A heading (`## …`), a paragraph, a table or a picture."""
 

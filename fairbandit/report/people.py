@@ -104,7 +104,6 @@ def local_law_144(table: pd.DataFrame, path: Path, words: Sequence[str] = ()) ->
 
 
 def _categories(rows: pd.DataFrame, attribute: str) -> Sheet:
-    """Returns the published table of an attribute."""
     selects = rows["measure"].iloc[0] == SELECTION
     names = ["# selected", "selection rate"] if selects else ["scoring rate"]
     lines = []

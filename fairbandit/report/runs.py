@@ -63,7 +63,6 @@ def of_runs(folder: Path) -> Report:
 
 
 def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
-    """Yields the results in an environment, by group, and their intervals."""
     runs, few = scene.runs, len(scene.runs) <= MOST_RUNS
     yield f"## Results in {scene.name}"
     sheet = overview(runs, printed=True)
@@ -97,7 +96,6 @@ def group_line(scene: Scene) -> str:
 
 
 def _made(runs: Sequence[PooledRuns]) -> Iterator[str | Sheet]:
-    """Yields the settings, versions and hashes of the runs."""
     settings = [run.settings for run in runs]
     apart = differing(settings)
     own = [

@@ -143,7 +143,6 @@ class _Run:
         self.ready = [self._engine(self.batches[self.saved["batches"]])]
 
     def _load(self) -> None:
-        """Restores the results of the finished batches of an interrupted run."""
         path, same = self.folder / CHECKPOINT, continued(self.identity)
         if not path.exists():
             return
@@ -164,7 +163,6 @@ class _Run:
         self.saved = saved
 
     def _save(self) -> None:
-        """Saves the results of the finished batches."""
         results = {
             part: [[*key, tensor] for key, tensor in getattr(self.record, part).items()]
             for part in ("values", "curves")
@@ -174,12 +172,10 @@ class _Run:
 
     @property
     def resumes_at(self) -> str:
-        """Where an interrupted run continues; empty for a run that begins."""
         played = self.batches[self.saved["batches"]].start
         return f"going on after {played:,} of {self.settings.replicas:,} replicas" if played else ""
 
     def play(self, *, progress: bool) -> dict[str, Any]:
-        """Plays the run, and writes its files, the summary last."""
         began, first = time.perf_counter() - self.saved["seconds"], self.saved["batches"]
         files = write_rewards(self.environment, self.folder)
         total = self.rounds * self.settings.replicas
@@ -219,7 +215,6 @@ class _Run:
         return summary
 
     def _group_feature(self) -> bool | None:
-        """Whether the features of the first pools hold the group."""
         with self.environment.bound(Streams(self.settings.seed, [0])):
             count = max(_CANDIDATES // self.environment.places, 1)
             pools = self.environment.pools(1, min(count, self.rounds))
@@ -240,7 +235,6 @@ class _Run:
         )
 
     def _events(self) -> EventWriter:
-        """Begins an event file, with the run's config and the layout of its charts."""
         events = EventWriter(self.folder)
         events.write(config_text(summaries.finite(self.config)))
         environment = str(self.config["environment"]["name"])

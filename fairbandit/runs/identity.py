@@ -87,7 +87,6 @@ def _json_texts(identity: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _sources(classes: Iterable[type[Any]]) -> str | None:
-    """Returns one hash of the files of all plugins that define the classes or their bases."""
     places = set()
     for cls in classes:
         for base in cls.__mro__:
@@ -105,7 +104,6 @@ def _sources(classes: Iterable[type[Any]]) -> str | None:
 
 @cache
 def _hash_of_modules(place: Path) -> str:
-    """Returns a hash of a module, or of all modules below a folder, cached for the process."""
     if place.is_file():
         return sha256(place)
     files = sorted(place.rglob("*.py"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,8 @@ def note_settings(policy: Policy, environment: Environment, rounds: int, picks: 
     These are a named policy that knows the truth but has another part, such as a rank for all
     policies of a sweep; more features than rounds in a table; and picks that take every candidate.
     """
-    own = {key: part["name"] for key, part in _named(policy.name).items() if key in PART_KINDS}
+    named = preset(policy.name) if policy.name in presets() else {}
+    own = {key: part["name"] for key, part in named.items() if key in PART_KINDS}
     if any("truth" in lookup(kind, name).needs for kind, name in own.items()):
         for kind, name in own.items():
             if (part := policy.parts[kind]._name) != name:
@@ -66,10 +66,6 @@ def note_unknown(policy: Policy, record: Record) -> None:
     pairs = zip(*counts, strict=True)
     if note := unknown_rates(dict(zip(record.group_names, pairs, strict=True))):
         remark(f"{policy.name}: {note}")
-
-
-def _named(policy: str) -> Mapping[str, Any]:
-    return preset(policy) if policy in presets() else {}
 
 
 def note_rare_groups(

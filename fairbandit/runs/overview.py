@@ -98,13 +98,12 @@ def overview(
     if groups:
         named["group"] = of_groups
     results, chosen = {}, default if columns is None else columns
-    cell = estimate if bases else spread
     for column in chosen:
         known = [own.get(column) for own in spreads]
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
         header = _header(column, rows, next(filter(None, known)))
-        text: Callable[[Mapping[str, Any]], str] = cell
+        text: Callable[[Mapping[str, Any]], str] = estimate if bases else spread
         if column.startswith(f"{RATE}:") and not (printed or columns or bases):
             header, text = f"{column.removeprefix(RATE + ':')} [%]", _per_cent
         results[header] = [text(own) if own else "–" for own in known]
@@ -151,7 +150,6 @@ def finding(rows: Sequence[PooledRuns]) -> str:
 
 
 def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:
-    """Sorts the rows of each environment by a result, best first, or by a setting."""
     scenes, known = union([row.environment] for row in rows), any(sort in r.spreads for r in rows)
     settings = [row.settings for row in rows]
     if not known and rows and not any(ends_with(key, sort) for key in union(settings)):
@@ -193,7 +191,6 @@ def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) 
 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
-    """Returns the row and the column of each cell that ties with the best of its environment."""
     bold = []
     for _, same in groupby(enumerate(rows), lambda pair: pair[1].environment):
         places, runs = zip(*same, strict=True)
@@ -232,7 +229,6 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
 def run_table(run: Run) -> Sheet:
     """Returns a table of one run, with a row for each of its main results."""
     setting, summary = PooledRuns((run,)), run.summary
-    groups = {column_of("selection_rate", group): group for group in run.groups}
     lines = {
         "policy": setting.policy + " *" * setting.knows_truth,
         "environment": summary["environment"],
@@ -241,7 +237,8 @@ def run_table(run: Run) -> Sheet:
     for column in [*setting.metrics, *({COST} & {*setting.spreads})]:
         header = _header(column, [setting], setting.spreads[column])
         lines[header] = spread(setting.spreads[column])
-    for column, group in groups.items():
-        lines[f"selection rate, group {group}"] = spread(setting.spreads[column])
+    for group in run.groups:
+        rate = setting.spreads[column_of("selection_rate", group)]
+        lines[f"selection rate, group {group}"] = spread(rate)
     rows = [*lines.items(), ("time", f"{summary['seconds']:.2f} s")]
     return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))

@@ -110,14 +110,11 @@ class PooledRuns:
             for name, metric in metrics.items()
         }
         described[COST] = {"lower_is_better": True}
+        found = spreads(self.table, differences=self.difference is not None)
+        rows = found.set_index(["measure", "group"]).to_dict("index")
         return {
             column_of(measure, group): finite(spread) | described.get(measure, {})
-            for (measure, group), spread in spreads(
-                self.table, differences=self.difference is not None
-            )
-            .set_index(["measure", "group"])
-            .to_dict("index")
-            .items()
+            for (measure, group), spread in rows.items()
         }
 
     @cached_property

@@ -146,7 +146,6 @@ class Record:
         return part
 
     def _add_groups(self, played: Played) -> None:
-        """Adds the number of picks of each group, and the sums of their measures."""
         replicas, rounds = played.actions.shape[:2]
         codes = played.groups.view(replicas, rounds, -1) + 1
         picked = (codes > 0).double()

@@ -104,11 +104,6 @@ class Run:
         return run
 
     def _read(self, name: str) -> pa.Table:
-        """Reads a Parquet file of the run other than its round log.
-
-        Raises:
-            FairbanditError: the file is missing, has changed, or is of another type.
-        """
         assert self.folder is not None, "a run without a folder keeps its results"
         path = self.folder / name
         with open_regular(path) as file:

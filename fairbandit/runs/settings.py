@@ -155,7 +155,6 @@ def _check_device(device: str) -> None:
 
 
 def _checked_metrics(given: Any) -> dict[str, Checked]:
-    """Returns both regrets, and then the metrics of a config."""
     if not isinstance(given, Mapping | None):
         raise FairbanditError(
             "metrics must map columns to metrics, as in metrics={COLUMN: NAME} or "

@@ -153,7 +153,6 @@ class Sheet:
         return min(size, _WIDEST if at < self.names < len(self.headers) else width // 2)
 
     def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
-        """Divides the columns into blocks that fit the width, each with the names of the rows."""
         names = list(range(self.names))
         block = names
         for at in range(self.names, len(sizes)):

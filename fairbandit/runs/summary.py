@@ -77,13 +77,14 @@ def summarise(
         group_feature: whether the features hold the group; None if that is not known.
     """
     names, unit = record.group_names, record.unit
+    parts = [registry.lookup(k, config["policy"][k]["name"]) for k in registry.PART_KINDS]
     packages = ("torch", "numpy", "omegaconf", "pyarrow", "tensorboard")
     summary = {
         "policy": config["policy"]["name"],
         "environment": config["environment"]["name"],
         **{key: config[key] for key in KEYS[2:]},
         "groups": list(names),
-        "knows_truth": _knows_truth(config["policy"]),
+        "knows_truth": any("truth" in part.needs for part in parts),
         "group_feature": group_feature,
         "metrics": {
             column: {
@@ -109,12 +110,6 @@ def summarise(
         "files": dict(sorted(files.items())),
     }
     return summary | {"checksum": checksum(finite(summary))}
-
-
-def _knows_truth(policy: Mapping[str, Any]) -> bool:
-    """Whether any part of a described policy reads the ground truth."""
-    parts = [(kind, policy[kind]["name"]) for kind in registry.PART_KINDS]
-    return any("truth" in registry.lookup(kind, name).needs for kind, name in parts)
 
 
 def checksum(summary: Mapping[str, Any]) -> str:

@@ -134,9 +134,7 @@ def spreads(
     return pooled
 
 
-def rate_ends(
-    mean: float, std: float, n: float, received: float, confidence: float = CONFIDENCE
-) -> Span:
+def rate_ends(mean: float, std: float, n: float, received: float) -> Span:
     """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
 
     See `share_ends`. An event is unseen by the candidates of all replicas. If all replicas have the
@@ -146,7 +144,7 @@ def rate_ends(
     if math.isnan(std):
         return math.nan, math.nan
     units = n * received if std else n
-    return share_ends(mean, std**2 / n, n - 1, units, SHARE, confidence)
+    return share_ends(mean, std**2 / n, n - 1, units, SHARE, CONFIDENCE)
 
 
 def subtracted(table: pd.DataFrame, base: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
@@ -253,7 +251,6 @@ def _settings(
 
 
 def _labels(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the name of each setting, with its environment if there are several."""
     several = len({row["environment"] for row in settings}) > 1
     labels = []
     for row, own in zip(settings, naming.varied(settings), strict=True):

@@ -121,7 +121,6 @@ def tune(
 
 
 def _ended(study: Study) -> list[FrozenTrial]:
-    """Returns the trials that are complete, were stopped early, or failed."""
     return [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
 
 
