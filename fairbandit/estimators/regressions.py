@@ -246,7 +246,6 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
-    """G with further rows, (B, n, d + 1), included."""
     if rows.shape[1] == 1:  # many times as fast as the general product
         return torch.addcmul(gram, rows.mT, rows)
     return torch.baddbmm(gram, rows.mT, rows)

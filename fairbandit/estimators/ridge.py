@@ -98,7 +98,6 @@ class Ridge(Estimator):
         return problem.features
 
     def _regressors(self, width: int, outcomes: Outcomes) -> Tensor:
-        """The regressors of the rewards, (B, n, width)."""
         return outcomes.contexts
 
     def _rows(self, state: Regression | Evidence, outcomes: Outcomes) -> Tensor:

@@ -77,7 +77,6 @@ class ShrunkCdf(Rank):
 
 
 def _standardised(scored: Scored, mean: Tensor, deviation: Tensor) -> Tensor:
-    """The candidates' standardised scores, (B, N, K)."""
     above = scored.scores.value - mean
     side = torch.where(above > 0, torch.inf, -torch.inf)
     tolerance = scored.tolerance

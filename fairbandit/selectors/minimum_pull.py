@@ -86,7 +86,6 @@ class MinimumPull(Selector):
         return first + best(ranked.index, present - first, left)
 
     def _deficit(self, ranked: Ranked) -> tuple[Tensor, Tensor]:
-        """The deficit of each group, (B, N, G), and its rounding error."""
         counts = ranked.pick_counts
         total = counts.sum(2, keepdim=True)
         shares = ranked.index.value.new_tensor(group_shares(self.shares, ranked.problem.groups))
