@@ -29,7 +29,6 @@ _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "Python's global generator": (random.getstate, random.setstate),
 }
 
-
 _COMPUTED = ("rounds", "rank_window", "outcomes", "past", "count", "moments")
 
 

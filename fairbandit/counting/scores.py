@@ -292,7 +292,6 @@ class PastScores:
 
     @cached_property
     def _own_ends(self) -> Tensor:
-        """Start and stop of the window in the group of each value, (2, B, N, M)."""
         return self._device_ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
 
     @cached_property

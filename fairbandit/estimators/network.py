@@ -309,7 +309,6 @@ def _fitted(
 
 
 def _train(part: Network, networks: list[Any], tables: list[Tensor], batches: Tensor) -> None:
-    """Trains networks on standardised rows [r x], with the batches (steps, R, batch) of rows."""
     predict: Callable[[Tensor], Tensor]
     if len(networks) == 1:
         weights = dict(networks[0].named_parameters())

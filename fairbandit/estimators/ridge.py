@@ -101,7 +101,6 @@ class Ridge(Estimator):
         return outcomes.contexts
 
     def _rows(self, state: Regression | Evidence, outcomes: Outcomes) -> Tensor:
-        """Rows [r x], (B, n, 1 + width)."""
         if not outcomes.n:
             return state.gram[:, :0]
         regressors = self._regressors(state.gram.shape[1] - 1, outcomes)
@@ -126,7 +125,6 @@ class Ridge(Estimator):
         return drawn * scale[:, None]
 
     def _with_penalty(self, gram: Tensor, features: int) -> Regression:
-        """The regression of the sums, with the penalty of the last `features` features added."""
         gram = gram.clone()
         gram.diagonal(dim1=1, dim2=2)[:, gram.shape[1] - features :] = float(self.regularization)
         return Regression.of(gram)

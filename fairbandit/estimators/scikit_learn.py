@@ -28,7 +28,6 @@ LARGEST = 1e30
 KEPT = 64
 """The number of cached regressors, so that an agent does not refit them at each decision."""
 
-
 SHORT = {
     "hist_gradient_boosting": "sklearn.ensemble.HistGradientBoostingRegressor",
     "random_forest": "sklearn.ensemble.RandomForestRegressor",

@@ -57,7 +57,6 @@ class MinimumPull(Selector):
         "Patil, Ghalme, Nair, Narahari, Achieving Fairness in the Stochastic Multi-armed Bandit "
         "Problem, AAAI 2020"
     )
-
     needs = frozenset({"picks"})
 
     def __init__(self, *, shares: Any = None, tolerance: float = 0.0) -> None:
