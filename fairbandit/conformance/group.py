@@ -167,7 +167,6 @@ def _after(
     feature: bool,
     draws: torch.Generator,
 ) -> History:
-    """Returns the knowledge after further rounds with one pick each, whose rewards are known."""
     groups = known.problem.groups
     x, codes = _pools(count, groups, draws)
     if known.rounds == 0:  # the last group has not come yet
@@ -201,6 +200,5 @@ def _pools(count: int, groups: int, draws: torch.Generator) -> tuple[Tensor, Ten
 
 
 def _features(x: Tensor, codes: Tensor, indicators: int) -> Tensor:
-    """Returns the features with indicators of groups, and their products with feature 1."""
     indicator = (codes[..., None] == torch.arange(indicators)).to(x.dtype)
     return torch.cat([x, indicator, x[..., :1] * indicator], -1)

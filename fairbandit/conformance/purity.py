@@ -29,7 +29,6 @@ _GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "Python's global generator": (random.getstate, random.setstate),
 }
 
-
 _COMPUTED = ("rounds", "rank_window", "outcomes", "past", "count", "moments")
 
 
@@ -59,8 +58,6 @@ def changes_nothing_but_what_it_returns(kind: str, spec: Spec) -> None:
 
 
 def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a method to raise an error if a call prints, or changes an argument or a setting."""
-
     @wraps(method)
     def call(*given: Any, **options: Any) -> Any:
         arguments = inspect.signature(method).bind(*given, **options).arguments
@@ -80,7 +77,6 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _contents(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The contents of arguments and global state in comparable form, by label."""
     contents = {name: _content(read()) for name, (read, _) in _GLOBALS.items()}
     for key, value in arguments.items():
         for path, tensor in _tensors(key, value):
@@ -89,7 +85,6 @@ def _contents(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tensors(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The tensors and arrays inside a value, by path."""
     inside: dict[str, Any] = {}
     if isinstance(value, (Tensor, np.ndarray)):
         yield path, value
@@ -109,7 +104,6 @@ def _tensors(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _content(value: Any) -> Any:
-    """A value in comparable form; for a tensor, its values and, if it has one, its version."""
     if isinstance(value, np.ndarray):
         return value.shape, value.tobytes()
     if not isinstance(value, Tensor):
@@ -121,7 +115,6 @@ def _content(value: Any) -> Any:
 
 @contextmanager
 def _silent(what: str) -> Iterator[None]:
-    """Raises an error if something is printed inside."""
     with redirect_stdout(StringIO()) as out:
         yield
     if text := out.getvalue():

@@ -132,9 +132,7 @@ def _decides_alike(kind: str, spec: Spec, label: str, **change: Any) -> None:
 def _next_round(
     played: Play, late: tuple[int, ...] = (), grows: bool = False, saved: bool = False
 ) -> Results:
-    """Decides the next round as an agent that picked the same in all rounds before.
-
-    Rewards of the rounds `late` come last. An agent that `grows` does not know the last group in
+    """Rewards of the rounds `late` come last. An agent that `grows` does not know the last group in
     the first half of the rounds, and one that is `saved` continues from its state after them.
     """
     results, policy, engine = played

@@ -54,7 +54,6 @@ def examine(kind: str, spec: Spec) -> Iterator[CheckResult]:
 
 
 def _outcome(check: Check, kind: str, spec: Spec) -> tuple[str | None, str | None]:
-    """Why a check fails, and why it does not apply, in one line; restores changed settings."""
     try:
         with restored(), redirect_stdout(StringIO()):
             return None, check(kind, spec)

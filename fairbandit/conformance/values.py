@@ -223,7 +223,6 @@ def has_distributions_that_fit_the_rewards_that_it_draws(kind: str, spec: Spec) 
 
 
 def _drawn(kind: str, spec: Spec) -> tuple[Truth | None, tuple[str, ...], Pools, Tensor]:
-    """The truth and the groups of an environment, its first pools and their rounds, (N, 1)."""
     world: Environment = registry.create(kind, spec)
     world.bind(Streams(0, range(ASKERS)))
     rounds = torch.arange(1, DRAWN + 1)[:, None]

@@ -221,7 +221,6 @@ def asked(kind: str, spec: Spec, **options: Any) -> tuple[Ranked, Recorded]:
 
 
 def _policy_with(kind: str, tested: Any, beside: Mapping[str, Any]) -> Recorded:
-    """The policy with the part under test; see `BOUNDED`."""
     if kind == "policy":
         return Recorded(**tested.parts, refresh=tested.refresh, name=tested.name)
     parts = {name: registry.create(name, spec) for name, spec in beside.items() if name != kind}

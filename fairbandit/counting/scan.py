@@ -213,11 +213,7 @@ def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) ->
 
 
 def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:
-    """The chunks of a group that have weights other than 0; see `Windows.sum`.
-
-    Yields:
-        low, high and whether entries low … high − 1 are in the segment; none or all of them are.
-    """
+    """Yields low, high and whether entries low … high − 1 are all in the segment, or none is."""
     start, stop = segment if segment[0] < segment[1] else (limits.first, limits.first)
     for low, high in pairwise(sorted({*limits, start, stop})):
         in_segment = start <= low < stop

@@ -188,7 +188,6 @@ class PastScores:
     def _cheapest(
         self, starts: Ints, stops: Ints, comparisons: float, values: int
     ) -> tuple[bool, float]:
-        """Whether slices of the windows, (…, N, G), cost less than a scan, and the cost."""
         (b, g), on_host = self._contexts.total.shape, self._groups.device.type == "cpu"
         scores = float((stops[..., -1, :] - starts[..., 0, :]).sum()) * len(self._model)
         if not on_host or scores > costs.SLICE_SCORES * b:
@@ -197,17 +196,13 @@ class PastScores:
 
     @cached_property
     def _lists(self) -> tuple[Any, Any, Any]:
-        """Start and stop of each window, (B, N, G), and the groups, (B, N, K), as lists."""
         starts, stops = self._ends.tolist()
         return starts, stops, self._groups.tolist()
 
     def _count_slices(
         self, values: Tensor, theta: Tensor, starts: Any, stops: Any, groups: Any
     ) -> Tensor:
-        """Counts entries start … stop − 1 of each group: slices of its scores under each model.
-
-        The ends, (B, N, G), never decrease from round to round; they and the groups are lists.
-        """
+        """The ends, (B, N, G), never decrease from round to round; all but tensors are lists."""
         memory, models, counts = self._contexts.memory, self._model_of_round.tolist(), list[float]()
         of_replicas = zip(starts, stops, groups, values.tolist(), strict=True)
         for b, (lows, highs, pools, of_pools) in enumerate(of_replicas):
@@ -229,13 +224,7 @@ class PastScores:
         return torch.from_numpy(np.array(counts)).view(values.shape).to(values.device)
 
     def _count_sorted(self, values: Tensor, theta: Tensor, cost: float) -> Tensor | None:
-        """Counts by a sorted segment and the entries outside it; None if this does not pay.
-
-        Args:
-            values: (B, N, K).
-            theta: weights of the U linear models, (B, U, d).
-            cost: the cost of the cheapest way without a segment.
-        """
+        """None if a segment does not pay beside `cost`, that of the cheapest way without one."""
         memory = self._contexts.memory
         budget = costs.search_budget(cost, values.numel(), theta.shape[2], memory.refused)
         if budget < 0:
@@ -262,7 +251,6 @@ class PastScores:
     def _search(
         self, segment: SortedSegment, values: Tensor, theta: Tensor, cost: float, budget: float
     ) -> Tensor | None:
-        """Counts by a sorted segment and the entries outside it; None if it exceeds its budget."""
         # The count in the window minus the count in the segment is the signed count between their
         # stops minus the signed count between their starts.
         groups, ends = self._groups.clamp(min=0), segment.ends[:, None, None]
@@ -304,7 +292,6 @@ class PastScores:
 
     @cached_property
     def _own_ends(self) -> Tensor:
-        """Start and stop of the window in the group of each value, (2, B, N, M)."""
         return self._device_ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
 
     @cached_property

@@ -109,7 +109,6 @@ class Estimator(Part):
         return Models(model, of_round, informed)
 
     def _check(self, model: RewardModel, number: int) -> None:
-        """Raises an error unless these are U models of shape (B, U, …), or one model."""
         if not isinstance(model, RewardModel):
             raise FairbanditError(
                 f"{self} gave {typed(model)}; expected a reward model, such as LinearModel(theta)"

@@ -100,7 +100,6 @@ class NeuralModel(RewardModel):
         groups: Tensor,
         compute: Callable[[RewardModel, Tensor, Tensor], Iterable[Tensor]],
     ) -> tuple[Tensor, ...]:
-        """Results (B, U, M) of the heads' models, of contexts (B, U or 1, M, d)."""
         numbers, positions = (part[0] for part in self.parameters)
         results, order = list[Iterable[Tensor]](), list[Tensor]()
         for number in numbers.unique().tolist():
@@ -233,7 +232,6 @@ class Network(Estimator):
         return NeuralModel(*shaped, features=features, heads=heads)
 
     def _learned(self, problem: Problem, outcomes: Outcomes, n: int) -> Sequence[Features]:
-        """The features of each replica, learned from the outcomes of the first n rounds."""
         draws = problem.streams[Purpose.ESTIMATOR].uniform(max(n, 1), 1, 1).flatten().tolist()
         played, x, groups, rewards = (part.numpy(force=True) for part in outcomes)
         keys = list[tuple[int, bytes]]()
@@ -249,11 +247,6 @@ class Network(Estimator):
         return [learned for fit in fits for learned in fit]
 
     def _made(self, features: int) -> nn.Sequential:
-        """An untrained network and its linear output layer.
-
-        Raises:
-            FairbanditError: the result of `make` is not a module, or does not map to (n, p).
-        """
         make = self._mlp if self.make is None else self.make
         if isinstance(make, Mapping):
             options = {key: value for key, value in make.items() if key != "_target_"}
@@ -316,7 +309,6 @@ def _fitted(
 
 
 def _train(part: Network, networks: list[Any], tables: list[Tensor], batches: Tensor) -> None:
-    """Trains networks on standardised rows [r x], with the batches (steps, R, batch) of rows."""
     predict: Callable[[Tensor], Tensor]
     if len(networks) == 1:
         weights = dict(networks[0].named_parameters())

@@ -141,10 +141,7 @@ class OptimisticRidge(Ridge):
     def _radius(
         self, problem: Problem, log_det: Tensor, n_train: list[int], penalty: Tensor | None = None
     ) -> Tensor:
-        """The width c·β of the confidence set after each n, (B, U), given ln det V.
-
-        The penalty is λ of each model, (B, U); None if it is fixed.
-        """
+        """c·β after each n, (B, U); the penalty is each model's λ, (B, U), or None if fixed."""
         root: Tensor | float  # √λ
         if penalty is None:
             log, root = math.log(fixed := float(self.regularization)), math.sqrt(fixed)
@@ -163,5 +160,4 @@ class OptimisticRidge(Ridge):
         return beta * self._scale(problem)
 
     def _scale(self, problem: Problem) -> float:
-        """The exploration c of the estimator, or of the environment if it is None."""
         return problem.exploration if self.exploration is None else self.exploration

@@ -37,7 +37,6 @@ UPDATES = 256.0
 WORK = 1 << 18
 """The most numbers in a work array of `factors`, so that they stay in cache."""
 
-
 ILL = 1e11
 """There is a notice if Σx² of a feature is more than this many times the part of it that λ and the
 other features leave unexplained: rounding of θ may then exceed the rule of ties; see `ties`."""
@@ -246,7 +245,6 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:
-    """G with further rows, (B, n, d + 1), included."""
     if rows.shape[1] == 1:  # many times as fast as the general product
         return torch.addcmul(gram, rows.mT, rows)
     return torch.baddbmm(gram, rows.mT, rows)

@@ -98,11 +98,9 @@ class Ridge(Estimator):
         return problem.features
 
     def _regressors(self, width: int, outcomes: Outcomes) -> Tensor:
-        """The regressors of the rewards, (B, n, width)."""
         return outcomes.contexts
 
     def _rows(self, state: Regression | Evidence, outcomes: Outcomes) -> Tensor:
-        """Rows [r x], (B, n, 1 + width)."""
         if not outcomes.n:
             return state.gram[:, :0]
         regressors = self._regressors(state.gram.shape[1] - 1, outcomes)
@@ -127,7 +125,6 @@ class Ridge(Estimator):
         return drawn * scale[:, None]
 
     def _with_penalty(self, gram: Tensor, features: int) -> Regression:
-        """The regression of the sums, with the penalty of the last `features` features added."""
         gram = gram.clone()
         gram.diagonal(dim1=1, dim2=2)[:, gram.shape[1] - features :] = float(self.regularization)
         return Regression.of(gram)

@@ -28,7 +28,6 @@ LARGEST = 1e30
 KEPT = 64
 """The number of cached regressors, so that an agent does not refit them at each decision."""
 
-
 SHORT = {
     "hist_gradient_boosting": "sklearn.ensemble.HistGradientBoostingRegressor",
     "random_forest": "sklearn.ensemble.RandomForestRegressor",
@@ -72,7 +71,6 @@ class FittedModel(RewardModel):
         return middle - width, middle + width
 
     def _each(self, contexts: Tensor, predict: Callable[[Any, Any], Any]) -> Tensor:
-        """The predictions of each model's regressor, (B, U, M); 0 without a regressor."""
         numbers, x = (part.numpy(force=True) for part in (self.parameters[0], contexts))
         x = x.clip(-LARGEST, LARGEST)
         values = np.zeros((*numbers.shape, x.shape[2]))
@@ -157,7 +155,6 @@ class Sklearn(Estimator):
         return FittedModel(*parts, regressors=regressors, beta=beta)
 
     def _made(self, seed: int) -> Any:
-        """A regressor that is not fitted."""
         from sklearn.base import clone, is_regressor
 
         if isinstance(self.model, str):
@@ -176,7 +173,6 @@ class Sklearn(Estimator):
         return made.set_params(**dict.fromkeys(unset, seed))
 
     def _kernel(self) -> dict[str, Any]:
-        """The kernel of a regressor with a short name, as an argument of its class."""
         if self.model == "kernel_ridge":
             return {"kernel": "rbf"}
         if self.model != "gaussian_process":
@@ -259,11 +255,6 @@ def _uncertainty(regressor: Any, x: Any) -> Any:
 
 
 def _quiet(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function of scikit-learn and ignores its warnings.
-
-    Raises:
-        FairbanditError: the function raised a ValueError.
-    """
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"sklearn\.")

@@ -65,7 +65,6 @@ def read(path: Path) -> Any:
 
 
 def _checked(value: Any, path: str) -> Any:
-    """Converts nested data to dictionaries, lists and detached tensors, or raises an error."""
     if isinstance(value, Tensor):
         # a view would be saved with its whole underlying storage
         return value.detach().clone(memory_format=torch.contiguous_format)

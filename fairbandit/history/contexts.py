@@ -232,7 +232,6 @@ class Contexts(NamedTuple):
         return Contexts(rounds, self.max_contexts, self.forgotten, self.first, total, memory)
 
     def _copied(self, first: Ints, needed: Ints) -> Memory:
-        """A new memory with the kept entries and room for `needed` entries of each group."""
         memory, old = Memory(self.memory.rows, first, needed), self.memory
         for group, high in enumerate(self.total.max(0).tolist()):
             low, start = int(first[group]), memory.addresses[group]

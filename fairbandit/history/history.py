@@ -261,5 +261,4 @@ def _saved_rows(rows: Rows) -> tuple[list[Tensor], int]:
 
 
 def _plain(state: Any) -> Any:
-    """A state without the names of its tuples."""
     return tuple(map(_plain, state)) if isinstance(state, tuple) else state

@@ -22,7 +22,6 @@ class Problem:
         streams: the random numbers of the run, for B replicas.
         exploration: the environment's `exploration`, for parts that do not set their own.
         truth: the truth; None if it is unknown, or for a policy none of whose parts needs it.
-        dtype: the dtype of all real tensors.
         unknown: the numbers of the groups of people who did not say; no metric compares with them.
     """
 
@@ -31,7 +30,6 @@ class Problem:
     streams: Streams
     exploration: float = 1.0
     truth: Truth | None = None
-    dtype: torch.dtype = torch.float64
     unknown: tuple[int, ...] = ()
 
     @property
@@ -45,13 +43,13 @@ class Problem:
         return self.streams.device
 
     def zeros(self, *shape: int) -> Tensor:
-        """A zero tensor of the problem's dtype, on its device.
+        """A zero tensor of float64, on the problem's device.
 
         Raises:
             FairbanditError: the tensor is larger than memory.
         """
         try:
-            return torch.zeros(shape, dtype=self.dtype, device=self.device)
+            return torch.zeros(shape, dtype=torch.float64, device=self.device)
         except (RuntimeError, TypeError, OverflowError) as error:
             raise FairbanditError(
                 f"a tensor of shape {tuple(shape)} does not fit into memory ({self.features} "

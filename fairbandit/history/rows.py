@@ -10,17 +10,9 @@ from torch import Tensor
 
 @dataclass
 class _Memory:
-    """Tensors with room for further rows along dimension 1.
-
-    Attributes:
-        parts: (·, capacity, …) each.
-        first: the number of the first row.
-        filled: the number after the last written row, or −1 during a write.
-    """
-
     parts: Sequence[Tensor]
     first: int
-    filled: int
+    filled: int  # the number after the last written row, or −1 during a write
 
 
 class Rows:

@@ -42,7 +42,6 @@ class GroupMetric(Metric):
         return self._judge(*compared.unbind(1)), sums[:, :, -1:]
 
     def _picked(self, judged: Judged, member: Tensor) -> Tensor:
-        """Returns the picks of each group in N rounds, (B, N, G), of members (B, N, K, G)."""
         return judged.total(member)
 
     @abstractmethod
@@ -186,7 +185,6 @@ def spread_of(values: Tensor, there: Tensor) -> Tensor:
 
 
 def _p_mean(values: Tensor, there: Tensor, p: float) -> Tensor:
-    """Returns the p-mean of the values where `there`, at least one: (B, N, G) to (B, N)."""
     count = there.sum(2, keepdim=True)
     if p == 1:
         return values.where(there, 0).sum(2) / count[..., 0]

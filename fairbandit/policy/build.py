@@ -279,7 +279,6 @@ def preset(name: str) -> dict[str, Any]:
 
 
 def _option(kind: str, choice: str) -> dict[str, Any]:
-    """Returns a part as plain data: its file in `conf/policy/KIND/`, or its name."""
     file = config_files(f"policy/{kind}").get(choice)
     if file is None:
         return {"name": choice}

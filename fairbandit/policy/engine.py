@@ -123,7 +123,6 @@ class Engine:
             yield self.judge.judge(first, pools, joined.squeezed())
 
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
-        """Decides the rounds of the pools; the first `n_ready` rounds do not need guesses."""
         policy, first, n = self.policy, self.played + 1, pools.groups.shape[1]
         history = policy.open(self.history, pools.contexts, pools.groups)
         solution = fixed_point(policy, history, pools, n_ready, self.picks)

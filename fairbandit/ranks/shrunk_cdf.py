@@ -54,11 +54,8 @@ class ShrunkCdf(Rank):
         return scored.drawn_where(past.count == 0, weight * share + (1 - weight) * pooled)
 
     def _below(self, scored: Scored) -> Tensor:
-        """The number of members of each group no higher than the candidate, (B, N, K, G).
-
-        Members of other groups are compared by their standardised scores: each score is compared
-        with the value that has the candidate's standardised score in the member's group.
-        """
+        # members of other groups are compared with the value that has the candidate's standardised
+        # score in the group of the member
         past, groups, tolerance = scored.past, scored.groups, scored.tolerance
         every, group = past.of(), groups.clamp(min=0)
         mean, variance = every.moments
@@ -77,7 +74,6 @@ class ShrunkCdf(Rank):
 
 
 def _standardised(scored: Scored, mean: Tensor, deviation: Tensor) -> Tensor:
-    """The candidates' standardised scores, (B, N, K)."""
     above = scored.scores.value - mean
     side = torch.where(above > 0, torch.inf, -torch.inf)
     tolerance = scored.tolerance

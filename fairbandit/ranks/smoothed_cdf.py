@@ -50,7 +50,8 @@ class SmoothedCdf(Rank):
         past, width, (value, slack) = scored.past, self._width(scored), scored.scores
         flat, smooth = width <= 2 * slack, width > 2 * slack  # both false if n = 0
         width = torch.where(flat, 1.0, width)
-        share = past.sum(_kernel, value, width) / past.count
+        total = past.sum(lambda old, s, h: torch.special.ndtr((s - old) / h), value, width)
+        share = total / past.count
         if bool(flat.any()):
             share = torch.where(flat, past.count_le() / past.count, share)
         # the slope of the index is at most φ(0)/h
@@ -64,7 +65,3 @@ class SmoothedCdf(Rank):
         n, (_, variance) = past.count, past.moments
         deviation = (variance * n / (n - 1).clamp(min=1)).sqrt()
         return self.bandwidth * REFERENCE_RULE * deviation * n ** (-1 / 3)
-
-
-def _kernel(old: Tensor, score: Tensor, width: Tensor) -> Tensor:
-    return torch.special.ndtr((score - old) / width)

@@ -104,7 +104,6 @@ def _load_file(file: Path) -> None:
 
 @contextmanager
 def _naming(plugin: str) -> Iterator[None]:
-    """Names the plugin in any error that its loading raises, including SystemExit."""
     try:
         yield
     except (Exception, SystemExit) as error:

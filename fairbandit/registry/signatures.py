@@ -89,11 +89,7 @@ def _field(default: Any) -> Any:
 
 
 def _omegaconf_type(hint: Any) -> Any:
-    """Returns the concrete type that OmegaConf needs for a type hint.
-
-    A typed dict rejects new keys once Hydra has composed it, so a mapping becomes `Any` and is
-    checked by its constructor.
-    """
+    # a typed dict rejects new keys once Hydra has composed it, so constructors check mappings
     if hint is Mapping or get_origin(hint) is Mapping:
         return Any
     if hint is Sequence:

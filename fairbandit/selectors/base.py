@@ -168,10 +168,7 @@ class Selector(Part):
         """
 
     def _checked(self, inclusion: Tensor, ranked: Ranked, picks: int) -> tuple[Tensor, Tensor]:
-        """The checked result of `_inclusion`, and the number of picks from each pool, (B, N) float.
-
-        All places of a pool of at most m candidates get the probability 1.
-        """
+        """All places of a pool of at most m candidates get the probability 1."""
         value, present = ranked.index.value, ranked.present
         if inclusion.shape != value.shape or inclusion.dtype != value.dtype:
             raise FairbanditError(
@@ -281,10 +278,7 @@ def softmax(logarithms: Tensor, picks: int) -> Tensor:
 
 
 def _preferred(index: Approximate, places: Tensor, empty: Tensor) -> Tensor:
-    """The places of each pool, (B, N, m), in descending order of index, and empty slots last.
-
-    Places that tie keep their order.
-    """
+    """Places that tie keep their order, and empty slots come last."""
     high = index.high.gather(2, places).masked_fill(empty, -torch.inf)
     ordered, order = high.sort(dim=2, descending=True, stable=True)
     low = index.low.gather(2, places).masked_fill(empty, -torch.inf)

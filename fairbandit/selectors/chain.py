@@ -34,7 +34,6 @@ class Chain(Selector):
         "Joseph, Kearns, Morgenstern and Roth, Fairness in Learning: Classic and Contextual "
         "Bandits, NIPS 2016"
     )
-
     needs = frozenset({"bounds"})
 
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
@@ -44,7 +43,6 @@ class Chain(Selector):
         return ((picks - before) / sizes.gather(2, number).clamp(min=1)).clamp(0, 1) * present
 
     def _chains(self, ranked: Ranked) -> Tensor:
-        """The number of each candidate's chain from the top, from 0: (B, N, K) int64."""
         low, high = ranked.bounds
         high = Approximate(high, ranked.index.slack).greatest_tie
         high, order = high.where(ranked.present, -torch.inf).sort(2, descending=True)

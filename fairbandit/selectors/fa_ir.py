@@ -155,7 +155,6 @@ def failure(table: tuple[int, ...], share: float) -> float:
 
 
 def _one_more(chances: list[float], share: float) -> list[float]:
-    """The law of a number of successes after one further trial."""
     stays = [(1 - share) * chance for chance in chances] + [0.0]
     grows = [0.0] + [share * chance for chance in chances]
     return [stay + grow for stay, grow in zip(stays, grows, strict=True)]

@@ -57,7 +57,6 @@ class MinimumPull(Selector):
         "Patil, Ghalme, Nair, Narahari, Achieving Fairness in the Stochastic Multi-armed Bandit "
         "Problem, AAAI 2020"
     )
-
     needs = frozenset({"picks"})
 
     def __init__(self, *, shares: Any = None, tolerance: float = 0.0) -> None:
@@ -86,7 +85,6 @@ class MinimumPull(Selector):
         return first + best(ranked.index, present - first, left)
 
     def _deficit(self, ranked: Ranked) -> tuple[Tensor, Tensor]:
-        """The deficit of each group, (B, N, G), and its rounding error."""
         counts = ranked.pick_counts
         total = counts.sum(2, keepdim=True)
         shares = ranked.index.value.new_tensor(group_shares(self.shares, ranked.problem.groups))

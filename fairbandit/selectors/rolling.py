@@ -161,7 +161,6 @@ class Rolling(Selector):
         "Recognizing the maximum of a sequence, JASA 1966; relative ranks in the place of values "
         "are ours"
     )
-
     sequential = True
 
     def __init__(
