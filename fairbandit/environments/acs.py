@@ -118,7 +118,6 @@ def record_files(
 
 
 def _download(path: Path, year: int, state: str) -> None:
-    """Downloads one file to a temporary folder, checks it, and moves it into place."""
     # imported here, since it takes half a second; the package's own `load_acs` is a function
     folktables = import_module("folktables.load_acs")
     _log.info("downloading the %d census records of %s", year, state)
@@ -137,7 +136,6 @@ def _download(path: Path, year: int, state: str) -> None:
 
 @contextmanager
 def _moved_when_whole(path: Path) -> Iterator[Path]:
-    """Yields a temporary path for writing, and moves the file to `path` unless an error occurs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path.parent, prefix=".part-") as folder:
         yield Path(folder, path.name)

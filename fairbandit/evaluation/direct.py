@@ -73,7 +73,6 @@ class RewardFit:
 
 
 def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
-    """Returns the contexts, rewards and decisions of the picks whose rewards are known."""
     known = (log.picks >= 0) & ~np.isnan(log.rewards)
     return log.at_picks(contexts_of(log))[known], log.rewards[known], np.nonzero(known)[0]
 

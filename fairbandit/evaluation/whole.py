@@ -254,7 +254,6 @@ def evaluate_sums(
 
 
 def _notes(log: Log, best: Floats, forward: bool, parts: Sequence[Log]) -> Iterator[str]:
-    """Yields notes that a reader of the numbers needs."""
     # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
     independent = float((1 - (log.slots + 1) / (2 * (log.sizes + 1))).mean())
     yield (

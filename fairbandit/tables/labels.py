@@ -236,7 +236,6 @@ def check_labels(
 
 
 def _plain(label: Any) -> Any:
-    """Replaces NumPy scalars and tensors by Python numbers, in tuples too."""
     label = tuple(map(_plain, label)) if type(label) is tuple else _item(label)
     hash(label)  # raises a TypeError if the label is not hashable
     if not label == label:
@@ -245,6 +244,5 @@ def _plain(label: Any) -> Any:
 
 
 def _item(label: Any) -> Any:
-    """Returns the number in a NumPy scalar or a tensor, and any other label unchanged."""
     is_array = isinstance(label, (type, np.ndarray))  # or a masked label; neither is hashable
     return label.item() if hasattr(label, "item") and not is_array else label

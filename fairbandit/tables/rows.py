@@ -77,12 +77,7 @@ def read_rows(
 
 
 def _plain(column: list[Any], marks: Marks) -> list[Any]:
-    """Returns cells as `read_table` types them.
-
-    Raises:
-        TypeError: a cell of another type than Python's numbers, texts and truth values.
-        UnicodeEncodeError: a text that no file can hold.
-    """
+    """Returns cells as `read_table` types them."""
     kinds = {*map(type, column)}
     if not kinds <= _PLAIN:
         if not kinds <= _PLAIN | _SCALARS:
