@@ -67,10 +67,6 @@ def person_table(
     a hash of the year, the states, and the names, sizes and times of the source files, so that a
     change of any of them makes a new table. See `CensusGender` for the arguments.
 
-    Raises:
-        FairbanditError: an argument is invalid, or a file is missing or damaged.
-        OSError: the table or a download cannot be written.
-
     Reference:
         Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
     """

@@ -201,14 +201,7 @@ def evaluate_sums(
 ) -> pd.DataFrame:
     """Makes the table of `evaluate` from sufficient statistics alone.
 
-    Args:
-        sums: the statistics by policy.
-        confidence: the confidence of all intervals.
-        reward_range, anytime: see `evaluate`.
-        further: estimates of each policy that these statistics do not determine.
-
-    Raises:
-        FairbanditError: a value or a reward is out of range.
+    `further` are estimates of each policy that these statistics do not determine.
     """
     import pandas as pd
 

@@ -193,9 +193,6 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
 def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
     """Returns the number of the pool of each candidate: equal values of one type are one pool.
 
-    Raises:
-        FairbanditError: a missing pool, or a value that is not hashable.
-
     >>> pool_codes(["7", np.str_("7"), "007", 7]).tolist()
     [0, 0, 1, 2]
     """

@@ -31,13 +31,8 @@ def read_rows(
 ) -> Typed:
     """Returns columns of raw rows as a typed table.
 
-    Args:
-        source: a table in memory, as for `read_table`.
-        names: the columns to read; others are ignored.
-        groups: the columns that a list of rows may lack, with a notice: the group is unknown.
-        missing: the texts that are missing cells, and the numbers as texts.
-        decimal: the decimal mark of numbers that are texts.
-        where: the name of the rows in messages.
+    Columns other than `names` are ignored. A list of rows may lack the `groups`, with a notice:
+    the group is unknown. For `missing` and `decimal`, see `read_table`.
     """
     if isinstance(source, (str, PathLike)):
         expected = "a DataFrame, an Arrow table or rows"
