@@ -168,7 +168,6 @@ def _people(
     decision: str | None,
     unknown: Sequence[str],
 ) -> People:
-    """Returns the people of a table; all cells are read here."""
     import pandas as pd
 
     chosen: Any = None
@@ -226,7 +225,6 @@ def _answers(table: pd.DataFrame, column: str, chosen: Any) -> Floats:
 
 
 def _check_labels(table: str, labels: Mapping[str, Labels]) -> None:
-    """Refuses a column that does not hold groups, and notes doubtful labels."""
     for column, every in labels.items():
         sizes = Counter(label for label in every if label != UNKNOWN)
         if not sizes:
@@ -256,7 +254,6 @@ def _joined(left: Labels, right: Labels) -> Labels:
 def _rates(
     measure: str, attribute: str, labels: Labels, people: People, confidence: float
 ) -> pd.DataFrame:
-    """Returns a row for each group of an attribute, and for people whose group is unknown."""
     import pandas as pd
 
     is_unknown, hits = labels == UNKNOWN, people.selected
@@ -274,7 +271,6 @@ def _rates(
 
 
 def _judged(row: dict[str, Any], table: pd.DataFrame) -> dict[str, Any]:
-    """Adds the four-fifths rule, the shortfall and Fisher's exact test to a row."""
     from scipy.stats import fisher_exact
 
     if row["group"] == row["reference"] or not isinstance(row["reference"], str):

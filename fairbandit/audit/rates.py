@@ -201,7 +201,6 @@ def in_words(row: Mapping[str, Any], confidence: float, epsilon: float | None = 
 
 
 def _of_parity(row: Mapping[str, Any], confidence: float, epsilon: float) -> str:
-    """Returns the result of the test of parity as the end of a sentence."""
     allowed, gap = f"ε = {100 * epsilon:g} points", row["gap"]
     if isinstance(row["parity_at"], int):
         return f"; parity up to {allowed} is rejected, first at decision {row['parity_at']:,}"

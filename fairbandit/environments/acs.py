@@ -67,10 +67,6 @@ def person_table(
     a hash of the year, the states, and the names, sizes and times of the source files, so that a
     change of any of them makes a new table. See `CensusGender` for the arguments.
 
-    Raises:
-        FairbanditError: an argument is invalid, or a file is missing or damaged.
-        OSError: the table or a download cannot be written.
-
     Reference:
         Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
     """
@@ -118,7 +114,6 @@ def record_files(
 
 
 def _download(path: Path, year: int, state: str) -> None:
-    """Downloads one file to a temporary folder, checks it, and moves it into place."""
     # imported here, since it takes half a second; the package's own `load_acs` is a function
     folktables = import_module("folktables.load_acs")
     _log.info("downloading the %d census records of %s", year, state)
@@ -137,7 +132,6 @@ def _download(path: Path, year: int, state: str) -> None:
 
 @contextmanager
 def _moved_when_whole(path: Path) -> Iterator[Path]:
-    """Yields a temporary path for writing, and moves the file to `path` unless an error occurs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path.parent, prefix=".part-") as folder:
         yield Path(folder, path.name)

@@ -183,7 +183,6 @@ class Synthetic(Environment):
         return expected + self.noise * torch.from_numpy(quantiles).to(expected.device)
 
     def _moved(self, groups: Tensor, rounds: Tensor) -> Tensor:
-        """Returns the shift of each group's mean linear value by the drift."""
         turns = self.drifts is Drift.weights
         return torch.where(groups == (-1 if turns else 0), self._wave(rounds), 0.0)
 
@@ -191,7 +190,6 @@ class Synthetic(Environment):
         return self.drift * torch.sin(2 * math.pi * (rounds - 1).double() / self.period)
 
     def _network(self, z: Tensor) -> Tensor:
-        """The random network of the first d features z."""
         hidden, out = self._layers
         return torch.tanh(z @ hidden) @ out
 

@@ -189,7 +189,6 @@ class Table(Environment):
         self.bind(Streams(0, []))
 
     def _make(self, path: Any, scaler_path: Any, of_each: bool) -> None:
-        """Reads D2 and D1, and makes the members, the encoder and the labels of the groups."""
         reading = {key: getattr(self, key) for key in READING}
         chosen = chosen_of(path, vars(self), _REMEDY)
         self.path = cells.about(chosen.table).name

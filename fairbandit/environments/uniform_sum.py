@@ -85,11 +85,7 @@ class UniformSums:
 
 
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
-    """The density of offset + Σᵢ wᵢUᵢ, the derivative of the CDF; some weight must not be 0.
-
-    Raises:
-        FairbanditError: as `UniformSums` does.
-    """
+    """The density of offset + Σᵢ wᵢUᵢ, the derivative of the CDF; some weight must not be 0."""
     terms, subsets = _expansion(tuple(weights))
     shifted = values - offset - sum(w for w in weights if w < 0)
     lower = torch.minimum(shifted, math.fsum(terms) - shifted)

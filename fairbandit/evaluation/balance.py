@@ -77,7 +77,6 @@ def _sums(log: Log, x: Floats, p: Floats, unit: float) -> Balance:
 
 
 def _functions(log: Log, x: Floats) -> Iterator[tuple[list[str], Floats]]:
-    """Yields functions of the candidates, (R, f), and their names."""
     names, deviation = [repr(name) for name in log.features], x - x.mean(0)
     yield names, deviation
     yield [f"the squared deviation of {name}" for name in names], deviation**2

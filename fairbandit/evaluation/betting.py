@@ -53,7 +53,6 @@ def reward_ends(
         n, mean, scatter: the sums of `Moments`, with wr and w as the first numbers.
         span: the least and the greatest possible reward.
         share: the mean of w, which is known: 1, or the share of a group in the picks.
-        confidence: the confidence of the interval.
     """
     # for r in [0, 1], E[w(1 − r)] is E[w] − E[wr]: each gives one end
     squares, ends = scatter / n + np.outer(mean, mean), list[float]()

@@ -94,7 +94,6 @@ def _best(rows: pd.DataFrame, less: bool) -> str | None:
 
 
 def _overlaps(rows: pd.DataFrame, name: str) -> pd.Series[bool]:
-    """Returns whether the interval of each policy overlaps the interval of one of them."""
     own = rows.loc[name]
     return (rows["low"] <= own["high"]) & (rows["high"] >= own["low"])
 
@@ -107,7 +106,6 @@ def _interval(rows: pd.DataFrame, name: str) -> str:
 
 
 def _read_limit(limit: Any) -> tuple[str, str, float]:
-    """Reads a limit; raises a `FairbanditError` if it is not MEASURE>=NUMBER or MEASURE<=NUMBER."""
     try:
         (read,) = _LIMIT.findall(limit)
         return read[0], read[1], float(read[2])

@@ -45,9 +45,7 @@ def contexts_of(log: Log) -> Floats:
 class RewardFit:
     """m̂(x) = ⟨θ, x⟩ + c, fitted to the picks of a log whose rewards are known; 0 without any.
 
-    Args:
-        log: with contexts.
-        counts: the weight of each decision, (n,); 1 by default.
+    `counts` are the weights of decisions, (n,).
     """
 
     def __init__(self, log: Log, counts: Floats | None = None) -> None:
@@ -73,7 +71,6 @@ class RewardFit:
 
 
 def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
-    """Returns the contexts, rewards and decisions of the picks whose rewards are known."""
     known = (log.picks >= 0) & ~np.isnan(log.rewards)
     return log.at_picks(contexts_of(log))[known], log.rewards[known], np.nonzero(known)[0]
 
@@ -129,16 +126,10 @@ def direct_values(
 ) -> Floats:
     """Returns direct estimates for a log and for each repetition of the bootstrap.
 
-    Args:
-        log: n decisions with contexts.
-        policies: the probabilities π of P policies, (P, R).
-        seed: the seed of the bootstrap.
-        repetitions: the number R of repetitions.
-
-    Returns:
-        The means over decisions, (1 + R, 4, P, G), of the log first: the share of each group in the
-        picks of each policy, and this share times the reward of the picks, their rank, and the mean
-        of the m largest estimated ranks of the pool. Sums over groups belong to all picks.
+    They are means over decisions, (1 + repetitions, 4, P, G), of the log first: the share of each
+    group in the picks of each policy, and this share times the reward of the picks, their rank, and
+    the mean of the m largest estimated ranks of the pool. Sums over groups belong to all picks.
+    `policies` are the probabilities π of P policies, (P, R).
     """
     n, x, groups, decision = len(log), contexts_of(log), log.groups, log.decisions
     among = np.arange(len(x)) - log.starts[decision] < log.slots[decision]  # in order of rank
@@ -168,10 +159,7 @@ def direct_estimates(
 ) -> Iterator[Estimate]:
     """Yields the direct estimates of a policy, for all picks and for the picks of each group.
 
-    Args:
-        values: the policy's values from `direct_values`, (1 + R, 4, G).
-        log, sums: the decisions, and the policy's sums over them.
-        confidence, reward_range: see `evaluate`.
+    `values` are the policy's values from `direct_values`, (1 + R, 4, G).
     """
     share, reward, rank, best = values.transpose(1, 0, 2)
     regrets = (

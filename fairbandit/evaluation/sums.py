@@ -190,7 +190,6 @@ class Sums(NamedTuple):
 
     @property
     def _won(self) -> Any:
-        """Whether the gamblers of each row of `wealth` have won."""
         return np.logaddexp.reduce(self.wealth, axis=1) - math.log(len(STAKES)) > math.log(4e4)
 
     @property

@@ -201,14 +201,7 @@ def evaluate_sums(
 ) -> pd.DataFrame:
     """Makes the table of `evaluate` from sufficient statistics alone.
 
-    Args:
-        sums: the statistics by policy.
-        confidence: the confidence of all intervals.
-        reward_range, anytime: see `evaluate`.
-        further: estimates of each policy that these statistics do not determine.
-
-    Raises:
-        FairbanditError: a value or a reward is out of range.
+    `further` are estimates of each policy that these statistics do not determine.
     """
     import pandas as pd
 
@@ -254,7 +247,6 @@ def evaluate_sums(
 
 
 def _notes(log: Log, best: Floats, forward: bool, parts: Sequence[Log]) -> Iterator[str]:
-    """Yields notes that a reader of the numbers needs."""
     # the m largest of K independent uniform ranks are 1 − (m + 1)/2(K + 1)
     independent = float((1 - (log.slots + 1) / (2 * (log.sizes + 1))).mean())
     yield (

@@ -128,7 +128,6 @@ def need(table: Typed, columns: Iterable[str], where: str = "") -> None:
 
 
 def _guess(name: str, columns: Sequence[str]) -> str:
-    """Returns a guess for the message of an unknown column; several are a list."""
     several = "," in name and {*name.split(",")} <= {*columns}
     return f" (did you mean [{name}]?)" if several else did_you_mean(name, columns)
 

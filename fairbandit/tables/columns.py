@@ -246,7 +246,6 @@ def _but_for(table: pd.DataFrame, name: str) -> str:
 
 
 def _doubt(table: pd.DataFrame, name: str, codes: list[Any] | None) -> str:
-    """Returns the reason why a feature may be an id or a name, or ""."""
     if codes is None:
         counts = _counts(table, name)
         return f"is another whole number in each {cells.about(table).unit}" if counts else ""

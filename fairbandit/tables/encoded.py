@@ -266,12 +266,7 @@ def multiplied(one: Floats, other: Floats) -> Floats:
 def pairs_of(products: Any, widths: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
     """Returns the pairs of columns whose products are features.
 
-    Args:
-        products: None, `all`, or a list of pairs of names of columns.
-        widths: the number of features of each column; a category has several, and no square.
-
-    Raises:
-        FairbanditError: another value, or a pair of which a column is unknown, or twice a category.
+    `widths` has the number of features of each column; a category has several, and no square.
     """
     if products == ALL:
         pairs = combinations_with_replacement(widths, 2)

@@ -227,7 +227,6 @@ class Encoder:
         return moved[0]
 
     def _multiply(self, features: NDArray[np.float64]) -> None:
-        """Computes the products in features (n, d), from the features of columns."""
         at = sum(len(column.features) for column in self._columns)
         for own in self._products:
             block = multiplied(*(features[:, self._places[name]] for name in (own.one, own.other)))

@@ -123,7 +123,6 @@ def _check_quotes(file: BinaryIO, mark: str) -> None:
 
 @contextmanager
 def _readable(path: Path, separator: str) -> Iterator[BinaryIO]:
-    """Opens the file of a table; errors of the block say which kind of file is expected."""
     try:
         with open_regular(path) as file:
             yield file

@@ -193,9 +193,6 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
 def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
     """Returns the number of the pool of each candidate: equal values of one type are one pool.
 
-    Raises:
-        FairbanditError: a missing pool, or a value that is not hashable.
-
     >>> pool_codes(["7", np.str_("7"), "007", 7]).tolist()
     [0, 0, 1, 2]
     """
@@ -236,7 +233,6 @@ def check_labels(
 
 
 def _plain(label: Any) -> Any:
-    """Replaces NumPy scalars and tensors by Python numbers, in tuples too."""
     label = tuple(map(_plain, label)) if type(label) is tuple else _item(label)
     hash(label)  # raises a TypeError if the label is not hashable
     if not label == label:
@@ -245,6 +241,5 @@ def _plain(label: Any) -> Any:
 
 
 def _item(label: Any) -> Any:
-    """Returns the number in a NumPy scalar or a tensor, and any other label unchanged."""
     is_array = isinstance(label, (type, np.ndarray))  # or a masked label; neither is hashable
     return label.item() if hasattr(label, "item") and not is_array else label

@@ -18,14 +18,6 @@ def ridge_fit(contexts: Tensor, rewards: Tensor, regularization: float) -> Tenso
     XᵀX, which would square the condition number, is never formed, so that the predictions Xθ stay
     accurate if columns are collinear. As λ → 0, θ tends to the solution of minimum norm.
 
-    Args:
-        contexts: X, (n, d) float64.
-        rewards: y, (n,).
-        regularization: λ > 0.
-
-    Returns:
-        θ, (d,).
-
     >>> ridge_fit(torch.eye(2), torch.tensor([2.0, 4.0]), 1.0).round(decimals=4)
     tensor([1., 2.])
     """

@@ -49,13 +49,9 @@ class Missing(Enum):
 
 
 class Chosen(NamedTuple):
-    """A table, and which of its columns become features.
+    """A table, and which of its columns become features; `left_out` has the reasons for others.
 
-    Attributes:
-        table: the table; a further column joins several columns of the group.
-        columns: the specification of each column that becomes a feature.
-        left_out: the reason for each column that does not.
-        of_group: whether the group is a feature beside them.
+    A further column of the table joins several columns of the group.
     """
 
     table: pd.DataFrame

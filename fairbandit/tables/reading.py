@@ -122,7 +122,6 @@ def texts_of(name: str, given: Any) -> list[str]:
 
 
 def _frame(table: pa.Table, marks: Marks, name: str, is_csv: bool) -> pd.DataFrame:
-    """Returns the columns of an Arrow table that have a type; `about` says why others have none."""
     import pandas as pd
 
     columns, refused, doubts = dict[str, Any](), dict[str, str](), dict[str, str]()
@@ -148,7 +147,6 @@ def _frame(table: pa.Table, marks: Marks, name: str, is_csv: bool) -> pd.DataFra
 
 
 def _check_columns(tables: Mapping[str, pa.Table]) -> None:
-    """Raises an error if files differ in their columns, which may have any order."""
     (first, table), *others = tables.items()
     for file, other in others:
         if lacking := sorted({*table.column_names} ^ {*other.column_names}):
@@ -157,7 +155,6 @@ def _check_columns(tables: Mapping[str, pa.Table]) -> None:
 
 
 def _together(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    """Concatenates tables, which may differ in the types of columns of numbers or of gaps."""
     import pandas as pd
 
     whole, refused = dict[str, Any](), dict[str, str]()

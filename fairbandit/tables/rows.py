@@ -31,13 +31,8 @@ def read_rows(
 ) -> Typed:
     """Returns columns of raw rows as a typed table.
 
-    Args:
-        source: a table in memory, as for `read_table`.
-        names: the columns to read; others are ignored.
-        groups: the columns that a list of rows may lack, with a notice: the group is unknown.
-        missing: the texts that are missing cells, and the numbers as texts.
-        decimal: the decimal mark of numbers that are texts.
-        where: the name of the rows in messages.
+    Columns other than `names` are ignored. A list of rows may lack the `groups`, with a notice:
+    the group is unknown. For `missing` and `decimal`, see `read_table`.
     """
     if isinstance(source, (str, PathLike)):
         expected = "a DataFrame, an Arrow table or rows"
@@ -77,12 +72,7 @@ def read_rows(
 
 
 def _plain(column: list[Any], marks: Marks) -> list[Any]:
-    """Returns cells as `read_table` types them.
-
-    Raises:
-        TypeError: a cell of another type than Python's numbers, texts and truth values.
-        UnicodeEncodeError: a text that no file can hold.
-    """
+    """Returns cells as `read_table` types them."""
     kinds = {*map(type, column)}
     if not kinds <= _PLAIN:
         if not kinds <= _PLAIN | _SCALARS:

@@ -103,7 +103,6 @@ def typed(cells: pa.ChunkedArray, marks: Marks, where: str, of_csv: bool) -> tup
 
 
 def _clean(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Removes invisible signs and outer blanks, and writes truth values in lower case."""
     if not pc.all(pc.string_is_ascii(texts)).as_py():
         texts = pc.replace_substring_regex(texts, f"[{INVISIBLE}]", "")
         texts = pc.utf8_normalize(texts, "NFC")
@@ -116,13 +115,11 @@ def _fit(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
 
 
 def _all_fit(texts: pa.ChunkedArray, pattern: str) -> bool:
-    """Whether all texts match a pattern; a sample decides for most columns."""
     first = pc.all(_fit(texts[:SAMPLE], pattern)).as_py() is not False
     return first and pc.all(_fit(texts, pattern)).as_py() is not False
 
 
 def _of_texts(texts: pa.ChunkedArray, marks: Marks, where: str) -> tuple[pd.Series, str]:
-    """Types the texts of a CSV file, in which whole numbers beyond 64 bits stay texts."""
     import pandas as pd
 
     known, plain = texts.drop_null(), texts
@@ -181,7 +178,6 @@ def _whole(column: pd.Series) -> pd.Series:
 
 
 def _doubt(known: pa.ChunkedArray, marks: Marks) -> str:
-    """Returns why texts that look like numbers are none, with the remedy, or ""."""
     decimal, other = marks.decimal, "." if marks.decimal == "," else ","
     number = number_pattern(decimal)
     marked = rf"{_MARKED}([{other}][0-9]{{3}})+([{decimal}][0-9]+)?"
@@ -198,7 +194,6 @@ def _doubt(known: pa.ChunkedArray, marks: Marks) -> str:
 
 
 def _note_thousands(known: pa.ChunkedArray, marks: Marks, where: str, values: Any) -> None:
-    """Notes numbers of three decimals if no number of 1,000 or more lacks a mark."""
     pattern = rf"{_MARKED}[{marks.decimal}][0-9]{{3}}"
     if not _all_fit(known, f"{pattern}|{_SMALL}"):
         return

@@ -119,7 +119,6 @@ def _received_round(problem: Constants, rounds: float, delta: float, alpha: floa
 
 
 def _window(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
-    """Returns 4/((1 − α)²·q_K)·log(GT/δ) for random groups, else 0."""
     if not problem.random:
         return 0.0
     log = math.log(problem.groups * rounds / delta)

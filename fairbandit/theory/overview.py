@@ -123,7 +123,6 @@ def _constants(known: Constants) -> Iterator[_Row]:
 
 
 def _bounds(known: Constants, rounds: float, given: dict[str, Any]) -> Iterator[_Row]:
-    """Yields the paper's regret theorem and its repaired version, term by term."""
     names = "th:regret, whose proof has a gap: lm:eiguen"
     if not known.own_places:
         names = "th:regret_2, whose proof has a gap: eq:patboundused"
@@ -164,7 +163,6 @@ def _trade_off(known: Constants, environment: Environment) -> Iterator[_Row]:
 
 
 def _of_picks(share: str, picked: Constant, half: float, floor: Any) -> Iterator[str]:
-    """Yields remarks on the second moments of picks; `picked` is λ₀."""
     measured = brief(picked.value) + (f" ± {picked.error:.2g}" if picked.error else "")
     yield (
         "The gap: the paper assumes that picked contexts have the same second moment as all "
@@ -188,7 +186,6 @@ def _of_picks(share: str, picked: Constant, half: float, floor: Any) -> Iterator
 
 
 def _of_parity(known: Constants, rounds: float) -> str:
-    """Returns a remark on demographic parity."""
     # pools with one candidate per group draw them independently, as assumption (iii) demands
     if not known.own_places:
         return (

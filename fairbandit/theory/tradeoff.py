@@ -81,12 +81,10 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
 
 
 def _gaps(values: Tensor) -> Tensor:
-    """Returns the difference between the best value and each place's, (n, K); 0 if empty."""
     return (values.amax(1, keepdim=True) - values).nan_to_num(0.0, posinf=0.0)
 
 
 def _maximisers(values: Tensor) -> Tensor:
-    """Returns the probabilities of a uniform pick among the maximisers, (n, K)."""
     chosen = (values == values.amax(1, keepdim=True)).double()
     return chosen / chosen.sum(1, keepdim=True)
 
