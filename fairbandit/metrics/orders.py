@@ -32,6 +32,7 @@ class DiscountedExposure(GroupMetric):
     candidates so far and unknown groups are left out. For one pick it is the `parity_gap`.
     """
 
+    compares = True
     reference = "Singh, Joachims, Fairness of Exposure in Rankings, KDD 2018, sec. 4.1"
 
     def _picked(self, judged: Judged, member: Tensor) -> Tensor:

@@ -84,7 +84,12 @@ def test_against_loops(spec: Any, loop: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "loop"), [("parity_gap", parity_gap), ("group_reward_gap", reward_gap)]
+    ("name", "loop"),
+    [
+        ("parity_gap", parity_gap),
+        ("discounted_exposure", parity_gap),
+        ("group_reward_gap", reward_gap),
+    ],
 )
 def test_people_who_do_not_say_are_not_compared(name: str, loop: Any) -> None:
     rounds = random_rounds()
