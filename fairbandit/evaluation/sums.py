@@ -242,7 +242,6 @@ class Sums(NamedTuple):
         return self.seen if self.seen[0] < self.seen[1] else limits
 
     def _limits(self, reward_range: Any) -> Span:
-        """Returns the range of rewards, which the log's rewards must not leave."""
         limits, (least, most) = numbers(reward_range, "reward_range"), self.seen
         if limits.shape != (2,) or not limits[0] <= least <= most <= limits[1] > limits[0]:
             raise FairbanditError(

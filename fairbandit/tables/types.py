@@ -167,7 +167,6 @@ def as_numbers(texts: pa.ChunkedArray, decimal: str) -> Any:
 
 def _whole(column: pd.Series) -> pd.Series:
     """Makes floats whole numbers if all are, as those of a column with gaps, and are exact."""
-
     known = column.dropna().to_numpy()
     exact = len(known) and (np.abs(known) < EXACT).all() and (known % 1 == 0).all()
     if not exact or (np.signbit(known) & (known == 0)).any():
