@@ -49,7 +49,6 @@ COLUMNS = (
     *("picked_share", "small", "impact_ratio", "reference", "ratio_low", "ratio_high"),
     *("four_fifths", "shortfall", "fisher_p", "words"),
 )
-"""The columns of the table of an audit."""
 
 ANSWERS = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0}
 """The cells that say whether a person was selected, beside yes and no."""
@@ -143,14 +142,9 @@ def audit_table(
 
 
 class People(NamedTuple):
-    """The people of a table, a row each.
+    """The people of a table, a row each; `selected` is 1 or 0, and what is missing is NaN.
 
-    Attributes:
-        labels: by column, the group of each person, (R,).
-        decisions: the number of the decision on each person, (R,).
-        selected: 1 or 0, (R,); NaN if it is not audited.
-        scores: the scores, (R,), NaN if missing.
-        independent: whether each person is a decision.
+    They are `independent` if each person is a decision.
     """
 
     labels: Mapping[str, Labels]
@@ -200,7 +194,6 @@ def _people(
 
 
 def _answers(table: pd.DataFrame, column: str, chosen: Any) -> Floats:
-    """Returns 1 for each person who was selected, and 0 for the others."""
     labels = cells.labels(table, column)
     labels[cells.gaps(table, column)] = None
     answers = np.array([ANSWERS.get(WORDS.get(label, label), math.nan) for label in labels])

@@ -38,9 +38,8 @@ def wealth(factors: Floats) -> Floats:
     The money is divided equally among the S bets. At step t a share 1/(t + 1) of it is divided
     again, so the number of steps needed to detect a change at step t grows like ln t, not like t.
 
-    Args:
-        factors: the factors by which the bets multiply their money, (n, S); above 0, and under the
-            hypothesis at most 1 on average.
+    The factors by which bets multiply their money, (n, S), are above 0, and under the hypothesis at
+    most 1 on average.
 
     >>> np.exp(wealth(np.array([[0.5, 1.5], [0.5, 1.5]]))).round(3).tolist()
     [1.0, 1.0, 1.167]

@@ -58,13 +58,8 @@ def counted(
 ) -> tuple[pd.DataFrame, list[Ends]]:
     """Returns the columns `COUNTED` with a row for each group, and the ends of each rate.
 
-    Args:
-        measure, attribute: the first cells of each row.
-        members: the label of each group, and whether each person or candidate belongs to it, (R,).
-        hits: 1 for those who were selected, or scored above the median, and 0 for others, (R,);
-            NaN for those who do not count.
-        decisions: the number of the decision on each, (R,).
-        confidence: the confidence of the interval from `low` to `high`.
+    `hits` are 1 for those who were selected, or scored above the median, and 0 for others, (R,);
+    NaN for those who do not count.
     """
     import pandas as pd
 

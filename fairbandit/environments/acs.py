@@ -30,7 +30,6 @@ YEARS = (2017, 2018)
 """The years whose files are named as here and have RELP, which became RELSHIPP in 2019."""
 
 COLUMNS = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP")
-"""The columns of the table."""
 
 _READ = (*COLUMNS, "PWGTP")  # the filter reads a person's weight
 

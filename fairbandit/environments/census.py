@@ -48,8 +48,6 @@ def _surveys(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class _Census(Table):
-    """The working adults of a survey year as a `Table`, with another year as D1."""
-
     def __init__(self, group: str, given: Mapping[str, Any], **table: Any) -> None:
         surveys = "root", "states", "year", "scaler_year", "scaler_states", "download", "cache"
         vars(self).update({name: given[name] for name in surveys})
@@ -63,7 +61,6 @@ class _Census(Table):
 
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
-        """A hash of the person records of D2 and of D1."""
         surveys = [record_files(**survey).values() for survey in _surveys(parameters)]
         return data_hash(file for files in surveys for file in files)
 

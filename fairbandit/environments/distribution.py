@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 POINTS = 201
-"""The number of points of a grid."""
 
 _TAIL = 1e-3  # a grid covers all but these shares of a distribution
 _BINS = 2048

@@ -43,7 +43,6 @@ class Drift(Enum):
 
 
 UNITS = 16
-"""The number of units in the hidden layer of the link `network`."""
 
 SAMPLE = 100_000
 """The number of rewards of each group from which the CDF of the link `network` is made."""

@@ -33,13 +33,7 @@ class UniformSums:
     weights are made positive by U → 1 − U, and zero weights are dropped. Values above the middle
     use the mirrored lower tail, where cancellation is smaller.
 
-    Args:
-        weights: each group's w, at most `MAX_TERMS` of them nonzero.
-        offsets: a constant added to each group's sum.
-
-    Raises:
-        FairbanditError: more than `MAX_TERMS` nonzero weights, or weights so uneven, large or small
-            that the error of the sum may exceed `ACCURACY`.
+    At most `MAX_TERMS` weights of a group are not zero. Its offset is added to the sum.
 
     Reference:
         Hall, "The distribution of means for samples of size N drawn from a population in which

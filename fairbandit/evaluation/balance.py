@@ -36,15 +36,9 @@ _SUMS = WeakKeyDictionary[Log, Balance]()
 
 
 def balance(log: Log, p: Floats | None, unit: float) -> Balance:
-    """Returns the sums of a log.
+    """Returns the sums of a log; none without contexts or p, or if nothing was left to chance.
 
-    Args:
-        log: the log, of which p and the unit are functions.
-        p: the probability of each candidate, (R,); None if it is known for picks only.
-        unit: how far rounding may have moved each probability.
-
-    Returns:
-        The sums; none without contexts, without p, or if nothing was left to chance.
+    The probabilities p and the `unit`, by which rounding may have moved them, are functions of it.
     """
     if p is None or log.contexts is None or not ((p > 0) & (p < 1)).any():
         return {}

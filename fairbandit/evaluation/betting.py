@@ -49,10 +49,8 @@ def reward_ends(
 ) -> tuple[float, float]:
     """Returns the ends of an interval of the mean reward Σ wr / Σ w, valid for all n.
 
-    Args:
-        n, mean, scatter: the sums of `Moments`, with wr and w as the first numbers.
-        span: the least and the greatest possible reward.
-        share: the mean of w, which is known: 1, or the share of a group in the picks.
+    The sums are those of `Moments`, with wr and w as the first numbers. The `share` is the mean of
+    w, which is known: 1, or the share of a group in the picks.
     """
     # for r in [0, 1], E[w(1 − r)] is E[w] − E[wr]: each gives one end
     squares, ends = scatter / n + np.outer(mean, mean), list[float]()

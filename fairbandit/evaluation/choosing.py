@@ -28,9 +28,6 @@ def chosen(
     """Returns the policy of a table that `evaluate` chooses, or None, and notes on the others.
 
     A policy without an estimate of the measure of a limit is not within this limit.
-
-    Raises:
-        FairbanditError: a limit cannot be read, or a measure does not exist.
     """
     if choose is None:
         raise FairbanditError("limits restrict what choose=MEASURE chooses, which is missing")
@@ -82,10 +79,7 @@ def best_of(rows: pd.DataFrame, measure: str) -> list[str]:
 
 
 def _best(rows: pd.DataFrame, less: bool) -> str | None:
-    """Returns the policy with the best worst case: the least upper or the greatest lower end.
-
-    None if all these ends are infinite.
-    """
+    """The policy with the least upper or the greatest lower end; None if all are infinite."""
     ends = rows["high" if less else "low"]
     ends = ends[np.isfinite(ends)]
     if ends.empty:
@@ -120,9 +114,6 @@ def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Returns the rows of a measure by policy, of the estimator that most policies have.
 
     Of several such estimators, it is the first of `PREFERRED`.
-
-    Raises:
-        FairbanditError: no policy has the measure.
     """
     rows = table[table["measure"] == measure]
     if rows.empty:
@@ -131,10 +122,7 @@ def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def of_groups(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Returns the rows of a measure by group, of the estimator that most have; see `preferred`.
-
-    The further column `group` is the label of the group.
-    """
+    """Returns `preferred` rows of a measure by group, whose label is in the column `group`."""
     names, _, labels = zip(*(of.partition(":") for of in table["measure"]), strict=True)
     rows = table.assign(group=labels)[[name == measure for name in names]]
     return _of_most(rows[rows["group"] != ""])

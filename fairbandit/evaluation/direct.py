@@ -43,10 +43,7 @@ def contexts_of(log: Log) -> Floats:
 
 
 class RewardFit:
-    """m̂(x) = ⟨θ, x⟩ + c, fitted to the picks of a log whose rewards are known; 0 without any.
-
-    `counts` are the weights of decisions, (n,).
-    """
+    """m̂(x) = ⟨θ, x⟩ + c, fitted to known rewards of picks, weighted by `counts`; or 0."""
 
     def __init__(self, log: Log, counts: Floats | None = None) -> None:
         x, y, of = _known_picks(log)
@@ -78,8 +75,7 @@ def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
 def unspanned(log: Log) -> tuple[int, list[str]]:
     """Counts the dimensions of the candidates' contexts that picks with a reward do not span.
 
-    Returns:
-        Their number, and the features that differ between candidates, but not between such picks.
+    Also returns the features that differ between candidates, but not between such picks.
     """
     candidates = contexts_of(log)
     scale, ranks = candidates.std(0), []
@@ -93,10 +89,7 @@ def unspanned(log: Log) -> tuple[int, list[str]]:
 
 
 def without_model(trained: Sequence[Floats]) -> list[str]:
-    """Returns a note if some parts of an evaluation train the model of `dr` on no reward.
-
-    `trained` are the rewards, (n, m), that train the model by which each part is judged.
-    """
+    """Returns a note if the rewards that train the model of `dr` are all missing in some parts."""
     found = [f"{part}" for part, rewards in enumerate(trained, 1) if np.isnan(rewards).all()]
     if not found:
         return []
@@ -157,15 +150,10 @@ def direct_values(
 def direct_estimates(
     values: Floats, log: Log, sums: Sums, confidence: float, reward_range: Any = None
 ) -> Iterator[Estimate]:
-    """Yields the direct estimates of a policy, for all picks and for the picks of each group.
-
-    `values` are the policy's values from `direct_values`, (1 + R, 4, G).
-    """
+    """Yields estimates from a policy's `direct_values`, (1 + R, 4, G), for all and by group."""
     share, reward, rank, best = values.transpose(1, 0, 2)
-    regrets = (
-        (-1.0 if (log.slots > 1).any() else 0.0),
-        1.0,
-    )  # a pick may exceed the mean of the best
+    # a pick may exceed the mean of the best
+    regrets = (-1.0 if (log.slots > 1).any() else 0.0), 1.0
     measures = {
         "reward": (reward, sums.span(reward_range)),
         "rank": (rank, SHARE),

@@ -72,9 +72,7 @@ def checked_confidence(confidence: Any) -> float:
 class Moments(NamedTuple):
     """The sums that give the means and covariances of k numbers of each of n decisions.
 
-    Attributes:
-        n, mean, scatter: the number of decisions, the means, (k,), and the sum of the outer
-            products of the deviations from them, (k, k).
+    `scatter` is the sum of the outer products of the deviations from the means, (k, k).
     """
 
     n: int

@@ -65,17 +65,8 @@ def decided(
 ) -> tuple[Floats, Floats]:
     """Trains policies and a linear model m̂ of the mean reward, and lets them judge decisions.
 
-    Args:
-        log: the decisions from which policies and m̂ learn; agents do not learn.
-        judged: the decisions that judge, with R candidates.
-        judges: the P policies and agents by name.
-        seed: the seed of the policies' draws.
-
-    Returns:
-        The probabilities of the candidates under the policies, (P, R), and m̂, (R,).
-
-    Raises:
-        FairbanditError: the logs lack contexts.
+    Returns the probabilities of the R candidates of `judged` under the policies, (P, R), and m̂,
+    (R,). Policies and m̂ learn from `log`; agents do not learn.
     """
     contexts, chances = contexts_of(judged), np.empty((len(judges), len(judged.decisions)))
     for judge, own in zip(judges.values(), chances, strict=True):

@@ -80,12 +80,7 @@ def weighted_rewards(
 ) -> Iterator[tuple[str, Uncertain]]:
     """Yields the weighted estimates of a mean reward, by estimator.
 
-    Args:
-        picked: the sums of wr, w, the summand of `dr`, the share of the picks and w².
-        n: the number of decisions that count.
-        span: the least and the greatest known reward.
-        limits: the least and the greatest possible reward, for intervals that hold at all times.
-        scores: the first row of the scores of estimated propensities, if any.
+    The `limits` of possible rewards are for intervals that hold at all times.
     """
     for estimator, above, below in (("ips", 0, 3), ("snips", 0, 1), ("dr", 2, 3)):
         if picked.mean[below] > 0:
@@ -102,10 +97,7 @@ def group_sums(
     scores: Floats,
     picked: tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints],
 ) -> dict[str, GroupSums]:
-    """Returns the sums of each group with candidates, by the normal form of its label.
-
-    For the arguments, see `Sums.of`; `picked` is the result of `weighted_picks`.
-    """
+    """Returns the sums of each group with candidates; `picked` is from `weighted_picks`."""
     known, weights, rewards, references, groups_of_picks = picked
     n, decision, slots = len(log), log.decisions, log.slots
     groups, logged = log.groups, log.probabilities

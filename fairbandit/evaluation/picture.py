@@ -21,7 +21,6 @@ _BY_GROUP = {
     "reward": "mean reward of the picks",
     "fair_regret": "fair regret of the picks",
 }
-"""The measures that are drawn by group, with their labels."""
 
 
 def draw_estimates(table: pd.DataFrame) -> Figure:

@@ -31,12 +31,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.balance import Balance, balance, imbalance
 from fairbandit.evaluation.betting import STAKES
 from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group
-from fairbandit.evaluation.groups import (
-    MOST_ROUNDED,
-    GroupSums,
-    group_sums,
-    weighted_rewards,
-)
+from fairbandit.evaluation.groups import MOST_ROUNDED, GroupSums, group_sums, weighted_rewards
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
 from fairbandit.runs.intervals import UNBOUNDED, Span
@@ -58,11 +53,10 @@ def uniform(log: Log) -> Floats:
 def weighted_picks(
     log: Log, chances: Floats
 ) -> tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints]:
-    """Returns the picks of the decisions whose rewards and propensities are known.
+    """Returns whether the rewards and propensities of each decision are known, and their picks.
 
-    Returns:
-        Whether each decision is known; then, each (n, m) and 0 in empty slots, the weights π/p
-        (times m over the number of picks, if that is smaller), rewards, 1/p, and groups.
+    These are, each (n, m) and 0 in empty slots, the weights π/p (times m over the number of picks,
+    if that is smaller), rewards, 1/p, and groups.
     """
     filled = log.picks >= 0
     rewards = np.where(filled, log.rewards, 0.0)
@@ -248,7 +242,6 @@ class Sums(NamedTuple):
         return self.seen if self.seen[0] < self.seen[1] else limits
 
     def _limits(self, reward_range: Any) -> Span:
-        """Returns the range of rewards, which the log's rewards must not leave."""
         limits, (least, most) = numbers(reward_range, "reward_range"), self.seen
         if limits.shape != (2,) or not limits[0] <= least <= most <= limits[1] > limits[0]:
             raise FairbanditError(

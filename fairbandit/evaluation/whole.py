@@ -11,12 +11,7 @@ from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, whole
 from fairbandit.errors import FairbanditError, unknown
 from fairbandit.evaluation.choosing import chosen
-from fairbandit.evaluation.direct import (
-    direct_estimates,
-    direct_values,
-    unspanned,
-    without_model,
-)
+from fairbandit.evaluation.direct import direct_estimates, direct_values, unspanned, without_model
 from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_confidence
 from fairbandit.evaluation.frozen import decided, named, plan, read_for
 from fairbandit.evaluation.groups import small_groups
@@ -46,7 +41,6 @@ ASSUMPTIONS = {
     "over the decisions that judge, and holds at all times at once for a policy that stays frozen",
     "exact": "the pools are independent and have the distribution of the log",
 }
-"""The assumptions of each estimator."""
 
 
 def evaluate(
@@ -120,10 +114,8 @@ def evaluate(
     if anytime and reward_range is None:
         raise FairbanditError("anytime=True needs reward_range=(least, greatest) of a reward")
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
-    confidence, adaptive = (
-        checked_confidence(confidence),
-        log.adaptive if adaptive is None else adaptive,
-    )
+    confidence = checked_confidence(confidence)
+    adaptive = log.adaptive if adaptive is None else adaptive
     notes = list(log.notes)
     for name, judge in judges.items():
         if isinstance(judge, Agent):
@@ -199,10 +191,7 @@ def evaluate_sums(
     anytime: bool = False,
     further: Mapping[str, Iterable[Estimate]] | None = None,
 ) -> pd.DataFrame:
-    """Makes the table of `evaluate` from sufficient statistics alone.
-
-    `further` are estimates of each policy that these statistics do not determine.
-    """
+    """Makes the table of `evaluate` from sufficient statistics, and `further` estimates."""
     import pandas as pd
 
     confidence = checked_confidence(confidence)

@@ -30,8 +30,7 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
     reference. The effective number of these weights gives the interval (`share_ends`), and the
     effective number of their squares the degrees of freedom, less 1 for each group.
 
-    Returns:
-        The estimate of all picks, and the shares of the groups with two picks or more, by label.
+    Groups with fewer than two picks have no share in the second result.
     """
     known, weights, rewards, references, groups = weighted_picks(log, chances)
     scores = np.zeros((len(weights), 0)) if log.pick_scores is None else log.pick_scores[known]

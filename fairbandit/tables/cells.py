@@ -40,15 +40,8 @@ _NUMBERS = {decimal: re.compile(number_pattern(decimal)) for decimal in ".,"}
 class About:
     """Facts about a typed table beside its cells, for messages.
 
-    Attributes:
-        name: the name of the table, such as its path.
-        columns: the names of all columns, read or not.
-        decimal: the decimal mark of numbers that are texts.
-        unit: the word for a row.
-        missing: the texts that are missing cells.
-        separator: the separator of a CSV file; "" for another table.
-        refused: the reason why a column has no type, by name.
-        doubts: the reason why a column of texts is no column of numbers, by name.
+    They are about all columns, read or not: by name, the reason why a column has no type is in
+    `refused`, and why a column of texts is no column of numbers in `doubts`.
     """
 
     name: str = "the table"
@@ -63,13 +56,7 @@ class About:
 
 @dataclass(frozen=True)
 class Rows:
-    """A typed table of raw rows without pandas, since making a DataFrame takes milliseconds.
-
-    Attributes:
-        columns: the cells of each column: numbers, truth values, texts, and None for a gap.
-        about: the facts about the table.
-        count: the number of rows.
-    """
+    """A typed table of raw rows without pandas, since making a DataFrame takes milliseconds."""
 
     columns: Mapping[str, list[Any]]
     about: About

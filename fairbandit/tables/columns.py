@@ -113,13 +113,9 @@ def resolve_columns(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the specification of each feature column, and the reason for each column left out.
 
-    Args:
-        table: the table. Its values are the codes of a category without codes.
-        chosen: the result of `chosen_columns`. If it is None, the cells decide: numbers and truth
-            values become numbers, and texts that recur become categories.
-        taken: the columns with another role, which are ignored if `chosen` is None.
-        exclude: columns that the user leaves out.
-        remedy: the end of the notice of columns that cannot be features; "" for no notice.
+    If `chosen` is None, the cells decide on all columns but those `taken` by another role: numbers
+    and truth values become numbers, and texts that recur become categories. The `remedy` ends the
+    notice of columns that cannot be features; without it there is none.
     """
     excluded, known = exclude or (), cells.about(table)
     if unknown := [name for name in excluded if name not in known.columns]:
@@ -178,10 +174,7 @@ def group_columns(given: Any) -> tuple[str, ...]:
 
 
 def check_groups(where: str, sizes: Mapping[str, int]) -> None:
-    """Refuses groups of amounts or ids, most of which are tiny, and notes doubtful groups.
-
-    Messages begin with `where`; `sizes` holds the number of members by label.
-    """
+    """Refuses groups of amounts or ids, most of which are tiny, and notes doubtful groups."""
     few = sum(size < FEW for size in sizes.values())
     if few > max(len(sizes) / 2, 10):
         raise FairbanditError(
@@ -207,7 +200,6 @@ def _meant(label: str, sizes: Mapping[str, int]) -> str:
 
 
 def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
-    """Returns the specification of a column by its cells, or the reason to leave it out."""
     if name not in table:
         return None, cells.about(table).refused.get(name, OTHER)
     if name in cells.about(table).doubts:
@@ -236,7 +228,6 @@ def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
 
 
 def _but_for(table: pd.DataFrame, name: str) -> str:
-    """Returns the reason to leave out a column of numbers, which names the first other cell."""
     at, known = int(cells.fits(table, name).argmin()), cells.about(table)
     cell = table[name].iat[at]
     row = cells.place(table, name, at).removeprefix(f"{known.name}, column {name!r}, ")
@@ -255,7 +246,6 @@ def _doubt(table: pd.DataFrame, name: str, codes: list[Any] | None) -> str:
 
 
 def _counts(table: pd.DataFrame, name: str) -> bool:
-    """Whether the values of a column are whole numbers that differ in all rows."""
     return table[name].dtype.kind in "iu" and table[name].nunique() == len(table)
 
 

@@ -47,7 +47,6 @@ class Number(msgspec.Struct, frozen=True, tag="number"):
     whole: bool = False
 
     def __post_init__(self) -> None:
-        """Raises a `ValueError` for numbers that are not finite."""
         if not all(map(isfinite, (self.mean, self.deviation, self.low, self.high))):
             raise ValueError(f"the scale of the column {self.name!r} is not finite")
 
@@ -97,7 +96,6 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
     label: bool = False
 
     def __post_init__(self) -> None:
-        """Raises a `ValueError` for codes that have no scale, or that no file can hold."""
         if not all(map(isfinite, (*self.means, *self.deviations))):
             raise ValueError(f"the scale of the column {self.name!r} is not finite")
         if not len(self.codes) == len(self.means) == len(self.deviations):

@@ -101,10 +101,7 @@ def read_batches(path: Path, names: Sequence[str], separator: str) -> Iterator[p
 
 
 def _check_quotes(file: BinaryIO, mark: str) -> None:
-    """Raises a `csv.Error` for a quotation mark that is not closed where its cell ends.
-
-    Arrow would take all that follows for the content of the cell.
-    """
+    """Refuses an open quotation mark, since Arrow would take all that follows for its cell."""
     quoted = any(b'"' in block for block in iter(lambda: file.read(1 << 20), b""))
     file.seek(0)
     if not quoted:

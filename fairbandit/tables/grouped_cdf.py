@@ -11,13 +11,10 @@ from torch import Tensor
 
 
 class GroupedCdf:
-    """F(v, g): the share of group g's sample that is at most v.
+    """F(v, g): the share of group g's sample, which is not empty, that is at most v.
 
     A share is the quotient of two whole numbers in the dtype of the values, correctly rounded. The
     shares of two groups are therefore equal if the fractions are equal.
-
-    Args:
-        samples: a nonempty 1-D tensor of rewards for each group.
 
     >>> cdf = GroupedCdf([torch.tensor([1.0, 2.0]), torch.tensor([5.0])])
     >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([1.0, 9.0, 4.0]))

@@ -218,8 +218,7 @@ def check_labels(
 ) -> None:
     """Raises an error for a label that is not the `own` normal form in its row, if this is known.
 
-    Callers check the number of labels. The message names the column of the rows; `words` are the
-    user's words for unknown groups.
+    Callers check the number of labels.
     """
     unsaid = words_of(words)
     for at, (label, form) in enumerate(zip(labels, own, strict=False)):

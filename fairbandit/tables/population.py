@@ -49,10 +49,7 @@ class Missing(Enum):
 
 
 class Chosen(NamedTuple):
-    """A table, and which of its columns become features; `left_out` has the reasons for others.
-
-    A further column of the table joins several columns of the group.
-    """
+    """A table, and which of its columns become features; `left_out` has the reasons for others."""
 
     table: pd.DataFrame
     columns: dict[str, Any]
@@ -62,19 +59,10 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True)
 class Members:
-    """The n members of D2 with their ground truth.
+    """The n members of D2 with their ground truth; features and rewards are standardised.
 
-    Attributes:
-        contexts: standardised features, (n, d) float64.
-        groups: (n,) int64.
-        rewards: the standardised reward column, (n,).
-        expected: the true rewards ⟨θ, x⟩, (n,).
-        ranks: the true relative ranks, (n,).
-        order: the members' positions, sorted by group, (n,) int64.
-        starts: the position in `order` at which each group begins, (G,) int64.
-        sizes: the number of members of each group, (G,) int64.
-        theta: the ridge fit of the standardised reward, (d,).
-        cdf: the CDF of each group's true rewards.
+    `expected` are the true rewards ⟨θ, x⟩, and `cdf` is of these. `order` has the positions of
+    members sorted by group, in which each group begins at its position in `starts`, (G,).
     """
 
     contexts: Tensor
@@ -102,11 +90,7 @@ def choose(
     unknown: Sequence[str] = (),
     remedy: str = "",
 ) -> Chosen:
-    """Chooses the features of a table; `taken` are the columns of its group, and the reward.
-
-    `columns`, `exclude` and `remedy` are as for `resolve_columns`; `unknown` are the words for
-    unknown groups.
-    """
+    """Chooses the features of a table; `taken` are the columns of its group, and the reward."""
     cells.need(table, [*taken, *(columns or ())])
     specs, left_out = resolve_columns(table, columns, taken, exclude, remedy)
     specs, of_group = with_group(specs, table, taken, exclude, group_feature)
@@ -137,13 +121,9 @@ def find_gaps(
 ) -> tuple[pd.DataFrame, str]:
     """Returns whether each cell is missing, and which error the missing cells are.
 
-    Args:
-        source: the table.
-        taken: the columns of the group, whose missing cells only `drop` leaves out, and last of
-            the reward, for whose cells no mean can stand.
-        columns: the columns that are features.
-        missing: the treatment of missing cells; if it treats all of them, the error is "".
-        setting: how the caller writes a treatment, such as `missing={}`.
+    The error is "" if all missing cells are treated. Of `taken`, only `drop` leaves out missing
+    cells of the group, and no mean can stand for a reward. `setting` is how the caller writes a
+    treatment, such as `missing={}`.
     """
     *groups, reward = taken
     asked = [*columns, *(groups if missing is Missing.drop else ()), reward]

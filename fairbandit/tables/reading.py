@@ -69,6 +69,8 @@ def read_table(
     >>> read_table([{"job": "01", "pay": 2.0}, {"job": "10", "pay": None}])["pay"].tolist()
     [2, <NA>]
     """
+    import pandas as pd
+
     for key, mark in (("decimal", decimal), ("thousands", thousands)):
         if mark not in (".", ",") and (mark is not None or key == "decimal"):
             raise FairbanditError(f"{key} must be a point or a comma; got {mark!r}")
@@ -107,7 +109,8 @@ def read_table(
         frames = {file: _frame(own, marks, file, False) for file, own in tables.items()}
         read = _together(frames, first) if len(frames) > 1 else next(iter(frames.values()))
     if len(tables) > 1:
-        read.index = _index({file: len(own) for file, own in tables.items()})
+        rows = [(file, row) for file, own in tables.items() for row in range(len(own))]
+        read.index = pd.MultiIndex.from_tuples(rows, names=["file", "row"])
     return with_about(
         read, replace(about(read), name=str(path), columns=names, separator=separator * is_csv)
     )
@@ -177,15 +180,6 @@ def _together(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.
         whole[name] = pd.concat(cells, ignore_index=True)
     first = about(next(iter(frames.values())))
     return with_about(pd.DataFrame(whole), replace(first, refused=refused))
-
-
-def _index(lengths: Mapping[str, int]) -> pd.MultiIndex:
-    import pandas as pd
-
-    return pd.MultiIndex.from_tuples(
-        [(file, row) for file, length in lengths.items() for row in range(length)],
-        names=["file", "row"],
-    )
 
 
 def table_of(data: Any, decimal: str = ".") -> pa.Table:

@@ -72,7 +72,6 @@ def read_rows(
 
 
 def _plain(column: list[Any], marks: Marks) -> list[Any]:
-    """Returns cells as `read_table` types them."""
     kinds = {*map(type, column)}
     if not kinds <= _PLAIN:
         if not kinds <= _PLAIN | _SCALARS:

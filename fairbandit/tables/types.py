@@ -69,10 +69,8 @@ def typed(cells: pa.ChunkedArray, marks: Marks, where: str, of_csv: bool) -> tup
     """Returns a column with a type, null where a cell is missing, and a doubt or "".
 
     The types are whole numbers, float64, truth values, texts, and categories of numbers. A doubt
-    says why texts that look like numbers are none.
-
-    Raises:
-        UntypedError: the cells have no such type; `pa.ArrowException`, as for nested cells.
+    says why texts that look like numbers are none. Cells without such a type raise an
+    `UntypedError`, or a `pa.ArrowException`, as nested cells do.
     """
     kind, is_type = cells.type, pa.types
     if is_type.is_dictionary(kind):
@@ -169,7 +167,6 @@ def as_numbers(texts: pa.ChunkedArray, decimal: str) -> Any:
 
 def _whole(column: pd.Series) -> pd.Series:
     """Makes floats whole numbers if all are, as those of a column with gaps, and are exact."""
-
     known = column.dropna().to_numpy()
     exact = len(known) and (np.abs(known) < EXACT).all() and (known % 1 == 0).all()
     if not exact or (np.signbit(known) & (known == 0)).any():

@@ -282,9 +282,8 @@ def _simulated_factor(world: Simulation) -> Tensor:
 def least_eigenvalue(factor: Tensor) -> tuple[float, Tensor]:
     """Returns λ⁺_min(Σ) of Σ = AᵀA for a factor A, (n, d) float64, and a basis of the range of Σ.
 
-    Returns:
-        The square of the smallest singular value of A that is positive beyond rounding errors (0
-        if there is none), and U, (d, r), whose orthonormal columns span the range of Σ.
+    λ⁺_min is the square of the smallest singular value of A that is positive beyond rounding
+    errors, or 0 if there is none. The columns of the basis, (d, r), are orthonormal.
 
     >>> value, basis = least_eigenvalue(torch.diag(torch.tensor([0.0, 2.0, 3.0]).double()))
     >>> round(value, 12), tuple(basis.shape)
