@@ -39,7 +39,7 @@ INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff"
 TRUTH = {"true": "1", "false": "0"}
 """The normal forms of truth values, and the numbers that they are beside labels 0 and 1."""
 
-_TEXTS = {str, np.str_}
+_QUICK = {str, np.str_, int, np.int64}
 _REMOVED = dict.fromkeys(map(ord, INVISIBLE))
 
 
@@ -171,8 +171,8 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
 
     Missing labels are the group `unknown`.
     """
-    groups = [known.get(label) if type(label) in _TEXTS else None for label in labels]
-    if None not in groups:  # most labels of agents are known texts
+    groups = [known.get(str(label)) if type(label) in _QUICK else None for label in labels]
+    if None not in groups:  # most labels of agents are known texts or whole numbers
         return np.array([group.code for group in groups if group], np.int64), known
     try:
         plain = [_plain(group_label(label, known.words)) for label in labels]
