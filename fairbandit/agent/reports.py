@@ -39,7 +39,7 @@ def reward_event(state: State, reward: Any, ticket: Any, candidate: Any) -> Rewa
 def taken_event(
     state: State, ticket: Any, candidate: Any, instead: Any, by: Any, why: Any
 ) -> Taken:
-    """Returns the event that somebody was taken; see `Agent.taken`."""
+    """Returns the event that a candidate was taken; see `Agent.taken`."""
     for what, text in (("by", by), ("why", why)):
         if text is not None and not isinstance(text, str):
             raise FairbanditError(f"{what}: expected a text, got {shown(text)}")

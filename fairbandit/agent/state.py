@@ -58,7 +58,7 @@ class Remembered(NamedTuple):
     known: int = 0
 
     def get(self, hashed: int) -> int | None:
-        """Returns the number of a hash, or None."""
+        """Returns the number that is stored for a hash; None if the hash is unknown."""
         position, number = self.recent.get(hashed, (self.known, 0))
         if position < self.known:
             return number

@@ -1,4 +1,4 @@
-"""Propensities that nobody logged, estimated by a conditional logit of the picks in their pools.
+"""Estimates missing propensities by a conditional logit of the picks in their pools.
 
 The pick of a pool is the candidate a with the probability
 

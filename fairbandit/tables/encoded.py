@@ -57,7 +57,7 @@ class Number(msgspec.Struct, frozen=True, tag="number"):
 
     @property
     def means(self) -> list[float]:
-        """The mean, in a list like those of the other columns."""
+        """The mean, in a list of one number."""
         return [self.mean]
 
     @property

@@ -22,13 +22,13 @@ NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
 """How numbers are spelled, as a regular expression."""
 
 CODE = "[-+]?0[0-9]+"
-"""How a code is spelled that is no number, such as `007`, as a regular expression."""
+"""The regular expression of a code in digits that is not a number, such as `007`."""
 
 JOINED = " × "
 """The separator of the labels of an intersectional group."""
 
 UNKNOWN = "unknown"
-"""The label of people whose group is missing, since they did not say or nobody asked."""
+"""The label of people whose group is missing, because they declined or were not asked."""
 
 UNSAID = frozenset(["", UNKNOWN])
 """The words for a missing label, in lower case, beside those that a user lists."""
@@ -39,7 +39,7 @@ INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff"
 TRUTH = {"true": "1", "false": "0"}
 """The normal forms of truth values, and the numbers that they are beside labels 0 and 1."""
 
-_QUICK = {str, np.str_, int, np.int64}
+_CODED_AS_TEXT = {str, np.str_, int, np.int64}
 _REMOVED = dict.fromkeys(map(ord, INVISIBLE))
 
 
@@ -171,7 +171,7 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
 
     Missing labels are the group `unknown`.
     """
-    groups = [known.get(str(label)) if type(label) in _QUICK else None for label in labels]
+    groups = [known.get(str(label)) if type(label) in _CODED_AS_TEXT else None for label in labels]
     if None not in groups:  # most labels of agents are known texts or whole numbers
         return np.array([group.code for group in groups if group], np.int64), known
     try:

@@ -1,4 +1,4 @@
-"""Reads tables of every form: this is the only way in, and what it returns has types."""
+"""Reads tables of every form into typed tables; all other modules read their tables here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The constants and the bounds of a problem as one table, with remarks on what they show."""
+"""The constants and the bounds of a problem as a table, with remarks on their meaning."""
 
 from __future__ import annotations
 
