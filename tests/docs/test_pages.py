@@ -1,5 +1,6 @@
 """Every block of the pages works in a new user's folder: the tutorials in full, others in short."""
 
+import importlib
 import os
 import re
 import runpy
@@ -20,7 +21,7 @@ from omegaconf import OmegaConf
 from docs import house, notebook
 from fairbandit.cli import job
 from fairbandit.cli.main import main
-from fairbandit.runs import tuning
+from fairbandit.runs import load, tuning
 from tests import support
 from tests.docs.experiments import OF_PAGES, check
 from tests.docs.pages import DOCS, EVERY, PAGES, README, TUTORIALS, Block, Page, write
@@ -193,6 +194,7 @@ LONG = {
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.* is deprecated:sqlalchemy.exc.SADeprecationWarning")  # MLflow
 @pytest.mark.parametrize(
     "page",
     [
@@ -201,9 +203,8 @@ LONG = {
     ],
 )
 def test_every_block_in_order(page, folder, short_runs, capsys, monkeypatch):
-    wandb, mlflow = MagicMock(), MagicMock()  # neither is a dependency, and one needs a server
+    wandb = MagicMock()  # it needs a server
     monkeypatch.setitem(sys.modules, "wandb", wandb)
-    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
     done = carried_out(page, folder, capsys)
     said = "".join(printed for block, printed in done if block.language)
     for pattern in SAID.get(page.place, ()):
@@ -212,10 +213,24 @@ def test_every_block_in_order(page, folder, short_runs, capsys, monkeypatch):
         sweep = Path(f"outputs/sweeps/experiment-{name}")
         check(name, sweep, said, rounds=ROUNDS, replicas=REPLICAS)
     if "to_wandb.ToWandb" in page.text:
-        sent = [*wandb.init.return_value.log.call_args_list, *mlflow.log_metrics.call_args_list]
-        assert [one.kwargs["step"] for one in sent] == [ROUNDS, ROUNDS, 256, 300]
+        sent = wandb.init.return_value.log.call_args_list
+        assert [one.kwargs["step"] for one in sent] == [ROUNDS, ROUNDS]
         assert all(one.args[0]["fair_regret"] >= 0 for one in sent)
-        assert mlflow.log_artifacts.call_args.args == ("outputs/mlflow",)
+        check_mlflow()
+
+
+def check_mlflow() -> None:
+    """Checks the run that the page on sweeps sent to MLflow's local store."""
+    mlflow = importlib.import_module("mlflow")
+    [run] = mlflow.search_runs(output_format="list")
+    client = mlflow.MlflowClient()
+    sent = client.get_metric_history(run.info.run_id, "fair_regret")
+    table = load("outputs/mlflow").set_index(["measure", "group"])
+    assert [value.step for value in sent] == [256, 300]
+    assert sent[-1].value == pytest.approx(table.loc[("fair_regret", "–"), "value"].mean())
+    assert run.data.params["rounds"] == "300"
+    files = {file.path for file in client.list_artifacts(run.info.run_id)}
+    assert {"finals.parquet", "summary.json"} <= files
 
 
 def alike(shown: str, printed: str) -> bool:
