@@ -83,7 +83,7 @@ def test_every_command_in_order(guide, in_folder, command, capsys):
         assert [file.suffix for file in sorted(folder.rglob("metrics.*"))] == [".pdf", ".png"]
 
 
-@pytest.mark.parametrize("name", ["kernel_cdf", "centred_score", "recency_cdf"])
+@pytest.mark.parametrize("name", ["kernel_cdf", "recency_cdf"])
 def test_a_rank_of_the_guide_needs_the_slack_that_it_states(name, in_folder):
     """Equal candidates tie with it, and not without, as the guide says."""
     folder = in_folder(RANK)
