@@ -126,12 +126,12 @@ def page() -> str:
 
 def policies() -> str:
     """Returns the table of all named policies."""
-    lines = ["| policy | label | split | estimator | rank | selector | notion |", "|---" * 7 + "|"]
+    lines = ["| policy | label | split | estimator | rank | selector |", "|---" * 6 + "|"]
     for name, policy in named_policies().items():
         parts = preset(name)
         cells = [", ".join(cell(kind, parts[kind])) for kind in registry.PART_KINDS]
         refresh = f", refresh {parts['refresh']:g}" if "refresh" in parts else ""
-        row = (f"`{name}`", policy.label, cells[0] + refresh, *cells[1:], policy.notion or "–")
+        row = (f"`{name}`", policy.label, cells[0] + refresh, *cells[1:])
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
