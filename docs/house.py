@@ -38,7 +38,7 @@ def imported(room: Path) -> frozenset[str]:
     for file in files:
         for inside, several in IMPORT.findall(file.read_text(encoding="utf-8")):
             names |= {inside} if inside else set(re.split(r",\s*", several))
-    return frozenset(names & {other.stem for other in rooms()} - {room.stem})
+    return frozenset(names & {each.stem for each in rooms()} - {room.stem})
 
 
 @cache

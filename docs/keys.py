@@ -38,7 +38,7 @@ OTHERS = {
         "f > 1: the reward model changes only when n_train has grown by this factor",
     ),
     "environment": ("simulation", "a registered environment"),
-    "figures": ("null", "what a sweep draws at its end, as `figures=[overview,price]`"),
+    "figures": ("null", "the figures that a sweep draws at its end, as `figures=[overview,price]`"),
     "callbacks": ("null", "objects that take part in runs: [Sweeps](sweeps.md)"),
     "hydra.run.dir": ("outputs/runs/…", "the folder of a run"),
     "hydra.sweep.dir": ("outputs/sweeps/…", "the folder of a sweep"),
@@ -55,28 +55,28 @@ TITLES = {
 
 def described(docstring: str, section: str) -> dict[str, str]:
     """Returns the names that a section of a docstring lists, each with its description."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     inside = re.search(
         rf"^{section}\b.*:\n((?:    .*\n|\n)+)", inspect.cleandoc(docstring) + "\n", re.M
     )
     for entry in re.split(r"\n(?=    \w)", inside[1].rstrip() if inside else ""):
         name, _, text = entry.strip().partition(":")
         if name:
-            found[name] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
-    return found
+            texts[name] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
+    return texts
 
 
-def arguments(cls: type, others: Mapping[str, type]) -> dict[str, str]:
-    """Returns the arguments of a class, also those that its docstring leaves to others.
+def arguments(cls: type, classes: Mapping[str, type]) -> dict[str, str]:
+    """Returns the arguments of a class, also arguments that other docstrings describe.
 
     These are the classes that it derives from, and one that it names.
     """
     docstring = inspect.getdoc(cls) or ""
     beside = re.search(r"^Args, beside those of `(\w+)`:$", docstring, re.M)
-    found = arguments(others[beside[1]], others) if beside else {}
+    meanings = arguments(classes[beside[1]], classes) if beside else {}
     for base in reversed(cls.__mro__):
-        found |= described(base.__doc__ or "", "Args")
-    return found
+        meanings |= described(base.__doc__ or "", "Args")
+    return meanings
 
 
 def shown(value: Any) -> str:
@@ -116,8 +116,8 @@ def page() -> str:
             cls = registry.lookup(kind, name)
             meanings = arguments(cls, classes)
             keys = {
-                key: (shown(one.default), meanings.get(key, ""))
-                for key, one in parameters_of(cls).items()
+                key: (shown(parameter.default), meanings.get(key, ""))
+                for key, parameter in parameters_of(cls).items()
             }
             lines += ["", f"### {name}", "", registry.summary(cls), *([""] if keys else [])]
             lines += table(keys) if keys else []
@@ -126,12 +126,12 @@ def page() -> str:
 
 def policies() -> str:
     """Returns the table of all named policies."""
-    lines = ["| policy | label | split | estimator | rank | selector | notion |", "|---" * 7 + "|"]
+    lines = ["| policy | label | split | estimator | rank | selector |", "|---" * 6 + "|"]
     for name, policy in named_policies().items():
         parts = preset(name)
         cells = [", ".join(cell(kind, parts[kind])) for kind in registry.PART_KINDS]
         refresh = f", refresh {parts['refresh']:g}" if "refresh" in parts else ""
-        row = (f"`{name}`", policy.label, cells[0] + refresh, *cells[1:], policy.notion or "–")
+        row = (f"`{name}`", policy.label, cells[0] + refresh, *cells[1:])
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
@@ -139,8 +139,8 @@ def policies() -> str:
 def cell(kind: str, part: Mapping[str, Any]) -> list[str]:
     """Returns the name of a part, and the parameters that differ from its defaults."""
     plain = registry.completed(kind, part["name"])
-    others = [f"`{key}` {shown(v)}" for key, v in part.items() if v != plain[key]]
-    return [f"`{part['name']}`", *others]
+    changed = [f"`{key}` {shown(v)}" for key, v in part.items() if v != plain[key]]
+    return [f"`{part['name']}`", *changed]
 
 
 def group_readers() -> str:
@@ -153,11 +153,11 @@ def group_readers() -> str:
 
 def pages() -> dict[str, str]:
     """Returns the contents of each page, by its file, with the tables made anew."""
-    found = {"keys.md": page()}
+    texts = {"keys.md": page()}
     for name, table_of in (("policies.md", policies), ("may_i_use.md", group_readers)):
         before, _, after = (FOLDER / name).read_text(encoding="utf-8").split(MARK)
-        found[name] = f"{before}{MARK}{table_of()}{MARK}{after}"
-    return found
+        texts[name] = f"{before}{MARK}{table_of()}{MARK}{after}"
+    return texts
 
 
 if __name__ == "__main__":

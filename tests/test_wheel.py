@@ -1,5 +1,6 @@
 """The wheel has all that the package needs to run, and nothing else."""
 
+import re
 import zipfile
 from contextlib import chdir
 
@@ -39,8 +40,9 @@ def test_it_has_the_package_and_its_configs(wheel):
     assert {name for name in names if ".dist-info/" not in name} == package | configs
 
 
-def test_it_has_the_command_and_claims_no_licence(wheel):
+def test_it_has_the_command_and_no_dead_link_and_claims_no_licence(wheel):
     _, texts = wheel
+    assert re.findall(r"\]\((\w+)", texts["METADATA"]) == ["https"]
     assert "fairbandit = fairbandit.cli.main:main" in texts["entry_points.txt"]
     assert "Requires-Python: >=3.11" in texts["METADATA"]
     head = texts["METADATA"].partition("\n\n")[0]

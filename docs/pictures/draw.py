@@ -21,9 +21,9 @@ def text(x: float, y: float, words: str, *, anchor: str = "middle", **style: obj
 
 
 def box(x: float, y: float, width: float, height: float, **style: object) -> str:
-    """A rectangle with round corners, of which only the border is drawn unless a fill is given."""
-    given = {"fill": "none", "stroke": "currentColor", "rx": 4, **style}
-    return f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"{_style(given)}/>'
+    """A rectangle with round corners, which is only a border unless `style` has a fill."""
+    attributes = {"fill": "none", "stroke": "currentColor", "rx": 4, **style}
+    return f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"{_style(attributes)}/>'
 
 
 def disc(x: float, y: float, radius: float, **style: object) -> str:
@@ -33,9 +33,9 @@ def disc(x: float, y: float, radius: float, **style: object) -> str:
 
 def line(*points: tuple[float, float], **style: object) -> str:
     """A line through points."""
-    given = {"fill": "none", "stroke": "currentColor", **style}
+    attributes = {"fill": "none", "stroke": "currentColor", **style}
     path = "L".join(f"{x:.5g} {y:.5g}" for x, y in points)
-    return f'<path d="M{path}"{_style(given)}/>'
+    return f'<path d="M{path}"{_style(attributes)}/>'
 
 
 def arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
@@ -123,7 +123,7 @@ def _true_rewards(first: float, second: float, words: str) -> str:
 
 
 def pools() -> str:
-    """Five rounds of pools with four places, and what the agent sees."""
+    """Five rounds of pools with four places, with the picks and their rewards."""
     rounds = ["AABB", "BAB-", "ABAA", "BBA-", "ABBA"]
     picks = [2, 1, 0, 0, 3]
     left, top, step = 110.0, 42.0, 34.0
@@ -157,7 +157,7 @@ def pools() -> str:
 
 
 def halves() -> str:
-    """What the past rounds are used for at round t, under the split `halves`."""
+    """The use of the past rounds at round t, under the split `halves`."""
     top, height, middle, end = 30.0, 40.0, 205.0, 390.0
     return drawing(
         136,
@@ -235,10 +235,10 @@ def rare_group() -> str:
         return (1 + math.erf(value / math.sqrt(2))) / 2
 
     def empirical(score: float) -> float:
-        return sum(own <= score for own in scores) / n
+        return sum(past <= score for past in scores) / n
 
     def smoothed(score: float) -> float:
-        return sum(normal((score - own) / width) for own in scores) / n
+        return sum(normal((score - past) / width) for past in scores) / n
 
     def shrunk(score: float) -> float:  # towards normal scores, with the prior 20
         return (n * empirical(score) + 20 * normal((score - mean) / deviation)) / (n + 20)
@@ -270,7 +270,7 @@ def rare_group() -> str:
 
 
 def parts() -> str:
-    """The four parts of a policy, and what each of them hands on."""
+    """The four parts of a policy, and the values that each of them passes on."""
     shapes = []
     kinds = (
         ("split", BLUE, ("which rounds", "train and rank")),

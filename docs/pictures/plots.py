@@ -1,4 +1,4 @@
-"""Plays what the plots of the pages show, and draws them:
+"""Plays the runs of the plots on the pages, and draws them:
 `python -m docs.pictures.plots [NAME …]`.
 
 Each plot is drawn for wide pages, NAME.svg, and for phones, NAME.phone.svg. Texts stay texts, and
@@ -46,7 +46,7 @@ def svg(figure: Figure, name: str) -> str:
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         figure.savefig(file, format="svg", metadata=nothing)
     text = file.getvalue()[file.getvalue().index("<svg ") :]
-    # a style in a page is that of the whole page
+    # a style in a page is the style of the whole page
     text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"\d+\.\d{2,}", _rounded, tag[0]), text)
     text = text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")  # as wide, elsewhere
@@ -63,12 +63,12 @@ def _rounded(number: re.Match[str]) -> str:
 def of_runs(page: str, wanted: str, folder: str, figure: str, *more: str, **options: Any) -> Plot:
     """Types the commands of a page that match a pattern, and reads the runs of a folder.
 
-    `more` are words in place of those that give the same keys.
+    `more` are words that replace words with the same keys.
     """
-    shown = Page(DOCS / page)
-    shown.write(Path())
-    env = {**os.environ, "FAIRBANDIT_PLUGINS": "my_plugins" if shown.parts else ""}
-    for program, *words in shown.commands:
+    text = Page(DOCS / page)
+    text.write(Path())
+    env = {**os.environ, "FAIRBANDIT_PLUGINS": "my_plugins" if text.parts else ""}
+    for program, *words in text.commands:
         if re.search(wanted, " ".join([program, *words])):
             start = ["-m", "fairbandit"] if program == "fairbandit" else []
             keys = tuple(word.partition("=")[0] + "=" for word in more)
@@ -123,8 +123,7 @@ def fixed_point() -> Plot:
     }
     runs = {}
     for label, (policy, world, count) in played.items():
-        known = build_policy(policy)
-        engine = Engine(known, world, rounds=2000, seed=0, replicas=range(count))
+        engine = Engine(build_policy(policy), world, rounds=2000, seed=0, replicas=range(count))
         runs[label] = list(zip(*guessed(engine), strict=True))
 
     def plot(style: str) -> Figure:

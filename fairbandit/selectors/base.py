@@ -236,7 +236,7 @@ def best(
         return possible.to(dtype)
     certain = low > high.where(present, -torch.inf).topk(amount + 1, 2).values[..., -1:]
     taken = certain.sum(2, keepdim=True, dtype=dtype)
-    share = (amount - taken) / (number - taken).clamp(min=1)
+    share = ((amount - taken) / (number - taken).clamp(min=1)).clamp(max=1)
     return share.where(possible & ~certain, certain.to(dtype))
 
 

@@ -1,7 +1,5 @@
 """The guides to plugins work as they stand, block by block, in a new user's folder."""
 
-import re
-import runpy
 import sys
 import tomllib
 from importlib.metadata import EntryPoint
@@ -59,8 +57,8 @@ LONG = {"estimator", "metric", "rank", "selector", "split"}
         for guide in GUIDES
     ],
 )
-def test_every_command_in_order(guide, in_folder, command, capsys):
-    folder, said = in_folder(guide), ""
+def test_every_command_in_order(guide, in_folder, command):
+    folder = in_folder(guide)
     for program, *words in guide.commands:
         if program == "fairbandit":
             shorter = [f"rounds={SHORT}" if word.startswith("rounds=") else word for word in words]
@@ -69,21 +67,15 @@ def test_every_command_in_order(guide, in_folder, command, capsys):
         elif program == "python" and words[0] == "-m":
             assert words[1] == "pytest"
             assert run_tests(words[2:]) == 0
-        elif program == "python":
-            runpy.run_path(*words)
-            said += capsys.readouterr().out
-    if guide is RANK:
-        runs = pyarrow.csv.read_csv(folder / "ranks.csv").to_pylist()
-        assert {run["policy.rank.name"] for run in runs} == {"beta_cdf", "empirical_cdf"}
-        assert [run["runs"] for run in runs] == [3, 3]
-        assert re.search(r"rank=beta_cdf.*: \S+ beside empirical_cdf", said)
     if guide.name == "metric":
         runs = pyarrow.csv.read_csv(folder / "runs.csv").to_pylist()
-        assert all(0 <= run["gap_mean"] <= 1 for run in runs)
+        gaps = [run["mean"] for run in runs if run["measure"] == "gap"]
+        assert len(gaps) == 2
+        assert all(0 <= gap <= 1 for gap in gaps)
         assert [file.suffix for file in sorted(folder.rglob("metrics.*"))] == [".pdf", ".png"]
 
 
-@pytest.mark.parametrize("name", ["kernel_cdf", "centred_score", "recency_cdf"])
+@pytest.mark.parametrize("name", ["kernel_cdf", "recency_cdf"])
 def test_a_rank_of_the_guide_needs_the_slack_that_it_states(name, in_folder):
     """Equal candidates tie with it, and not without, as the guide says."""
     folder = in_folder(RANK)
