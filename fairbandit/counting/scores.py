@@ -14,7 +14,7 @@ from torch import Tensor
 from fairbandit.counting import cost as costs
 from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import RewardModel
+from fairbandit.estimators.base import RewardModel
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history.contexts import Contexts, Ints
 from fairbandit.history.sorted_segment import SortedSegment

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import LinearModel, RewardModel, check_size
+from fairbandit.estimators.base import LinearModel, RewardModel, check_size
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge
 from fairbandit.estimators.regressions import Regressions, cholesky
 from fairbandit.history import Outcomes, State

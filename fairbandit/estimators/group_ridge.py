@@ -7,7 +7,7 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.estimators.models import RewardModel, inner_products
+from fairbandit.estimators.base import RewardModel, inner_products
 from fairbandit.estimators.regressions import Regressions
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.ties import PLAIN

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from fairbandit.errors import FairbanditError, shown, typed
-from fairbandit.estimators.base import Estimator
-from fairbandit.estimators.models import RewardModel
+from fairbandit.estimators.base import Estimator, RewardModel
 from fairbandit.estimators.ties import PLAIN, Approximate
 from fairbandit.history import Outcomes, State
 from fairbandit.history.problem import Problem

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.models import LinearModel, RewardModel, inner_products
+from fairbandit.estimators.base import LinearModel, RewardModel, inner_products
 from fairbandit.estimators.regressions import Regressions
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.ties import NOISY, PLAIN, Approximate

@@ -1,4 +1,4 @@
-"""The true rewards."""
+"""Models that do not learn: the true rewards, and none."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Truth
-from fairbandit.estimators.base import Estimator
-from fairbandit.estimators.models import LinearModel, RewardModel
+from fairbandit.estimators.base import Estimator, LinearModel, RewardModel
 from fairbandit.history import Outcomes, State
 from fairbandit.history.problem import Problem
 from fairbandit.registry import register
-from fairbandit.registry.part import PAPER
+from fairbandit.registry.register import PAPER
 
 
 class TrueLinearModel(LinearModel):
@@ -69,3 +68,21 @@ class Oracle(Estimator):
             return TrueLinearModel(truth.theta.expand(problem.replicas, 1, -1))
         numbers = torch.tensor(rounds, device=problem.device)
         return TrueModel(truth, numbers.expand(problem.replicas, -1))
+
+
+@register("estimator", "zero")
+class Zero(Estimator):
+    """A model without knowledge: θ = 0, so that all scores tie."""
+
+    reference = PAPER
+    learns = False
+
+    def _models(
+        self,
+        problem: Problem,
+        state: State,
+        rounds: list[int],
+        n_train: list[int],
+        outcomes: Outcomes,
+    ) -> RewardModel:
+        return LinearModel(problem.zeros(problem.replicas, 1, problem.features))

@@ -9,15 +9,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.base import Estimator
+from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, check_size
 from fairbandit.estimators.evidence import Evidence
-from fairbandit.estimators.models import LinearModel, RewardModel, check_size
 from fairbandit.estimators.regressions import Regression, Regressions
 from fairbandit.estimators.ties import NOISY, PLAIN
 from fairbandit.history.outcomes import Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.registry import register
-from fairbandit.registry.part import PAPER
+from fairbandit.registry.register import PAPER
 from fairbandit.streams import Purpose
 
 AUTO = "auto"

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.estimators.base import Estimator
-from fairbandit.estimators.models import RewardModel
+from fairbandit.estimators.base import Estimator, RewardModel
 from fairbandit.estimators.ties import PLAIN
 from fairbandit.history import Outcomes, State
 from fairbandit.history.problem import Problem

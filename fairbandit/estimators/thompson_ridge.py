@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
+from fairbandit.estimators.base import LinearModel, RewardModel
 from fairbandit.estimators.evidence import Evidence
-from fairbandit.estimators.models import LinearModel, RewardModel
 from fairbandit.estimators.regressions import Regression, factors
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.history.outcomes import Outcomes

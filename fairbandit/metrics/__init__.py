@@ -1,18 +1,25 @@
 """Registered metrics, and the judge that evaluates them on decided rounds."""
 
-from fairbandit.metrics.base import Judged, Metric
+from fairbandit.metrics.base import REDUCTIONS, Judged, Metric, Reduce, RunningReduction
 from fairbandit.metrics.groups import (
+    DiscountedExposure,
     GroupMetric,
     GroupRewardGap,
+    NormalizedDivergence,
     ParityGap,
     PullShortfall,
+    Skew,
     Welfare,
 )
-from fairbandit.metrics.judge import REGRETS, FairRegret, Judge, Played, StandardRegret
+from fairbandit.metrics.judge import (
+    REGRETS,
+    FairRegret,
+    Judge,
+    Played,
+    RollingRegret,
+    StandardRegret,
+)
 from fairbandit.metrics.merit import ExposureRegret, Merit, PreferenceViolations
-from fairbandit.metrics.orders import DiscountedExposure, NormalizedDivergence, Skew
-from fairbandit.metrics.reduction import REDUCTIONS, Reduce, RunningReduction
-from fairbandit.metrics.rolling import RollingRegret
 
 __all__ = [
     "REDUCTIONS",

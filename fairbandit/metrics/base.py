@@ -1,10 +1,10 @@
-"""The contract of a metric: it sees the rounds played, and returns a number for each."""
+"""The contract of a metric, which returns a number for each round, and its running reduction."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -13,9 +13,47 @@ from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError, typed
 from fairbandit.history.outcomes import gather_picks
 from fairbandit.history.problem import Problem
-from fairbandit.metrics.reduction import REDUCTIONS, Reduce
 from fairbandit.registry import Registered, base
 from fairbandit.selectors import Selection
+
+Reduce = Literal["sum", "mean", "last", "max"]
+"""The reduction of a metric's values in rounds 1 … t to its value after round t."""
+
+REDUCTIONS: tuple[Reduce, ...] = get_args(Reduce)
+"""The names of the reductions."""
+
+
+class RunningReduction:
+    """Reduces the values of B replicas over rounds 1 … t, for every t.
+
+    Args:
+        reduce: one of `REDUCTIONS`.
+        replicas: B.
+
+    >>> running = RunningReduction("mean", replicas=1)
+    >>> running.add(torch.tensor([[1.0, 2.0]])), running.add(torch.tensor([[6.0]]))
+    (tensor([[1.0000, 1.5000]], dtype=torch.float64), tensor([[3.]], dtype=torch.float64))
+    """
+
+    def __init__(self, reduce: Reduce, replicas: int) -> None:
+        self._reduce = reduce
+        self._rounds = 0
+        start = -torch.inf if reduce == "max" else 0.0
+        self._carried = torch.full((replicas,), start, dtype=torch.float64)
+
+    def add(self, values: Tensor) -> Tensor:
+        """Adds the next N rounds, (B, N); returns the value after each round, (B, N) float64."""
+        values, carried = values.to(self._carried), self._carried[:, None]
+        rounds = torch.arange(1, values.shape[1] + 1) + self._rounds
+        if self._reduce in ("sum", "mean"):
+            running = values.cumsum(1) + carried
+        elif self._reduce == "max":
+            running = values.cummax(1).values.maximum(carried)
+        else:
+            running = values
+        self._carried = running[:, -1].clone()
+        self._rounds += values.shape[1]
+        return running / rounds if self._reduce == "mean" else running
 
 
 def members(groups: Tensor, count: int) -> Tensor:

@@ -18,7 +18,7 @@ from fairbandit.history import Block, History, Outcomes
 from fairbandit.history.outcomes import gather_picks
 from fairbandit.history.problem import Problem
 from fairbandit.ranks import Rank, Scored
-from fairbandit.registry.part import NEEDS, Part
+from fairbandit.registry.register import NEEDS, Part
 from fairbandit.selectors import Ranked, Selection, Selector
 from fairbandit.splits import Plan, Split
 from fairbandit.splits.base import LARGEST_REFRESH
@@ -48,7 +48,7 @@ class Policy:
             unknown need, or a rank that needs the pool beside a selector that is rolling.
 
     Attributes:
-        needs: the needs of all parts, a subset of `part.NEEDS`.
+        needs: the needs of all parts, a subset of `registry.register.NEEDS`.
         learns: whether the reward models depend on rewards.
     """
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from fairbandit.counting import PastScores
 from fairbandit.errors import FairbanditError, typed
 from fairbandit.estimators import Models
-from fairbandit.estimators.models import NoBounds, all_finite
+from fairbandit.estimators.base import NoBounds, all_finite
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history import History, Outcomes
 from fairbandit.registry import base
-from fairbandit.registry.part import Part
+from fairbandit.registry.register import Part
 from fairbandit.splits import Plan
 from fairbandit.streams import Purpose
 

@@ -12,6 +12,7 @@ import inspect
 import re
 import sys
 import traceback
+from abc import ABC
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -246,3 +247,32 @@ def _to_plain(data: Any) -> Any:
     # made in Python: a text, from which nothing can be built again
     name = getattr(data, "__qualname__", None)
     return f"{data.__module__}.{name}" if name else " ".join(repr(data).split())
+
+
+PAPER = "Grazzi et al., Group Meritocratic Fairness in Linear Contextual Bandits, NeurIPS 2022"
+
+NEEDS = frozenset({"contexts", "rewards", "picks", "truth", "refresh", "bounds", "pool"})
+"""The needs that a part may declare.
+
+contexts: the past contexts in the rank window, as `scored.past`. rewards: all past picks with their
+rewards, as `scored.outcomes` and as the outcomes that an estimator receives. picks: how often each
+group was picked, as `ranked.pick_counts`. Rewards and picks are read up to the round before. truth:
+the truth of the problem, which is None for a policy without this need.
+refresh: a `refresh` of the policy, since a fit takes long. bounds: bounds of the index, as
+`ranked.bounds`. pool: the other candidates of the pool, on which a rank's index of a candidate then
+depends; `rolling` cannot use such a rank.
+"""
+
+
+class Part(Registered, ABC):
+    """A split, an estimator, a rank or a selector: a function and its hyperparameters.
+
+    A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
+    Nothing is stored after that, so that policies, runs and threads can share a part. A part
+    overrides methods whose names begin with an underscore; public methods call and check them.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """The needs of the part: a subset of `NEEDS`."""
+    reference: ClassVar[str] = ""
+    """The source of the part in the literature."""

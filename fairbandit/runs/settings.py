@@ -14,7 +14,7 @@ from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.metrics import REGRETS, Metric
 from fairbandit.policy.build import build_policy
-from fairbandit.policy.delays import Delays
+from fairbandit.policy.engine import Delays
 from fairbandit.policy.policy import Policy
 from fairbandit.registry import Checked
 

@@ -19,7 +19,7 @@ from fairbandit import registry, version
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import open_regular, written_aside
 from fairbandit.files.formats import Amount, Count, Number, Plain, Sha256, Share, mapping
-from fairbandit.metrics.reduction import Reduce
+from fairbandit.metrics.base import Reduce
 from fairbandit.runs.folder import FILES, SUMMARY
 from fairbandit.runs.intervals import moments
 from fairbandit.runs.record import Record

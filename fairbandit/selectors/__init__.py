@@ -10,13 +10,19 @@ from fairbandit.selectors.base import (
     softmax,
 )
 from fairbandit.selectors.chain import Chain
-from fairbandit.selectors.exposure import Proportional
 from fairbandit.selectors.fa_ir import FairTopK
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
 from fairbandit.selectors.group_parity import GroupChance, GroupParity
+from fairbandit.selectors.merit import Proportional
 from fairbandit.selectors.minimum_pull import MinimumPull
-from fairbandit.selectors.rolling import Candidates, Course, Places, Rolling, Secretary
-from fairbandit.selectors.secretary_by_group import SecretaryByGroup
+from fairbandit.selectors.rolling import (
+    Candidates,
+    Course,
+    Places,
+    Rolling,
+    Secretary,
+    SecretaryByGroup,
+)
 
 __all__ = [
     "Approximate",

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
-from fairbandit.registry.part import PAPER
+from fairbandit.registry.register import PAPER
 from fairbandit.selectors.base import Ranked, Selector, best
 
 

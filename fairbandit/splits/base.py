@@ -1,4 +1,4 @@
-"""The contract of a split, and the plan that it gives for a block of rounds."""
+"""The contract of a split, the plan that it gives for a block of rounds, and the paper's splits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.registry import base
-from fairbandit.registry.part import Part
+from fairbandit.registry import base, register
+from fairbandit.registry.register import PAPER, Part
 
 Ints = NDArray[np.int64]
 
@@ -119,3 +119,28 @@ def _refresh_numbers(refresh: float, bits: int) -> Ints:
     while numbers[-1] < 1 << bits:
         numbers.append(max(numbers[-1] + 1, math.ceil(refresh * numbers[-1])))
     return np.array(numbers)
+
+
+@register("split", "halves")
+class Halves(Split):
+    """The first half of the past trains, the second half feeds the ranks.
+
+    n_train = ⌊(t − 1)/2⌋, and the rank window is rounds n_train + 1 … t − 1 (Algorithm 2, line 4).
+    So the model is independent of the contexts that feed the ranks.
+    """
+
+    reference = PAPER
+
+    def _divide(self, t: Ints) -> Division:
+        n_train = (t - 1) // 2
+        return Division(n_train=n_train, rank_start=n_train, rank_stop=t - 1)
+
+
+@register("split", "full")
+class Full(Split):
+    """Rounds 1 … t − 1 train the estimator and feed the ranks."""
+
+    reference = PAPER
+
+    def _divide(self, t: Ints) -> Division:
+        return Division(n_train=t - 1, rank_start=np.zeros_like(t), rank_stop=t - 1)

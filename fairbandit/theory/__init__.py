@@ -2,8 +2,7 @@
 
 from fairbandit.theory.bounds import Bound, Floor, regret, repaired_floor, useful_from
 from fairbandit.theory.constants import Constant, Constants, constants, pick_moments
-from fairbandit.theory.overview import theory
-from fairbandit.theory.tradeoff import TradeOff, trade_off
+from fairbandit.theory.overview import TradeOff, theory, trade_off
 
 __all__ = [
     "Bound",

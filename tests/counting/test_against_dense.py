@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairbandit.counting import Contexts, PastScores, cost, scan
-from fairbandit.estimators.models import RewardModel
+from fairbandit.estimators.base import RewardModel
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history import contexts, segments
 from tests.counting.dense import DenseContexts, DensePastScores

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.estimators import OptimisticModel, RewardModel
-from fairbandit.estimators.models import inner_products
+from fairbandit.estimators.base import inner_products
 from fairbandit.estimators.regressions import Regression, Regressions
 from fairbandit.history import Outcomes
 from fairbandit.history.problem import Problem

@@ -9,7 +9,7 @@ from fairbandit import Engine
 from fairbandit.errors import FairbanditError
 from fairbandit.history import NEVER
 from fairbandit.policy.build import build_policy, preset, presets
-from fairbandit.policy.delays import Delays
+from fairbandit.policy.engine import Delays
 from tests import support
 from tests.agent import worlds
 
