@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import LinearModel, RewardModel, check_size
 from fairbandit.estimators.optimistic_ridge import OptimisticModel, OptimisticRidge
 from fairbandit.estimators.regressions import Regressions, cholesky
 from fairbandit.history import Outcomes, State
 from fairbandit.history.problem import Problem
 from fairbandit.registry import register
+from fairbandit.registry.register import NonNegative
+from fairbandit.registry.signatures import Range
 
 
 @register("estimator", "forgetting_ridge")
@@ -29,9 +32,6 @@ class ForgettingRidge(OptimisticRidge):
         discount: γ in (0, 1]; a reward that is 1/(1 − γ) rounds old has a weight of about 1/e.
         exploration: c ≥ 0; None takes the environment's exploration.
         regularization: λ > 0.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     reference = "Russac et al., Weighted Linear Bandits for Non-Stationary Environments, 2019"
@@ -39,13 +39,11 @@ class ForgettingRidge(OptimisticRidge):
     def __init__(
         self,
         *,
-        discount: float = 0.98,
-        exploration: float | None = None,
+        discount: Annotated[float, Range(0, 1, above=True)] = 0.98,
+        exploration: NonNegative | None = None,
         regularization: float = 0.1,
     ) -> None:
         super().__init__(exploration=exploration, regularization=regularization)
-        if not 0 < discount <= 1:
-            raise FairbanditError(f"discount (γ) must be above 0 and at most 1, got {discount}")
         self.discount = discount
 
     def init(self, problem: Problem) -> State:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
 
 import torch
@@ -65,6 +66,7 @@ class GroupModel(RewardModel):
 
 
 @register("estimator", "group_ridge")
+@dataclass(kw_only=True, eq=False)
 class GroupRidge(Ridge):
     """Ridge regression with a reward model for each group, or an offset for each group.
 
@@ -76,9 +78,6 @@ class GroupRidge(Ridge):
     Args:
         shared: the parameters that the groups share, `slopes` or `nothing`.
         regularization: λ > 0, or `auto`; see `Ridge`.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     reference = (
@@ -86,11 +85,8 @@ class GroupRidge(Ridge):
         "coefficients), with a ridge penalty"
     )
 
-    def __init__(
-        self, *, shared: Shared = Shared.slopes, regularization: float | int | str = 0.1
-    ) -> None:
-        super().__init__(regularization=regularization, noise=0.0)
-        self.shared = shared
+    shared: Shared = Shared.slopes
+    noise: float = field(default=0.0, init=False)
 
     def _width(self, problem: Problem) -> int:
         d, groups = problem.features, problem.groups

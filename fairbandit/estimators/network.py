@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache, partial
 from importlib import import_module
@@ -21,6 +20,7 @@ from fairbandit.estimators.ties import PLAIN, Approximate
 from fairbandit.history import Outcomes, State
 from fairbandit.history.problem import Problem
 from fairbandit.registry import create, register
+from fairbandit.registry.register import Count, NonNegative, Positive
 from fairbandit.streams import Purpose
 
 CACHED_FITS = 64
@@ -115,6 +115,7 @@ class NeuralModel(RewardModel):
 
 
 @register("estimator", "neural_linear")
+@dataclass(kw_only=True, eq=False)
 class Network(Estimator):
     """A linear estimator on features that a network learns from the rewards.
 
@@ -146,41 +147,31 @@ class Network(Estimator):
             Rounding, and so decisions, then depend on the other replicas. None does so on a GPU.
 
     Raises:
-        FairbanditError: a hyperparameter out of range, or a head that refits all outcomes or needs
-            the truth.
+        FairbanditError: a head that refits all outcomes or needs the truth.
     """
 
     reference = "Riquelme, Tucker and Snoek, Deep Bayesian Bandits Showdown, ICLR 2018"
     needs = frozenset({"rewards", "refresh"})
 
-    def __init__(
-        self,
-        *,
-        make: Any = None,
-        widths: Sequence[int] = (64, 64),
-        activation: Activation = Activation.relu,
-        steps: int = 200,
-        batch: int = 64,
-        learning_rate: float = 0.01,
-        weight_decay: float = 1e-4,
-        head: Any = None,
-        together: bool | None = None,
-    ) -> None:
-        rates = 0 < learning_rate < math.inf and 0 <= weight_decay < math.inf
-        if min((*widths, steps, batch, len(widths))) < 1 or not rates:
-            raise FairbanditError(
-                "expected one or more widths, steps, batch and learning_rate above 0, and "
-                f"weight_decay at least 0; got {list(widths)}, {steps}, {batch}, {learning_rate} "
-                f"and {weight_decay}"
-            )
+    make: Any = None
+    widths: Sequence[int] = (64, 64)
+    activation: Activation = Activation.relu
+    steps: Count = 200
+    batch: Count = 64
+    learning_rate: Positive = 0.01
+    weight_decay: NonNegative = 1e-4
+    head: Any = None
+    together: bool | None = None
+
+    def __post_init__(self) -> None:
+        make = self.make
+        if not self.widths or min(self.widths) < 1:
+            raise FairbanditError(f"widths must be one or more above 0, got {[*self.widths]}")
         if not (make is None or callable(make) or "_target_" in make):
             raise FairbanditError(
                 "make: expected a function of the number of features that returns a "
                 f"torch.nn.Module, or a mapping with _target_; got {shown(make)}"
             )
-        self.make, self.widths, self.activation, self.steps = make, widths, activation, steps
-        self.batch, self.learning_rate, self.weight_decay = batch, learning_rate, weight_decay
-        self.head, self.together = head, together
         if self._head.needs:
             raise FairbanditError(
                 f"head: expected an estimator that keeps sums, such as ridge, optimistic_ridge or "

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import LinearModel, RewardModel, inner_products
 from fairbandit.estimators.regressions import Regressions
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.ties import NOISY, PLAIN, Approximate
 from fairbandit.history.problem import Problem
 from fairbandit.registry import register
+from fairbandit.registry.register import InnerShare, NonNegative, Share
 
 
 class OptimisticModel(LinearModel):
@@ -83,6 +84,7 @@ class Radius(Enum):
 
 
 @register("estimator", "optimistic_ridge")
+@dataclass(kw_only=True, eq=False)
 class OptimisticRidge(Ridge):
     """Ridge regression plus OFUL's confidence bonus.
 
@@ -100,9 +102,6 @@ class OptimisticRidge(Ridge):
         subgaussian: R, the noise's subgaussian constant (textbook).
         norm: S, a bound on ‖θ‖ (textbook).
         delta: δ, the probability of leaving the confidence set (textbook).
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     reference = (
@@ -110,27 +109,12 @@ class OptimisticRidge(Ridge):
         "NeurIPS 2011"
     )
 
-    def __init__(
-        self,
-        *,
-        exploration: float | None = None,
-        regularization: float | int | str = 0.1,
-        noise: float = 0.0,
-        radius: Radius = Radius.practical,
-        subgaussian: float = 1.0,
-        norm: float = 1.0,
-        delta: float = 0.05,
-    ) -> None:
-        super().__init__(regularization=regularization, noise=noise)
-        if exploration is not None and not (exploration >= 0 and math.isfinite(exploration)):
-            raise FairbanditError(f"exploration (c) must be at least 0, got {exploration}")
-        if not (0 <= subgaussian < math.inf and 0 <= norm < math.inf and 0 < delta < 1):
-            raise FairbanditError(
-                "expected finite subgaussian (R) ≥ 0, norm (S) ≥ 0 and 0 < delta (δ) < 1; got "
-                f"{subgaussian}, {norm}, {delta}"
-            )
-        self.exploration, self.radius = exploration, radius
-        self.subgaussian, self.norm, self.delta = subgaussian, norm, delta
+    exploration: NonNegative | None = None
+    noise: Share = 0.0
+    radius: Radius = Radius.practical
+    subgaussian: NonNegative = 1.0
+    norm: NonNegative = 1.0
+    delta: InnerShare = 0.05
 
     def _model(
         self, problem: Problem, solved: Regressions, n_train: list[int], theta: Tensor

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, chec
 from fairbandit.history import Outcomes, State
 from fairbandit.history.problem import Problem
 from fairbandit.registry import register
+from fairbandit.registry.register import Count, Positive
 from fairbandit.streams import Purpose
 
 STEPS, HALVINGS = 100, 40
@@ -159,24 +160,17 @@ def pieces(models: int, each: int) -> Iterator[slice]:
         yield slice(start, min(start + step, models))
 
 
+@dataclass(kw_only=True, eq=False)
 class OrderEstimator(Estimator):
     """Base class of estimators that read only the order of rewards within each group.
 
     Args:
         regularization: λ > 0.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     needs = frozenset({"rewards"})
 
-    def __init__(self, *, regularization: float = 1.0) -> None:
-        if not 0 < regularization < math.inf:
-            raise FairbanditError(
-                f"regularization (λ) must be above 0 and finite, got {regularization}"
-            )
-        self.regularization = regularization
+    regularization: Positive = 1.0
 
 
 @register("estimator", "normal_scores")
@@ -192,9 +186,6 @@ class NormalScores(OrderEstimator):
 
     Args:
         regularization: λ > 0.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     reference = "van der Waerden, Order tests for the two-sample problem and their power, 1952"
@@ -230,6 +221,7 @@ class NormalScores(OrderEstimator):
 
 
 @register("estimator", "pairwise_probit")
+@dataclass(kw_only=True, eq=False)
 class PairwiseProbit(OrderEstimator):
     """Probit model of pairs of rewards, for rewards under an unknown increasing function.
 
@@ -249,18 +241,11 @@ class PairwiseProbit(OrderEstimator):
     Args:
         partners: the most pairs of an outcome with earlier outcomes, at least 1.
         regularization: λ > 0.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     reference = "Varin, Reid, Firth, An overview of composite likelihood methods, 2011"
 
-    def __init__(self, *, partners: int = 8, regularization: float = 1.0) -> None:
-        super().__init__(regularization=regularization)
-        if partners < 1:
-            raise FairbanditError(f"partners must be at least 1, got {partners}")
-        self.partners = partners
+    partners: Count = 8
 
     def _models(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from fairbandit.estimators.ties import NOISY, PLAIN
 from fairbandit.history.outcomes import Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.registry import register
-from fairbandit.registry.register import PAPER
+from fairbandit.registry.register import PAPER, Share
 from fairbandit.streams import Purpose
 
 AUTO = "auto"
@@ -24,6 +25,7 @@ AUTO = "auto"
 
 
 @register("estimator", "ridge")
+@dataclass(kw_only=True, eq=False)
 class Ridge(Estimator):
     """Ridge regression on the picks and their rewards, with the paper's injected noise.
 
@@ -37,23 +39,19 @@ class Ridge(Estimator):
         regularization: λ > 0; or `auto`, the λ of the largest marginal likelihood of the rewards,
             anew for each n. See `fairbandit.estimators.evidence`.
         noise: ρ in [0, 1]; 0 is plain ridge.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     reference = PAPER
 
-    def __init__(self, *, regularization: float | int | str = 0.1, noise: float = 1e-8) -> None:
-        if regularization != AUTO and not (
-            isinstance(regularization, float | int) and 0 < regularization < math.inf
-        ):
+    regularization: float | int | str = 0.1
+    noise: Share = 1e-8
+
+    def __post_init__(self) -> None:
+        fixed = self.regularization
+        if fixed != AUTO and not (isinstance(fixed, float | int) and 0 < fixed < math.inf):
             raise FairbanditError(
-                f"regularization (λ) must be above 0 and finite, or {AUTO}, got {regularization}"
+                f"regularization (λ) must be above 0 and finite, or {AUTO}, got {fixed}"
             )
-        if not 0 <= noise <= 1:
-            raise FairbanditError(f"noise (ρ) must be from 0 to 1, got {noise}")
-        self.regularization, self.noise = regularization, noise
 
     def init(self, problem: Problem) -> Regression | Evidence:
         """The sums before any outcome."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -19,6 +19,7 @@ from fairbandit.estimators.ties import PLAIN
 from fairbandit.history import Outcomes, State
 from fairbandit.history.problem import Problem
 from fairbandit.registry import register
+from fairbandit.registry.register import NonNegative
 from fairbandit.streams import Purpose
 
 LARGEST = 1e30
@@ -83,6 +84,7 @@ class FittedModel(RewardModel):
 
 
 @register("estimator", "sklearn")
+@dataclass(kw_only=True, eq=False)
 class Sklearn(Estimator):
     """A regressor with scikit-learn's interface, fitted anew at each refresh of the policy's model.
 
@@ -102,19 +104,20 @@ class Sklearn(Estimator):
         beta: β ≥ 0 (gaussian_process).
 
     Raises:
-        FairbanditError: another model, params that are not a mapping, or β out of range.
+        FairbanditError: another model, or params that are not a mapping.
     """
 
     reference = "Pedregosa et al., Scikit-learn: Machine Learning in Python, JMLR 2011"
     needs = frozenset({"rewards", "refresh"})
 
-    def __init__(
-        self, *, model: Any = "hist_gradient_boosting", params: Any = None, beta: float = 2.0
-    ) -> None:
-        if not isinstance(params or {}, Mapping) or not 0 <= beta < math.inf:
-            raise FairbanditError(
-                f"params must be a mapping, beta (β) at least 0 and finite; got {params}, {beta}"
-            )
+    model: Any = "hist_gradient_boosting"
+    params: Any = None
+    beta: NonNegative = 2.0
+
+    def __post_init__(self) -> None:
+        model, params = self.model, self.params
+        if not isinstance(params or {}, Mapping):
+            raise FairbanditError(f"params must be a mapping; got {params}")
         named = isinstance(model, str)
         library, _, rest = str(model).partition(".")
         fits = hasattr(model, "fit") and hasattr(model, "predict") and not params
@@ -124,7 +127,6 @@ class Sklearn(Estimator):
                 f"{', '.join(LIBRARIES)}; or, from Python, a regressor with fit and predict, "
                 f"without params; got {shown(model)}"
             )
-        self.model, self.params, self.beta = model, params, beta
 
     def _models(
         self,

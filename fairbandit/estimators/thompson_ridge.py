@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import LinearModel, RewardModel
 from fairbandit.estimators.evidence import Evidence
 from fairbandit.estimators.regressions import Regression, factors
@@ -15,10 +14,12 @@ from fairbandit.estimators.ridge import Ridge
 from fairbandit.history.outcomes import Outcomes
 from fairbandit.history.problem import Problem
 from fairbandit.registry import register
+from fairbandit.registry.register import NonNegative
 from fairbandit.streams import Purpose
 
 
 @register("estimator", "thompson_ridge")
+@dataclass(kw_only=True, eq=False)
 class ThompsonRidge(Ridge):
     """Ridge regression whose model of each round is drawn from N(θ̂, v²V⁻¹): Thompson sampling.
 
@@ -33,9 +34,6 @@ class ThompsonRidge(Ridge):
     Args:
         scale: v ≥ 0; 0 gives `Ridge` without noise.
         regularization: λ > 0, or `auto`; see `Ridge`.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     reference = (
@@ -43,11 +41,8 @@ class ThompsonRidge(Ridge):
     )
     draws_models = True
 
-    def __init__(self, *, scale: float = 1.0, regularization: float | int | str = 0.1) -> None:
-        super().__init__(regularization=regularization, noise=0.0)
-        if not 0 <= scale < math.inf:
-            raise FairbanditError(f"scale (v) must be at least 0 and finite, got {scale}")
-        self.scale = scale
+    scale: NonNegative = 1.0
+    noise: float = field(default=0.0, init=False)
 
     def _models(
         self,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.history.problem import Problem
 from fairbandit.metrics.base import Judged, Metric, Reduce, members
 from fairbandit.registry import register
+from fairbandit.registry.register import Count
+from fairbandit.registry.signatures import Range
 from fairbandit.selectors.minimum_pull import group_shares
 
 
@@ -89,6 +90,7 @@ class GroupRewardGap(GroupMetric):
 
 
 @register("metric", "pull_shortfall")
+@dataclass(kw_only=True, eq=False)
 class PullShortfall(GroupMetric):
     """The largest shortfall of a group from a guaranteed share of the picks, in picks.
 
@@ -112,9 +114,10 @@ class PullShortfall(GroupMetric):
     )
     reduce = "max"
 
-    def __init__(self, *, shares: Any = None) -> None:
-        group_shares(shares)
-        self.shares = shares
+    shares: Any = None
+
+    def __post_init__(self) -> None:
+        group_shares(self.shares)
 
     def init(self, problem: Problem) -> Any:
         """Returns sums of 0, and refuses shares that do not fit the groups; see `Metric`."""
@@ -128,6 +131,7 @@ class PullShortfall(GroupMetric):
 
 
 @register("metric", "welfare")
+@dataclass(kw_only=True, eq=False)
 class Welfare(GroupMetric):
     """The p-mean of the groups' mean true rewards.
 
@@ -140,10 +144,8 @@ class Welfare(GroupMetric):
     depends only on the pools, so the metric is null either for all policies or for none.
 
     Args:
-        p: any finite number; with a smaller p, the worst group has more weight.
-
-    Raises:
-        FairbanditError: p is not finite.
+        p: any finite number; with a smaller p, the worst group has more weight. −1e6 stands for
+            −∞, and 1e6 for ∞.
     """
 
     reference = (
@@ -153,12 +155,7 @@ class Welfare(GroupMetric):
     needs_truth = True
     lower_is_better = False
 
-    def __init__(self, *, p: float = 0.0) -> None:
-        if not math.isfinite(p):
-            raise FairbanditError(
-                f"p must be finite, got {p}; use -1e6 in place of -inf, and 1e6 in place of inf"
-            )
-        self.p = p
+    p: Annotated[float, Range()] = 0.0
 
     def init(self, problem: Problem) -> Any:
         """Returns sums of 0, and 0 as the least true reward so far; see `Metric`."""
@@ -261,6 +258,7 @@ class NormalizedDivergence(Metric):
 
 
 @register("metric", "skew")
+@dataclass(kw_only=True, eq=False)
 class Skew(Metric):
     """How much more often a group is among the first places of a shortlist than in the pool.
 
@@ -271,9 +269,6 @@ class Skew(Metric):
 
     Args:
         first: k, at least 1; None counts all picks.
-
-    Raises:
-        FairbanditError: k is out of range.
     """
 
     reference = (
@@ -282,10 +277,7 @@ class Skew(Metric):
     )
     reduce = "mean"
 
-    def __init__(self, *, first: int | None = None) -> None:
-        if first is not None and first < 1:
-            raise FairbanditError(f"first (k) must be at least 1, got {first}")
-        self.first = first
+    first: Count | None = None
 
     def _values(self, judged: Judged) -> Tensor:
         shown = members_of_picks(judged, judged.problem.groups)[:, :, : self.first].sum(2)

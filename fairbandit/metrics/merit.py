@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 import torch
@@ -11,7 +12,7 @@ from fairbandit.environments.base import Pools
 from fairbandit.metrics.base import Judged, Metric
 from fairbandit.registry import register
 from fairbandit.selectors.inclusion import capped_shares
-from fairbandit.selectors.merit import MeritForm, MeritFunction
+from fairbandit.selectors.merit import MeritFunction
 
 ROUNDING = 1e-12
 """The relative difference up to which two probabilities count as equal. For weights of 0 or 1,
@@ -30,6 +31,7 @@ class Merit(Enum):
 
 
 @register("metric", "exposure_regret")
+@dataclass(kw_only=True, eq=False)
 class ExposureRegret(MeritFunction, Metric):
     """The distance of probabilities from proportionality to true merit: Σ_a |π*_a − π_a|.
 
@@ -47,17 +49,7 @@ class ExposureRegret(MeritFunction, Metric):
     reference = "Wang, Bai, Sun, Joachims, Fairness of Exposure in Stochastic Bandits, ICML 2021"
     needs_truth = True
 
-    def __init__(
-        self,
-        *,
-        of: Merit = Merit.reward,
-        merit: MeritForm = MeritForm.identity,
-        exponent: float = 1.0,
-        rate: float = 1.0,
-        floor: float = 0.01,
-    ) -> None:
-        super().__init__(merit=merit, exponent=exponent, rate=rate, floor=floor)
-        self.of = of
+    of: Merit = Merit.reward
 
     def _values(self, judged: Judged) -> Tensor:
         pools = judged.pools
@@ -69,6 +61,7 @@ class ExposureRegret(MeritFunction, Metric):
 
 
 @register("metric", "preference_violations")
+@dataclass(kw_only=True, eq=False)
 class PreferenceViolations(Metric):
     """Rounds in which a candidate is preferred to another of equal or greater merit.
 
@@ -91,8 +84,7 @@ class PreferenceViolations(Metric):
     needs_truth = True
     needs_fixed_models = True
 
-    def __init__(self, *, of: Merit = Merit.reward) -> None:
-        self.of = of
+    of: Merit = Merit.reward
 
     def _values(self, judged: Judged) -> Tensor:
         pools, present = judged.pools, judged.pools.groups >= 0

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import Approximate
 from fairbandit.ranks.base import Rank, Scored
 from fairbandit.registry import register
+from fairbandit.registry.register import InnerShare
 
 
 @register("rank", "interval_cdf")
+@dataclass(kw_only=True, eq=False)
 class IntervalCdf(Rank):
     """Optimistic relative rank: the upper end of a confidence interval for the true rank.
 
@@ -46,7 +50,7 @@ class IntervalCdf(Rank):
             leaves its band. The probability that the reward bounds fail is added to δ.
 
     Raises:
-        FairbanditError: a delta out of range, or a window that begins after round 1.
+        FairbanditError: in a decision, a window that begins after round 1.
     """
 
     reference = (
@@ -58,10 +62,7 @@ class IntervalCdf(Rank):
     )
     needs = frozenset({"contexts"})
 
-    def __init__(self, *, delta: float = 0.025) -> None:
-        if not 0 < delta < 1:
-            raise FairbanditError(f"delta (δ) must be above 0 and below 1, got {delta}")
-        self.delta = delta
+    delta: InnerShare = 0.025
 
     def _index(self, scored: Scored) -> Tensor:
         late = int(scored.rank_window[0].amax())

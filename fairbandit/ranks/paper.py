@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import Approximate
 from fairbandit.ranks.base import Rank, Scored
 from fairbandit.registry import register
-from fairbandit.registry.register import PAPER
+from fairbandit.registry.register import PAPER, Share
+from fairbandit.registry.signatures import Range
 
 MOST_KEPT = 1_000_000
 """The largest `size` of `recent_cdf`, which exists to keep few contexts."""
@@ -66,6 +69,7 @@ class EmpiricalCdf(Rank):
 
 
 @register("rank", "recent_cdf")
+@dataclass(kw_only=True, eq=False)
 class RecentCdf(EmpiricalCdf):
     """Share of the group's last m contexts that score no higher under this round's model.
 
@@ -77,9 +81,6 @@ class RecentCdf(EmpiricalCdf):
 
     Args:
         size: m, from 1 to `MOST_KEPT`.
-
-    Raises:
-        FairbanditError: a size out of range.
     """
 
     reference = (
@@ -87,13 +88,14 @@ class RecentCdf(EmpiricalCdf):
         "inequality, Annals of Probability 1990"
     )
 
-    def __init__(self, *, size: int = 200) -> None:
-        if not 1 <= size <= MOST_KEPT:
-            raise FairbanditError(f"size must be from 1 to {MOST_KEPT:,}, got {size}")
-        self.size = self.max_contexts = size
+    size: Annotated[int, Range(1, MOST_KEPT)] = 200
+
+    def __post_init__(self) -> None:
+        self.max_contexts = self.size
 
 
 @register("rank", "tradeoff")
+@dataclass(kw_only=True, eq=False)
 class Tradeoff(EmpiricalCdf):
     """A weighted mean of the empirical rank within the group and the standardised score.
 
@@ -106,17 +108,11 @@ class Tradeoff(EmpiricalCdf):
 
     Args:
         alpha: α in [0, 1].
-
-    Raises:
-        FairbanditError: an alpha out of range.
     """
 
     reference = f"{PAPER}: the trade-off that its conclusion leaves open"
 
-    def __init__(self, *, alpha: float = 0.5) -> None:
-        if not 0 <= alpha <= 1:
-            raise FairbanditError(f"alpha must be from 0 to 1, got {alpha}")
-        self.alpha = alpha
+    alpha: Share = 0.5
 
     def _index(self, scored: Scored) -> Approximate:
         mean, deviation = _scale(scored)

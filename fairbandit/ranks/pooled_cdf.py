@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.ranks.base import Rank, Scored
 from fairbandit.registry import register
+from fairbandit.registry.register import NonNegative
 
 
 @register("rank", "pooled_cdf")
@@ -36,6 +36,7 @@ class PooledCdf(Rank):
 
 
 @register("rank", "shrunk_cdf")
+@dataclass(kw_only=True, eq=False)
 class ShrunkCdf(Rank):
     """The group's empirical CDF, partially pooled with the standardised CDF of all groups.
 
@@ -51,9 +52,6 @@ class ShrunkCdf(Rank):
 
     Args:
         prior: p ≥ 0, the number of members that the pooled CDF counts as; 0 is `empirical_cdf`.
-
-    Raises:
-        FairbanditError: a prior out of range.
     """
 
     reference = (
@@ -62,10 +60,7 @@ class ShrunkCdf(Rank):
     )
     needs = frozenset({"contexts"})
 
-    def __init__(self, *, prior: float = 20.0) -> None:
-        if not (prior >= 0 and math.isfinite(prior)):
-            raise FairbanditError(f"prior must be at least 0 and finite, got {prior}")
-        self.prior = prior
+    prior: NonNegative = 20.0
 
     def _index(self, scored: Scored) -> Tensor:
         past, group = scored.past, scored.groups.clamp(min=0)

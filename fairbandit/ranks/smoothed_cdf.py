@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import ROUNDING, Approximate
 from fairbandit.ranks.base import Rank, Scored
 from fairbandit.registry import register
+from fairbandit.registry.register import Positive
 
 REFERENCE_RULE = 4 ** (1 / 3)
 """The h/(σ·n^(−1/3)) of least mean integrated squared error for normal scores: about 1.59."""
 
 
 @register("rank", "smoothed_cdf")
+@dataclass(kw_only=True, eq=False)
 class SmoothedCdf(Rank):
     """Kernel-smoothed share of the group's past scores below the candidate's.
 
@@ -29,9 +31,6 @@ class SmoothedCdf(Rank):
 
     Args:
         bandwidth: c > 0, as a multiple of the optimum for normal scores.
-
-    Raises:
-        FairbanditError: a bandwidth out of range.
     """
 
     reference = (
@@ -41,10 +40,7 @@ class SmoothedCdf(Rank):
     )
     needs = frozenset({"contexts"})
 
-    def __init__(self, *, bandwidth: float = 1.0) -> None:
-        if not (bandwidth > 0 and math.isfinite(bandwidth)):
-            raise FairbanditError(f"bandwidth must be above 0 and finite, got {bandwidth}")
-        self.bandwidth = bandwidth
+    bandwidth: Positive = 1.0
 
     def _index(self, scored: Scored) -> Approximate:
         past, width, (value, slack) = scored.past, self._width(scored), scored.scores

@@ -16,7 +16,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
@@ -24,8 +24,9 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from fairbandit.errors import FairbanditError, did_you_mean, type_of, unknown
 from fairbandit.registry.plugins import VARIABLE, place_of_file
 from fairbandit.registry.signatures import (
+    Range,
+    check_arguments,
     check_signature,
-    name_enums,
     parameters_of,
     place_of,
     typed_node,
@@ -103,7 +104,7 @@ def register(kind: str, name: str) -> Callable[[C], C]:
             )
         cls._name = name
         check_signature(cls)  # an invalid constructor fails when the class is defined
-        name_enums(cls)
+        check_arguments(cls)
         _registry[kind][name] = cls
         return cls
 
@@ -263,11 +264,19 @@ refresh: a `refresh` of the policy, since a fit takes long. bounds: bounds of th
 depends; `rolling` cannot use such a rank.
 """
 
+Positive = Annotated[float, Range(0, above=True)]
+NonNegative = Annotated[float, Range(0)]
+Share = Annotated[float, Range(0, 1)]
+InnerShare = Annotated[float, Range(0, 1, above=True, below=True)]
+Count = Annotated[int, Range(1)]
+"""The types of hyperparameters that have a range."""
+
 
 class Part(Registered, ABC):
     """A split, an estimator, a rank or a selector: a function and its hyperparameters.
 
-    A constructor takes plain, keyword-only hyperparameters and stores each under its own name.
+    A constructor takes plain, keyword-only hyperparameters and stores each under its own name, like
+    `@dataclass(kw_only=True, eq=False)`. It raises a `FairbanditError` if one is out of range.
     Nothing is stored after that, so that policies, runs and threads can share a part. A part
     overrides methods whose names begin with an underscore; public methods call and check them.
     """

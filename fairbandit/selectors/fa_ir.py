@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import SUMS
 from fairbandit.notices import remark
 from fairbandit.registry import register
+from fairbandit.registry.register import InnerShare
+from fairbandit.registry.signatures import Range
 from fairbandit.selectors.base import Ranked, Selection, Selector, best
 
 HALVINGS = 40
@@ -18,6 +21,7 @@ HALVINGS = 40
 
 
 @register("selector", "fa_ir")
+@dataclass(kw_only=True, eq=False)
 class FairTopK(Selector):
     """FA*IR: the best shortlist in none of whose prefixes a protected group is too rare by chance.
 
@@ -39,9 +43,6 @@ class FairTopK(Selector):
         share: p, above 0 and below 1, the smallest share that is fair. None is the share of the
             protected group in each pool.
         significance: α, above 0 and below 1.
-
-    Raises:
-        FairbanditError: a hyperparameter out of range.
     """
 
     reference = (
@@ -49,15 +50,9 @@ class FairTopK(Selector):
         "Algorithm, CIKM 2017"
     )
 
-    def __init__(
-        self, *, protected: int = 1, share: float | None = None, significance: float = 0.1
-    ) -> None:
-        if protected < 0 or not (0 < significance < 1 and (share is None or 0 < share < 1)):
-            raise FairbanditError(
-                "expected protected (a group's number) at least 0, and share (p) and significance "
-                f"(α) above 0 and below 1; got {protected}, {share} and {significance}"
-            )
-        self.protected, self.share, self.significance = protected, share, significance
+    protected: Annotated[int, Range(0)] = 1
+    share: InnerShare | None = None
+    significance: InnerShare = 0.1
 
     def select(self, ranked: Ranked, picks: int = 1) -> Selection:
         """Picks m places, in the order of the list; see `Selector.select`."""

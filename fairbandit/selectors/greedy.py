@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
-from fairbandit.registry.register import PAPER
+from fairbandit.registry.register import PAPER, Share
 from fairbandit.selectors.base import Ranked, Selector, best
 
 
@@ -26,6 +27,7 @@ class Argmax(Selector):
 
 
 @register("selector", "epsilon_greedy")
+@dataclass(kw_only=True, eq=False)
 class EpsilonGreedy(Selector):
     """The best candidate with probability 1 − ε, a uniformly drawn candidate with probability ε.
 
@@ -35,17 +37,11 @@ class EpsilonGreedy(Selector):
 
     Args:
         epsilon: ε, from 0 to 1.
-
-    Raises:
-        FairbanditError: an epsilon out of range.
     """
 
     reference = "Sutton, Barto, Reinforcement Learning: An Introduction, 2018, Sec. 2.2"
 
-    def __init__(self, *, epsilon: float = 0.1) -> None:
-        if not 0 <= epsilon <= 1:
-            raise FairbanditError(f"epsilon (ε) must be from 0 to 1, got {epsilon}")
-        self.epsilon = epsilon
+    epsilon: Share = 0.1
 
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
         greatest, present = best(ranked.index, ranked.present, picks), ranked.present

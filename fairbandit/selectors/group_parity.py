@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 import torch
@@ -20,6 +21,7 @@ class GroupChance(Enum):
 
 
 @register("selector", "group_parity")
+@dataclass(kw_only=True, eq=False)
 class GroupParity(Selector):
     """A group drawn at random, and the best candidate in it.
 
@@ -43,8 +45,7 @@ class GroupParity(Selector):
         "Biased Feedback, AAMAS 2022"
     )
 
-    def __init__(self, *, chance: GroupChance = GroupChance.uniform) -> None:
-        self.chance = chance
+    chance: GroupChance = GroupChance.uniform
 
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
         groups, present = ranked.groups, ranked.present.to(torch.float64)

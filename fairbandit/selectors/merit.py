@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 
 import torch
 from torch import Tensor
 
-from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
+from fairbandit.registry.register import Positive
 from fairbandit.selectors.base import Ranked, Selector, softmax
 
 
@@ -21,6 +22,7 @@ class MeritForm(Enum):
     exponential = "exp(βx)"
 
 
+@dataclass(kw_only=True, eq=False)
 class MeritFunction:
     """A merit function with a floor: f(x) = max(h(x), γ), where h is x, max(x, 0)^p or exp(βx).
 
@@ -34,27 +36,15 @@ class MeritFunction:
         rate: β > 0 (exponential).
         floor: γ > 0; merits below it count as γ.
 
-    Raises:
-        FairbanditError: a number out of range.
-
     >>> pool = torch.tensor([-1.0, 1.0, 3.0])
     >>> MeritFunction(floor=0.5).merits(pool, pool < 2).exp()
     tensor([0.5000, 1.0000, 0.0000])
     """
 
-    def __init__(
-        self,
-        *,
-        merit: MeritForm = MeritForm.identity,
-        exponent: float = 1.0,
-        rate: float = 1.0,
-        floor: float = 0.01,
-    ) -> None:
-        numbers = {"exponent (p)": exponent, "rate (β)": rate, "floor (γ)": floor}
-        for name, value in numbers.items():
-            if not 0 < value < math.inf:
-                raise FairbanditError(f"{name} must be above 0 and finite, got {value}")
-        self.merit, self.exponent, self.rate, self.floor = merit, exponent, rate, floor
+    merit: MeritForm = MeritForm.identity
+    exponent: Positive = 1.0
+    rate: Positive = 1.0
+    floor: Positive = 0.01
 
     def merits(self, values: Tensor, present: Tensor) -> Tensor:
         """The logarithms of the candidates' merits, ln f(x).

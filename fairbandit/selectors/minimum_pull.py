@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,10 +13,12 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError, typed
 from fairbandit.estimators.ties import ROUNDING
 from fairbandit.registry import register
+from fairbandit.registry.register import NonNegative
 from fairbandit.selectors.base import Ranked, Selector, best
 
 
 @register("selector", "minimum_pull")
+@dataclass(kw_only=True, eq=False)
 class MinimumPull(Selector):
     """The best candidate of the group furthest below its share, if by more than α picks.
 
@@ -59,11 +62,11 @@ class MinimumPull(Selector):
     )
     needs = frozenset({"picks"})
 
-    def __init__(self, *, shares: Any = None, tolerance: float = 0.0) -> None:
-        group_shares(shares)
-        if not (tolerance >= 0 and math.isfinite(tolerance)):
-            raise FairbanditError(f"tolerance (α) must be at least 0 and finite, got {tolerance}")
-        self.shares, self.tolerance = shares, tolerance
+    shares: Any = None
+    tolerance: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        group_shares(self.shares)
 
     def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
         deficit, rounding = self._deficit(ranked)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
+from fairbandit.registry.register import Share
 from fairbandit.selectors.base import Ranked, Selection, Selector
 from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.streams import Purpose
@@ -124,6 +125,7 @@ class Places(NamedTuple):
 
 
 @register("selector", "rolling")
+@dataclass(kw_only=True, eq=False)
 class Rolling(Selector):
     """Takes each candidate or lets it go, in the order of the places, by optimal thresholds.
 
@@ -152,9 +154,6 @@ class Rolling(Selector):
         candidates: the number, the greatest number or the mean number of candidates of a named
             law. None is the size of each pool, for `fixed` only.
         epsilon: ε, from 0 to 1.
-
-    Raises:
-        FairbanditError: a value out of range.
     """
 
     reference = (
@@ -164,14 +163,13 @@ class Rolling(Selector):
     )
     sequential = True
 
-    def __init__(
-        self, *, count: Any = "fixed", candidates: int | None = None, epsilon: float = 0.0
-    ) -> None:
-        if not 0 <= epsilon <= 1:
-            raise FairbanditError(f"epsilon (ε) must be from 0 to 1, got {epsilon}")
-        self.count, self.candidates, self.epsilon = count, candidates, epsilon
-        if count != "fixed" or candidates is not None:
-            hazards(count, candidates)
+    count: Any = "fixed"
+    candidates: int | None = None
+    epsilon: Share = 0.0
+
+    def __post_init__(self) -> None:
+        if self.count != "fixed" or self.candidates is not None:
+            hazards(self.count, self.candidates)
 
     def select(self, ranked: Ranked, picks: int = 1) -> Selection:
         """Picks up to m places of each pool, in order of arrival; see `Selector.select`."""

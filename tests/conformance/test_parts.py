@@ -86,7 +86,7 @@ def test_plugins_are_among_the_parts() -> None:
 
 
 def test_a_part_is_checked_with_hyperparameters_of_ones_own() -> None:
-    for noise, reason in ((1.0, None), (2.0, "noise (ρ) must be from 0 to 1, got 2.0")):
+    for noise, reason in ((1.0, None), (2.0, "noise must be at least 0 and at most 1, got 2.0")):
         results = list(conformance.examine("estimator", {"name": "ridge", "noise": noise}))
         assert results[0].reason == reason
         assert (results[-1].reason is None) == (reason is None)

@@ -15,7 +15,7 @@ from torch import Tensor
 from fairbandit.counting import Contexts, PastScores, cost, scan
 from fairbandit.estimators.base import RewardModel
 from fairbandit.estimators.ties import Approximate
-from fairbandit.history import contexts, segments
+from fairbandit.history import contexts, sorted_segment
 from tests.counting.dense import DenseContexts, DensePastScores
 
 
@@ -50,8 +50,8 @@ def ways(small: bool = False, sliced: bool | None = None, searched: bool = False
         if small:
             patch.setattr(scan, "CHUNK", 8)
             patch.setattr(scan, "MOST", 64)
-            patch.setattr(segments, "CHUNK", 8)
-            patch.setattr(segments, "MOST", 8)
+            patch.setattr(sorted_segment, "CHUNK", 8)
+            patch.setattr(sorted_segment, "MOST", 8)
         if sliced is not None:
             patch.setattr(cost, "SCAN", 1e12 if sliced else -1e-9)
             patch.setattr(cost, "SCAN_GROUP", 0)

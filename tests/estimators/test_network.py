@@ -204,8 +204,7 @@ def test_it_learns_what_no_linear_model_can() -> None:
 
 def test_mistakes_are_named() -> None:
     for wrong, message in (
-        ({"widths": []}, "one or more widths"),
-        ({"learning_rate": 0.0}, "learning_rate above 0"),
+        ({"widths": []}, "widths must be one or more above 0"),
         ({"head": "normal_scores"}, "head: expected an estimator that keeps sums"),
         ({"head": "oracle"}, "needs truth"),
         ({"make": {"hidden": 3}}, "make: expected a function"),

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.history import segments
+from fairbandit.history import sorted_segment
 from fairbandit.history.sorted_segment import SortedSegment
 
 
@@ -39,7 +39,7 @@ def test_counts_are_those_of_a_scan(seed: int, drift: float, whole: bool, chunk:
     start = torch.tensor([0, 10, length // 2, length])
     held = [contexts[:, group, low:] for group, low in enumerate(start.tolist())]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(segments, "CHUNK", chunk)
+        patched.setattr(sorted_segment, "CHUNK", chunk)
         segment = SortedSegment(held, start.tolist(), reference)
         found = segment.count_le(groups, values, torch.arange(u), theta, torch.inf)
     assert segment.exact

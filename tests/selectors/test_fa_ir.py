@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import FairbanditError
 from fairbandit.notices import noted
 from fairbandit.registry import create
 from fairbandit.selectors.fa_ir import failure, least_protected, unadjusted
@@ -79,12 +78,6 @@ def test_candidates_of_a_kind_who_tie_share_its_places() -> None:
     assert number == 2
     found = selector.select(ranked, 3).inclusion[0, 0]
     torch.testing.assert_close(found, torch.tensor([0.5, 0.5, 0, 2 / 3, 2 / 3, 2 / 3]).double())
-
-
-def test_mistakes_are_named() -> None:
-    for wrong in ({"protected": -1}, {"share": 1.0}, {"significance": 0.0}):
-        with pytest.raises(FairbanditError, match="expected protected"):
-            create("selector", {"name": "fa_ir", **wrong})
 
 
 def test_a_group_that_does_not_exist_is_noted_and_protects_nobody() -> None:

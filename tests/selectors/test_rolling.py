@@ -197,10 +197,10 @@ def test_a_rank_that_needs_the_pool_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"epsilon": 1.5}, {"count": "geometric"}, {"candidates": 0}, {"count": ["a", "b"]}]
+    "given", [{"count": "geometric"}, {"candidates": 0}, {"count": ["a", "b"]}]
 )
 def test_other_parameters_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(FairbanditError, match=r"from 0 to 1|expected count="):
+    with pytest.raises(FairbanditError, match="expected count="):
         Rolling(**given)
 
 
