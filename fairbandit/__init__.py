@@ -26,36 +26,22 @@ if TYPE_CHECKING:
     from fairbandit.runs.tuning import tune
     from fairbandit.tables.reading import read_table
 
-_MODULES = {
-    "Agent": "agent",
-    "Callback": "runs",
-    "Decision": "agent",
-    "Encoder": "environments",
-    "Engine": "policy",
-    "Explanation": "agent",
-    "FairbanditError": "errors",
-    "Log": "logs",
-    "Metric": "metrics",
-    "Offer": "agent",
-    "Opening": "agent",
-    "Played": "metrics",
-    "Policy": "policy",
-    "Run": "runs",
-    "Truth": "environments.base",
-    "build": "policy.build",
-    "compare": "runs",
-    "evaluate": "evaluation",
-    "load": "runs",
-    "load_plugins": "registry",
-    "pooled": "runs",
-    "read_log": "logs",
-    "read_table": "tables.reading",
-    "register": "registry",
-    "run": "runs",
-    "sweep": "runs",
-    "tune": "runs.tuning",
+_NAMES = {
+    "agent": ("Agent", "Decision", "Explanation", "Offer", "Opening"),
+    "runs": ("Callback", "Run", "compare", "load", "pooled", "run", "sweep"),
+    "environments": ("Encoder",),
+    "policy": ("Engine", "Policy"),
+    "errors": ("FairbanditError",),
+    "logs": ("Log", "read_log"),
+    "metrics": ("Metric", "Played"),
+    "environments.base": ("Truth",),
+    "policy.build": ("build",),
+    "evaluation": ("evaluate",),
+    "registry": ("load_plugins", "register"),
+    "tables.reading": ("read_table",),
+    "runs.tuning": ("tune",),
 }
-"""The module of each public name: it is imported when the name is first asked for, so that the
+"""The public names of each module, which is imported when a name is first asked for, so that the
 command can answer before torch, which takes seconds, is imported."""
 
 __all__ = [
@@ -92,8 +78,9 @@ __version__ = VERSION
 
 def __getattr__(name: str) -> Any:
     """Imports a submodule, or the module of a public name, when it is first asked for."""
-    if name in _MODULES:
-        return getattr(import_module(f"fairbandit.{_MODULES[name]}"), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"fairbandit.{module}"), name)
     if name.startswith("_") or find_spec(f"fairbandit.{name}") is None:
         raise AttributeError(f"module 'fairbandit' has no attribute {name!r}")
     return import_module(f"fairbandit.{name}")

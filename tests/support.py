@@ -216,6 +216,7 @@ def blocks(policy: Policy, rounds: int) -> Iterator[tuple[int, int]]:
     """Stretches of rounds, n+1 … m, that can each be decided once the n before are played."""
     played = 0
     while played < rounds:
-        end = played + policy.n_ready_after(played, rounds)
+        reads = policy.plan(played + 1, rounds - played).reads
+        end = played + int((reads <= played).sum())
         yield played, end
         played = end

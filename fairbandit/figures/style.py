@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from unicodedata import east_asian_width
 
 import msgspec
@@ -86,15 +86,6 @@ class OwnLook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _LookInFile(PolicyFile, frozen=True):
-    expected: ClassVar[Mapping[str, str]] = {
-        **PolicyFile.expected,
-        "look": "a mapping with colour and, if wanted, line, marker and hatch",
-        "look.colour": "#rrggbb, in small letters",
-        "look.line": "solid, dashed, dashdot, dotted or a list of lengths",
-        "look.marker": "one of . , o v ^ < > 1 2 3 4 8 s p P * h H + x X D d | _",
-        "look.hatch": "signs out of - / \\ | + x o O . *",
-    }
-
     look: OwnLook | None = None
 
 

@@ -70,7 +70,7 @@ class Judged:
         first: the number of the first round, from 1.
         pools: the candidates with all rewards, true rewards and true ranks. True rewards and ranks
             are NaN if the environment lacks a ground truth.
-        selection: the picks; its fields are also properties of this class.
+        selection: the picks; for one pick from each pool, its actions and propensities are (B, N).
         draws_models: whether the estimator draws a reward model for each round.
     """
 
@@ -80,34 +80,19 @@ class Judged:
     selection: Selection
     draws_models: bool = False
 
-    @property
-    def actions(self) -> Tensor:
-        """The places picked, (B, N) int64; see `Selection` for several picks from a pool."""
-        return self.selection.actions
-
-    @property
-    def propensities(self) -> Tensor:
-        """The probability of each pick, shaped like `actions`."""
-        return self.selection.propensities
-
-    @property
-    def probabilities(self) -> Tensor:
-        """The probability that each place is among the picks, (B, N, K)."""
-        return self.selection.inclusion
-
     def gather_picks(self, values: Tensor) -> Tensor:
         """Gathers the values at the places picked: (B, N, K, …) to (B, N, …), or (B, N, m, …)."""
-        return gather_picks(values, self.actions)
+        return gather_picks(values, self.selection.actions)
 
     @property
     def picks(self) -> int:
         """m, the number of candidates picked from each pool; all, if a pool is smaller."""
-        return self.actions.shape[2] if self.actions.ndim == 3 else 1
+        return self.selection.actions.shape[2] if self.selection.actions.ndim == 3 else 1
 
     def total(self, values: Tensor) -> Tensor:
         """Sums the values of the picks: (B, N, K, …) to (B, N, …)."""
-        picked = gather_picks(values, self.actions, 0)
-        return picked if self.actions.ndim == 2 else picked.sum(2)
+        picked = gather_picks(values, self.selection.actions, 0)
+        return picked if self.selection.actions.ndim == 2 else picked.sum(2)
 
     def lost(self, values: Tensor) -> Tensor:
         """Subtracts the picks' total from the total of the m best: (B, N, K) to (B, N)."""
@@ -177,9 +162,10 @@ class Metric(Registered, ABC):
         Raises:
             FairbanditError: `_values` returns anything else.
         """
-        shape, truth = tuple(judged.actions.shape[:2]), judged.problem.truth is not None
+        chances, truth = judged.selection.propensities, judged.problem.truth is not None
+        shape = tuple(chances.shape[:2])
         if (self.needs_truth and not truth) or (self.needs_fixed_models and judged.draws_models):
-            return judged.propensities.new_full(shape, torch.nan), sums
+            return chances.new_full(shape, torch.nan), sums
         values = self._values(judged) if sums is None else self._values(judged, sums)
         if sums is not None:
             if not isinstance(values, tuple) or len(values) != 2:

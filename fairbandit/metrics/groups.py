@@ -210,7 +210,7 @@ def members_of_picks(judged: Judged, groups: int) -> Tensor:
 
 
 @register("metric", "discounted_exposure")
-class DiscountedExposure(GroupMetric):
+class DiscountedExposure(ParityGap):
     """The greatest minus the least mean exposure of the groups' candidates.
 
     max_g E_g/C_g − min_g E_g/C_g, where E_g sums 1/log₂(1 + j) over the picks of group g in rounds
@@ -218,15 +218,11 @@ class DiscountedExposure(GroupMetric):
     candidates so far and unknown groups are left out. For one pick it is the `parity_gap`.
     """
 
-    compares = True
     reference = "Singh, Joachims, Fairness of Exposure in Rankings, KDD 2018, sec. 4.1"
 
     def _picked(self, judged: Judged, member: Tensor) -> Tensor:
         shown = members_of_picks(judged, member.shape[3])
         return (shown * discounts(shown.shape[2], shown)[:, None]).sum(2)
-
-    def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
-        return spread_of(picked / received, received > 0)
 
 
 @register("metric", "ndkl")

@@ -57,7 +57,7 @@ class ExposureRegret(MeritFunction, Metric):
         merits = self.merits(self.of.values(pools), present)
         amount = merits.new_full((1, 1, 1), judged.picks)
         fair = capped_shares(merits, present.to(merits.dtype), amount)
-        return (fair - judged.probabilities).abs().sum(2)
+        return (fair - judged.selection.inclusion).abs().sum(2)
 
 
 @register("metric", "preference_violations")
@@ -90,7 +90,7 @@ class PreferenceViolations(Metric):
         pools, present = judged.pools, judged.pools.groups >= 0
         merit = self.of.values(pools)
         # by ascending merit, then by descending probability; empty places last
-        probability = judged.probabilities.where(present, torch.inf)
+        probability = judged.selection.inclusion.where(present, torch.inf)
         probability, order = probability.sort(2, descending=True)
         merit = merit.where(present, torch.inf).gather(2, order)
         probability = probability.gather(2, merit.sort(dim=2, stable=True).indices)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, reduce
-from operator import getitem
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from omegaconf import OmegaConf
@@ -131,11 +130,8 @@ class PolicyFile(msgspec.Struct, frozen=True):
     """Entries in the file of a named policy; no decision depends on them.
 
     Attributes:
-        expected: what each entry must be, for messages.
         name: the name of the policy and of its file.
     """
-
-    expected: ClassVar[Mapping[str, str]] = {"name": "the name of the file, {}"}
 
     name: str
 
@@ -149,13 +145,6 @@ class NamedPolicy(PolicyFile, frozen=True):
         notion: the notion of fairness for which `+experiment=notions` plays the policy; None for a
             policy that it does not play.
     """
-
-    expected: ClassVar[Mapping[str, str]] = {
-        **PolicyFile.expected,
-        "label": "a text",
-        "order": "a number",
-        "notion": "a text",
-    }
 
     label: str
     order: float = math.inf
@@ -251,14 +240,13 @@ def _in_files(files: Sequence[Path], entries: type[PolicyFile]) -> dict[str, Any
     for file in files:
         plain = {"name": None, "label": file.stem.replace("_", " "), **_read_yaml(file)}
         try:
-            found[file.stem] = msgspec.convert(plain, entries)
-            field = "" if plain["name"] == file.stem else "name"
-        except msgspec.ValidationError as error:  # it ends with "at `$.look.line[1]`"
-            field = str(error).rpartition("$.")[2].partition("[")[0].strip("`")
-        if field:
-            given = shown(reduce(getitem, field.split("."), plain))
-            expected = entries.expected[field].format(file.stem)
-            raise FairbanditError(f"{file}: {field}: expected {expected}; got {given}")
+            found[file.stem] = named = msgspec.convert(plain, entries)
+        except msgspec.ValidationError as error:  # such as "Expected `str`, … - at `$.label`"
+            raise FairbanditError(f"{file}: {error}") from error
+        if named.name != file.stem:
+            raise FairbanditError(
+                f"{file}: name: expected the name of the file, {file.stem}; got {named.name!r}"
+            )
     return found
 
 

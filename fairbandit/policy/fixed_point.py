@@ -93,7 +93,8 @@ def fixed_point(
             break
         # A round that reads only confirmed picks is correct, even if its own pick changed.
         last = first - 1 + confirmed + int(changed[0])
-        confirmed = last + policy.n_ready_after(last, first - 1 + n) - (first - 1)
+        ready = policy.n_ready(history._replace(rounds=last), first - 1 + n)
+        confirmed = last + ready - (first - 1)
         changes += 1
     return Solution(selection, changes, decisions)
 

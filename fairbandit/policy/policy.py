@@ -230,12 +230,8 @@ class Policy:
 
     def n_ready(self, history: History, last: int) -> int:
         """The number of next rounds, up to round `last`, that can be decided without a guess."""
-        return self.n_ready_after(history.rounds, last)
-
-    def n_ready_after(self, played: int, last: int) -> int:
-        """The same after `played` rounds."""
-        plan = self.plan(played + 1, last - played)
-        return int(plan.reads.searchsorted(played, "right"))
+        plan = self.plan(history.rounds + 1, last - history.rounds)
+        return int(plan.reads.searchsorted(history.rounds, "right"))
 
     def n_train(self, t: int) -> int:
         """The number of first rounds that train the estimator at round t; 0 without learning."""

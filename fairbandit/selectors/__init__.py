@@ -1,6 +1,5 @@
 """Selectors: pick candidates of each pool, with known probabilities."""
 
-from fairbandit.estimators.ties import Approximate
 from fairbandit.selectors.base import (
     Ranked,
     Selection,
@@ -25,7 +24,6 @@ from fairbandit.selectors.rolling import (
 )
 
 __all__ = [
-    "Approximate",
     "Argmax",
     "Candidates",
     "Chain",

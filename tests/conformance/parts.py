@@ -83,6 +83,6 @@ class Counting(Metric):
         return problem.zeros(problem.replicas, 1)
 
     def _values(self, judged: Judged, count: Tensor) -> tuple[Tensor, Tensor]:
-        rounds = judged.propensities.new_ones(judged.actions.shape[:2])
+        rounds = judged.selection.propensities.new_ones(judged.selection.actions.shape[:2])
         values = count + rounds.cumsum(1)
         return values, values[:, -1:]

@@ -118,7 +118,7 @@ def weighing(self: Any, ranked: Ranked, picks: int) -> Tensor:
 
 def doubling(self: Any, judged: Judged) -> Tensor:
     """Doubles the propensities."""
-    return judged.propensities.mul_(2)
+    return judged.selection.propensities.mul_(2)
 
 
 def losing(self: Any, state: State, outcomes: Outcomes) -> State:
@@ -236,7 +236,7 @@ def unsaid(selection: Selection, ranked: Ranked) -> Selection:
 
 def of_the_first(self: Any, judged: Judged) -> Tensor:
     """The reward of the first pick."""
-    first = judged.actions.view(*judged.actions.shape[:2], -1)[..., :1]
+    first = judged.selection.actions.view(*judged.selection.actions.shape[:2], -1)[..., :1]
     return judged.pools.expected.gather(2, first)[..., 0]
 
 
