@@ -126,11 +126,10 @@ class Engine:
     def _decide(self, pools: Pools, n_ready: int) -> Selection:
         policy, first, n = self.policy, self.played + 1, pools.groups.shape[1]
         history = policy.open(self.history, pools.contexts, pools.groups)
-        solution = fixed_point(policy, history, pools, n_ready, self.picks)
-        selection = solution.selection
-        self.decisions += solution.decisions
+        selection, changes, decided = fixed_point(policy, history, pools, n_ready, self.picks)
+        self.decisions += decided
         if n > n_ready:
-            self.size.learn(n, solution.changes, n_ready)
+            self.size.learn(n, changes, n_ready)
         outcomes = outcomes_of(first, pools, selection)
         self.history = policy.close(history, selection)
         arrived = self.delays.exchange(self.played, outcomes) if self.delays else [outcomes]

@@ -12,7 +12,6 @@ belong to rounds, so that all repetitions use the same draws.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 
@@ -23,20 +22,6 @@ from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS
-
-
-class Solution(NamedTuple):
-    """The fixed point of a block, and the work to find it.
-
-    Attributes:
-        selection: the picks of the block's rounds.
-        changes: the number of repetitions that changed a pick.
-        decisions: the number of rounds decided, summed over all repetitions.
-    """
-
-    selection: Selection
-    changes: int
-    decisions: int
 
 
 def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
@@ -54,7 +39,7 @@ def outcomes_of(first: int, pools: Pools, selection: Selection) -> Outcomes:
 
 def fixed_point(
     policy: Policy, history: History, pools: Pools, n_ready: int, picks: int = 1
-) -> Solution:
+) -> tuple[Selection, int, int]:
     """Decides N rounds at once, although later rounds depend on outcomes of earlier rounds.
 
     The function decides without outcomes of the block, then repeats the decisions with the outcomes
@@ -68,7 +53,8 @@ def fixed_point(
         picks: m, the number of picks from each pool.
 
     Returns:
-        The same picks as round by round.
+        The same picks as round by round, the number of repetitions that changed a pick, and the
+        number of rounds decided, summed over all repetitions.
     """
     first, contexts, groups = history.block
     n = groups.shape[1]
@@ -96,7 +82,7 @@ def fixed_point(
         ready = policy.n_ready(history._replace(rounds=last), first - 1 + n)
         confirmed = last + ready - (first - 1)
         changes += 1
-    return Solution(selection, changes, decisions)
+    return selection, changes, decisions
 
 
 WORK = 1 << 18
