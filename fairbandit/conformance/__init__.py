@@ -16,7 +16,7 @@ candidate when it decides.
 
 from fairbandit.conformance.group import reads_group
 from fairbandit.conformance.relations import KINDS, Check
-from fairbandit.conformance.report import CheckResult, checks, examine
+from fairbandit.conformance.values import CheckResult, checks, examine
 from fairbandit.conformance.world import ConformanceError, Scattered, Spec, asked
 
 __all__ = [

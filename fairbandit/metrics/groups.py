@@ -14,7 +14,7 @@ from fairbandit.metrics.base import Judged, Metric, Reduce, members
 from fairbandit.registry import register
 from fairbandit.registry.register import Count
 from fairbandit.registry.signatures import Range
-from fairbandit.selectors.minimum_pull import group_shares
+from fairbandit.selectors.group_shares import group_shares
 
 
 class GroupMetric(Metric):

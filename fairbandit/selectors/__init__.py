@@ -11,9 +11,8 @@ from fairbandit.selectors.base import (
 from fairbandit.selectors.chain import Chain
 from fairbandit.selectors.fa_ir import FairTopK
 from fairbandit.selectors.greedy import Argmax, EpsilonGreedy
-from fairbandit.selectors.group_parity import GroupChance, GroupParity
+from fairbandit.selectors.group_shares import GroupChance, GroupParity, MinimumPull
 from fairbandit.selectors.merit import Proportional
-from fairbandit.selectors.minimum_pull import MinimumPull
 from fairbandit.selectors.rolling import (
     Candidates,
     Course,

@@ -1,6 +1,6 @@
 """Guaranteed shares, as a list or as one number for all groups."""
 
-from fairbandit.selectors.minimum_pull import group_shares
+from fairbandit.selectors.group_shares import group_shares
 
 
 def test_one_number_or_a_list() -> None:
