@@ -54,7 +54,7 @@ def table(words: Sequence[str]) -> None:
         out.print(make_table(["log", path.name], _facts(log).items()))
         return
     shown = contents(str(path), **settings)
-    print(f"{path.name}: {shown.rows:,} rows, {shown.columns:,} columns")
+    print(f"{path.name}: {shown.groups['n'].sum():,} rows")
     cells = shown.features.assign(missing=shown.features["missing"].map("{:,}".format))
     *features, reward = cells.astype(str).to_numpy().tolist()
     last = ["", "all together, d", str(shown.features["features"].sum()), ""]
@@ -62,18 +62,13 @@ def table(words: Sequence[str]) -> None:
     out.print(make_table([*cells], rows, right=["features", "missing"]))
     if shown.left_out:
         out.print(make_table(["left out", "why"], shown.left_out.items()))
-    least, groups = settings.get("min_group_size", 1), list[Sequence[str]]()
+    groups = list[Sequence[str]]()
     for group, n, *values in shown.groups.itertuples():
-        small = " (too small)" if n < least else ""
         numbers = ["–" if math.isnan(value) else brief(value) for value in values]
-        groups.append((group + small, f"{n:,}", *numbers))
+        groups.append((group, f"{n:,}", *numbers))
     mean = f"mean {settings['reward']}"
     header = [JOINED.join(group_columns(settings["group"])), "rows", mean, "std"]
     out.print(make_table(header, groups, right=["rows", mean, "std"]))
-    if shown.problem:
-        print(f"A run fails, since {shown.problem}.")
-    elif shown.dropped:
-        print(f"missing=drop leaves out {shown.dropped:,} rows; the groups are shown without them.")
     if shown.one_per_group:
         print("Each pool has one candidate of each group; pool=random draws in proportion.")
     if not shown.group_is_feature:

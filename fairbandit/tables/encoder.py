@@ -30,7 +30,7 @@ from fairbandit.tables.encoded import (
     scales,
 )
 from fairbandit.tables.labels import JOINED, as_numbers, check_labels
-from fairbandit.tables.rows import read_rows
+from fairbandit.tables.reading import read_rows
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from fairbandit.errors import FairbanditError
-from fairbandit.notices import listed
-from fairbandit.tables.cells import About, about, with_about
-from fairbandit.tables.files import files_in, named, read_batches, read_header
+from fairbandit.errors import FairbanditError, type_of
+from fairbandit.notices import listed, remark
+from fairbandit.tables.cells import About, Rows, Typed, about, number_of, with_about
+from fairbandit.tables.files import files_in, named, read_file, read_header
+from fairbandit.tables.labels import TRUTH, UNKNOWN, clean
 from fairbandit.tables.types import Marks, UntypedError, typed
 
 if TYPE_CHECKING:
@@ -99,7 +102,7 @@ def read_table(
     for file in paths:
         names = read_header(file, separator)
         wanted = [own for own in names if columns is None or own in columns]
-        tables[str(file)] = pa.concat_tables(read_batches(file, wanted, separator))
+        tables[str(file)] = read_file(file, wanted, separator)
     _check_columns(tables)
     first = next(iter(tables.values())).column_names
     if is_csv:  # the texts of all files are typed together
@@ -259,3 +262,74 @@ def _is_bool(kind: type) -> bool:
 
 def _is_numeric(kind: type) -> bool:
     return issubclass(kind, (bool, int, float, np.number, np.bool_))
+
+
+_PLAIN = {str, int, float, bool, type(None)}
+_SCALARS = {np.float64, np.int64, np.bool_, np.str_}
+
+
+def read_rows(
+    source: Any,
+    names: Sequence[str],
+    groups: Sequence[str],
+    missing: Sequence[str],
+    decimal: str,
+    where: str,
+) -> Typed:
+    """Returns columns of raw rows as a typed table.
+
+    Plain cells of lists, small frames and mappings are read without pandas and Arrow, with the same
+    rules. Columns other than `names` are ignored. A list of rows may lack the `groups`, with a
+    notice: the group is unknown. For `missing` and `decimal`, see `read_table`.
+    """
+    if isinstance(source, (str, PathLike)):
+        expected = "a DataFrame, an Arrow table or rows"
+        raise FairbanditError(f"{where}: expected {expected}, got {type_of(source)}")
+    columns, every, count = dict[str, Any](), list[Any](), 0
+    if isinstance(source, (list, tuple)) and all(isinstance(row, Mapping) for row in source):
+        every, count = [*dict.fromkeys(chain.from_iterable(source))], len(source)
+        columns = {name: [row.get(name) for row in source] for name in names if name in every}
+        if absent := [name for name in groups if name not in columns and source]:
+            remark(f"{where}: no row has {listed([*map(repr, absent)])}: the group is {UNKNOWN}")
+            columns |= {name: [None] * count for name in absent}
+    elif hasattr(source, "iloc") and source.columns.is_unique:
+        every, count = [*source.columns], len(source)
+        columns = {name: source[name] for name in names if name in source}
+    elif isinstance(source, Mapping) and {type(own) for own in source.values()} == {list}:
+        every, lengths = [*source], {len(own) for own in source.values()}
+        columns = {name: source[name] for name in names if name in source and len(lengths) == 1}
+        count = max(lengths)
+    if columns:
+        marks = Marks(decimal, None, tuple(missing))
+        known = About(where, [*map(str, every)], decimal, missing=missing)
+        with suppress(TypeError, UnicodeEncodeError):  # Arrow knows more types
+            return Rows({name: _plain(own, marks) for name, own in columns.items()}, known, count)
+    return read_table(columns or source, missing_values=missing, decimal=decimal, name=where)
+
+
+def _plain(column: Any, marks: Marks) -> list[Any]:
+    if hasattr(column, "iloc"):
+        if column.dtype == np.float32:
+            raise TypeError("single precision is read as it was written")
+        column = column.tolist()
+    kinds = {*map(type, column)}
+    if not kinds <= _PLAIN:
+        if not kinds <= _PLAIN | _SCALARS:
+            raise TypeError("cells of other types")
+        column = [cell.item() if type(cell) in _SCALARS else cell for cell in column]
+    if kinds <= {int, bool} and not marks.missing:
+        return [*column]
+    numbers, texts, read = {*marks.numbers}, {*marks.texts}, list[Any]()
+    for cell in column:
+        if type(cell) is str:
+            text = clean(cell)
+            if not text.isascii():
+                text.encode()
+            text = text.lower() if text.lower() in TRUTH else text
+            gone = text in texts
+            gone = gone or bool(numbers and number_of(text, marks.decimal) in numbers)
+            read.append(None if gone else text)
+        else:
+            gone = cell is None or cell != cell or (type(cell) is not bool and cell in numbers)
+            read.append(None if gone else cell)
+    return read

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fairbandit.environments import CensusGender, acs
-from fairbandit.environments.acs import COLUMNS, person_table
+from fairbandit.environments import CensusGender
+from fairbandit.environments import census as acs
+from fairbandit.environments.census import COLUMNS, person_table
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
 from fairbandit.registry import create, describe
@@ -187,7 +188,7 @@ def test_the_fingerprint_is_of_both_surveys(tmp_path):
     absent = {**given, "root": str(tmp_path), "states": ["VT"]}
     assert CensusGender.fingerprint(absent) is None
     packaged = {**given, "root": "sample", "states": None, "scaler_year": 2017}
-    folder = Path(acs.__file__).parent / "sample"
+    folder = Path(census.__file__).parent / "sample"
     files = [folder / f"{year}.parquet" for year in (2018, 2017)]
     assert CensusGender.fingerprint(packaged) == data_hash(files) != data_hash(files[:1])
 
@@ -221,5 +222,5 @@ def test_the_sample_by_ethnicity(least, groups):
 def test_the_sample_is_that_of_the_records(tmp_path):
     make_sample(support.REPOSITORY.parent / "shared" / "acs", tmp_path)
     for year in acs.YEARS:
-        packaged = Path(acs.__file__).parent / acs.SAMPLE / f"{year}.parquet"
+        packaged = Path(census.__file__).parent / acs.SAMPLE / f"{year}.parquet"
         assert read(tmp_path / f"{year}.parquet") == read(packaged)

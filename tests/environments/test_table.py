@@ -264,7 +264,7 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
         problem += f"'{name}'; only environment.missing=drop can be used"
         for missing in ("error", "mean"):
             assert problem in refused(path, missing=missing)
-        with pytest.raises(FairbanditError, match='only missing="drop" can be used'):
+        with pytest.raises(FairbanditError, match="=drop can be used"):
             Table.from_data(whole, group="group", reward="wage")
     else:
         assert problem + "a feature; environment.missing=drop leaves them out" in refused(path)
@@ -324,14 +324,3 @@ def test_fairness_shows_on_own_data(tmp_path):
         run = Engine(support.policy(name), world, rounds=600, seed=0, replicas=range(4))
         regret[name] = float(sum(played.fair_regret.sum() for played in run.play()))
     assert regret["fair_greedy"] < 0.7 * regret["greedy"]
-
-
-@pytest.mark.parametrize(("scale", "noted"), [(0.01, True), (1.0, False)])
-def test_a_feature_that_nearly_is_the_reward_is_noted(tmp_path, scale, noted):
-    """A correlation of 1/sqrt(1 + scale²) with normal noise."""
-    wage = standardised(np.array(people()["wage"]), np.array(people()["wage"]))
-    later = wage + np.random.default_rng(0).normal(scale=scale, size=len(wage))
-    path = write(tmp_path / "later.csv", {**people(), "later": later.tolist()})
-    with noting() as notes:
-        table(path, columns=None)
-    assert any("correlation above 0.99 with 'later'" in note for note in notes) == noted
