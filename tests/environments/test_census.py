@@ -188,7 +188,7 @@ def test_the_fingerprint_is_of_both_surveys(tmp_path):
     absent = {**given, "root": str(tmp_path), "states": ["VT"]}
     assert CensusGender.fingerprint(absent) is None
     packaged = {**given, "root": "sample", "states": None, "scaler_year": 2017}
-    folder = Path(census.__file__).parent / "sample"
+    folder = Path(acs.__file__).parent / "sample"
     files = [folder / f"{year}.parquet" for year in (2018, 2017)]
     assert CensusGender.fingerprint(packaged) == data_hash(files) != data_hash(files[:1])
 
@@ -222,5 +222,5 @@ def test_the_sample_by_ethnicity(least, groups):
 def test_the_sample_is_that_of_the_records(tmp_path):
     make_sample(support.REPOSITORY.parent / "shared" / "acs", tmp_path)
     for year in acs.YEARS:
-        packaged = Path(census.__file__).parent / acs.SAMPLE / f"{year}.parquet"
+        packaged = Path(acs.__file__).parent / acs.SAMPLE / f"{year}.parquet"
         assert read(tmp_path / f"{year}.parquet") == read(packaged)
