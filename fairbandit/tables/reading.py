@@ -16,10 +16,10 @@ import pyarrow.csv as pa_csv
 
 from fairbandit.errors import FairbanditError, type_of
 from fairbandit.notices import listed, remark
-from fairbandit.tables.cells import About, Rows, Typed, about, number_of, with_about
+from fairbandit.tables.cells import About, Rows, Typed, about, code_of, number_of, with_about
 from fairbandit.tables.files import files_in, named, read_file, read_header
 from fairbandit.tables.labels import TRUTH, UNKNOWN, clean
-from fairbandit.tables.types import Marks, UntypedError, typed
+from fairbandit.tables.types import Marks, UntypedError, is_number, typed
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -82,15 +82,11 @@ def read_table(
     missing = tuple(texts_of("missing_values", missing_values))
     marks = Marks(decimal, thousands, missing)
     if not isinstance(source, (str, PathLike)):
-        table = table_of(source, decimal)
+        table, before = table_of(source, decimal), about(source)
         wanted = [own for own in table.column_names if columns is None or own in columns]
-        read = _frame(table.select(wanted), marks, name, is_csv=False)
-        here = about(read)
-        before = about(source) if hasattr(source, "attrs") else About()
-        kept = {own: why for own, why in before.doubts.items() if own in here.columns}
-        refused = {**before.refused, **here.refused}
-        here = replace(here, columns=table.column_names, refused=refused, doubts=kept)
-        return with_about(read, here)
+        doubts = {own: why for own, why in before.doubts.items() if own in wanted}
+        known = About(name, table.column_names, refused=before.refused, doubts=doubts)
+        return _frame(table.select(wanted), len(table), marks, known, is_csv=False)
     path = Path(source)
     paths = files_in(path) if path.is_dir() else [path]
     if len({file.suffix.lower() for file in paths}) > 1:
@@ -103,20 +99,13 @@ def read_table(
         names = read_header(file, separator)
         wanted = [own for own in names if columns is None or own in columns]
         tables[str(file)] = read_file(file, wanted, separator)
-    _check_columns(tables)
-    first = next(iter(tables.values())).column_names
-    if is_csv:  # the texts of all files are typed together
-        whole = pa.concat_tables([own.select(first) for own in tables.values()])
-        read = _frame(whole, marks, str(path), True)
-    else:
-        frames = {file: _frame(own, marks, file, False) for file, own in tables.items()}
-        read = _together(frames, first) if len(frames) > 1 else next(iter(frames.values()))
+    table = _joined(tables)
+    known = About(str(path), names, separator=separator * is_csv)
+    read = _frame(table, sum(map(len, tables.values())), marks, known, is_csv)
     if len(tables) > 1:
         rows = [(file, row) for file, own in tables.items() for row in range(len(own))]
         read.index = pd.MultiIndex.from_tuples(rows, names=["file", "row"])
-    return with_about(
-        read, replace(about(read), name=str(path), columns=names, separator=separator * is_csv)
-    )
+    return read
 
 
 def texts_of(name: str, given: Any) -> list[str]:
@@ -127,62 +116,57 @@ def texts_of(name: str, given: Any) -> list[str]:
     return [*map(str, texts)]
 
 
-def _frame(table: pa.Table, marks: Marks, name: str, is_csv: bool) -> pd.DataFrame:
+def _frame(
+    table: pa.Table, count: int, marks: Marks, known: About, is_csv: bool
+) -> pd.DataFrame:
     import pandas as pd
 
-    columns, refused, doubts = dict[str, Any](), dict[str, str](), dict[str, str]()
+    columns, refused, doubts = dict[str, Any](), {**known.refused}, {**known.doubts}
     for column, cells in zip(table.column_names, table.columns, strict=True):
         try:
-            where = f"{name}, column {column!r}"
-            columns[column], doubts[column] = typed(cells, marks, where, is_csv)
+            where = f"{known.name}, column {column!r}"
+            columns[column], doubt = typed(cells, marks, where, is_csv)
+            doubts |= {column: doubt} if doubt else {}
         except UntypedError as error:
             refused[column] = str(error)
         except pa.ArrowException:  # nested values, or bytes
             refused[column] = f"cells of the type {cells.type} are neither numbers nor texts"
-    frame = pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
-    doubts = {column: doubt for column, doubt in doubts.items() if doubt}
-    known = About(
-        name,
-        table.column_names,
-        marks.decimal,
-        missing=marks.missing,
-        refused=refused,
-        doubts=doubts,
-    )
-    return with_about(frame, known)
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(count))
+    marked = replace(known, decimal=marks.decimal, missing=marks.missing)
+    return with_about(frame, replace(marked, refused=refused, doubts=doubts))
 
 
-def _check_columns(tables: Mapping[str, pa.Table]) -> None:
+def _joined(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Returns the rows of all files, whose columns may differ in order, numbers and gaps."""
     (first, table), *others = tables.items()
     for file, other in others:
         if lacking := sorted({*table.column_names} ^ {*other.column_names}):
             names = listed([*map(repr, lacking)])
             raise FairbanditError(f"{first} and {file} differ in the columns {names}")
+    return pa.table({name: _column(tables, name) for name in table.column_names})
 
 
-def _together(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    import pandas as pd
-
-    whole, refused = dict[str, Any](), dict[str, str]()
-    for name in columns:
-        if why := [about(own).refused[name] for own in frames.values() if name not in own]:
-            refused[name] = why[0]
-            continue
-        parts = {file: own[name] for file, own in frames.items()}
-        known = {file: part for file, part in parts.items() if not part.isna().all()} or parts
-        numeric = {file: part.dtype.kind in "fiub" for file, part in known.items()}
-        if len({*numeric.values()}) > 1:
-            one, other = (next(f for f in known if numeric[f] is kind) for kind in (True, False))
+def _column(tables: Mapping[str, pa.Table], name: str) -> pa.ChunkedArray:
+    parts = {file: own[name] for file, own in tables.items()}
+    known = {file: own for file, own in parts.items() if own.null_count < len(own)} or parts
+    kinds = {own.type: file for file, own in known.items()}
+    other, *_, one = sorted([*kinds, *kinds], key=is_number)
+    kind = one
+    if len(kinds) > 1:  # numbers are joined as they are written, since some types lose digits
+        kind = pa.float64() if is_number(other) else pa.string()
+        try:
+            if is_number(one) != is_number(other):
+                raise TypeError("numbers beside other cells")
+            known = {file: own.cast(pa.string()).cast(kind) for file, own in known.items()}
+        except (TypeError, pa.ArrowException) as error:
             raise FairbanditError(
-                f"column {name!r} is of the type {parts[one].dtype} in {one} and "
-                f"{parts[other].dtype} in {other}"
-            )
-        kinds = [*{part.dtype: None for part in known.values()}]
-        kind = kinds[0] if len(kinds) == 1 else "float64" if numeric[next(iter(known))] else None
-        cells = [part if kind is None else part.astype(kind) for part in parts.values()]
-        whole[name] = pd.concat(cells, ignore_index=True)
-    first = about(next(iter(frames.values())))
-    return with_about(pd.DataFrame(whole), replace(first, refused=refused))
+                f"column {name!r} is of the type {one} in {kinds[one]} and {other} in "
+                f"{kinds[other]}"
+            ) from error
+    chunks = list[pa.Array]()
+    for file, own in parts.items():
+        chunks += known[file].chunks if file in known else [pa.nulls(len(own), kind)]
+    return pa.chunked_array(chunks, kind)
 
 
 def table_of(data: Any, decimal: str = ".") -> pa.Table:
@@ -222,46 +206,38 @@ def table_of(data: Any, decimal: str = ".") -> pa.Table:
 
 
 def _array(name: str, cells: pd.Series, decimal: str) -> Any:
+    """Returns cells as Arrow holds them.
+
+    Intervals, numbers beside texts, and whole numbers beyond 64 bits become texts. Truth values
+    beside whole numbers are numbers.
+    """
+    if "nterval" in str(getattr(cells.dtype, "categories", cells).dtype):
+        cells = cells.astype(object)
     try:
-        return pa.array(_of_one_kind(cells, decimal), from_pandas=True)
+        return pa.array(cells, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        kinds = listed(sorted({type(cell).__name__ for cell in cells.dropna()}))
+        kinds = {type(cell) for cell in cells.dropna()}
+        truth, numbers = {bool, np.bool_}, (bool, int, float, np.number, np.bool_)
+        numeric = {kind for kind in kinds if issubclass(kind, numbers)}
+        if kinds == numeric and kinds & truth and kinds - truth:
+            plain = cells.map(lambda cell: int(cell) if type(cell) in truth else cell)
+            return _array(name, plain, decimal)
+        if kinds == {int} or (kinds > numeric and all(map(_is_text, kinds - numeric))):
+            texts = cells.map(lambda cell: _text(cell, decimal), na_action="ignore")
+            return pa.array(texts, from_pandas=True)
+        names = listed(sorted(kind.__name__ for kind in kinds))
         raise FairbanditError(
-            f"the table, column {name!r}: cells of {kinds} have no type in common: {error}"
+            f"the table, column {name!r}: cells of {names} have no type in common: {error}"
         ) from error
 
 
-def _of_one_kind(cells: pd.Series, decimal: str) -> pd.Series:
-    """Returns cells that Arrow can hold: intervals, and numbers beside texts, become texts.
-
-    Truth values beside numbers are numbers. Whole numbers beyond 64 bits become texts.
-    """
-    import pandas as pd
-
-    values = getattr(cells.dtype, "categories", cells)
-    if str(cells.dtype) != "object" and "nterval" not in str(getattr(values, "dtype", "")):
-        return cells
-    kind = pd.api.types.infer_dtype(values, skipna=True)
-    kinds = {type(cell) for cell in cells.dropna()}
-    if {*map(_is_bool, kinds)} == {True, False} and all(map(_is_numeric, kinds)):
-        return cells.map(lambda cell: int(cell) if _is_bool(type(cell)) else cell)
-    large = kind == "integer" and any(abs(cell) >= 2**63 for cell in cells.dropna())
-    mixed = kind in ("mixed", "mixed-integer") and all(
-        issubclass(kind, str) or _is_numeric(kind) for kind in kinds
-    )
-    if kind == "interval" or large or mixed or any(k.__name__ == "Interval" for k in kinds):
-        texts = cells.astype(object).map(str, na_action="ignore")
-        is_float = cells.map(lambda cell: isinstance(cell, float))
-        return texts.mask(is_float, texts.str.replace(".", decimal)) if decimal == "," else texts
-    return cells
+def _is_text(kind: type) -> bool:
+    return issubclass(kind, str) or kind.__name__ == "Interval"
 
 
-def _is_bool(kind: type) -> bool:
-    return issubclass(kind, bool) or kind.__name__ in ("bool", "bool_")
-
-
-def _is_numeric(kind: type) -> bool:
-    return issubclass(kind, (bool, int, float, np.number, np.bool_))
+def _text(cell: Any, decimal: str) -> str:
+    text: str = code_of(cell, of_text=True)
+    return text.replace(".", decimal) if isinstance(cell, float) else text
 
 
 _PLAIN = {str, int, float, bool, type(None)}
