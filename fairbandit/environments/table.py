@@ -230,7 +230,7 @@ class Table(Environment):
         marked = [group] if of_group else []
         self.encoder = Encoder.fitted(features, first, marked, self.products, **fitting)
         (mean,), (deviation,) = scales(cells.numbers(first, reward)[:, None])
-        self.unit = {"name": reward, "std": deviation, "mean": mean}
+        self.unit: dict[str, Any] = {"name": reward, "std": deviation, "mean": mean}
         self.members: Members = members_of(
             self.encoder.encode_table(second),
             (cells.numbers(second, reward) - mean) / deviation,

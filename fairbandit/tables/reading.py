@@ -116,9 +116,7 @@ def texts_of(name: str, given: Any) -> list[str]:
     return [*map(str, texts)]
 
 
-def _frame(
-    table: pa.Table, count: int, marks: Marks, known: About, is_csv: bool
-) -> pd.DataFrame:
+def _frame(table: pa.Table, count: int, marks: Marks, known: About, is_csv: bool) -> pd.DataFrame:
     import pandas as pd
 
     columns, refused, doubts = dict[str, Any](), {**known.refused}, {**known.doubts}
