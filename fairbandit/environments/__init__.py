@@ -2,7 +2,7 @@
 
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
-from fairbandit.environments.contents import Contents, contents
+from fairbandit.environments.contents import contents
 from fairbandit.environments.derived import Arrivals, Distorted
 from fairbandit.environments.families import Synthetic
 from fairbandit.environments.simulation import Simulation
@@ -13,7 +13,6 @@ __all__ = [
     "Arrivals",
     "CensusEthnicity",
     "CensusGender",
-    "Contents",
     "Distorted",
     "Encoder",
     "Environment",

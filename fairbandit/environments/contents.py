@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.environments.table import PoolKind, Table
+from fairbandit.environments.table import Table
 from fairbandit.notices import listed
 from fairbandit.registry import checked
 from fairbandit.tables.columns import codes_and_reference, group_columns
@@ -19,34 +17,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Contents:
-    """The features and groups that `Table` makes of a file.
-
-    Attributes:
-        features: for each column and product that becomes features, the `column`, what it
-            `becomes`, the number of `features`, and of `missing` cells; then the bias and the
-            reward.
-        left_out: the reason for each column that is not a feature.
-        groups: the number of members of each group, `n`, and the `mean` and `std` (with n − 1) of
-            their rewards; the largest first.
-        one_per_group: whether each pool has one candidate of each group.
-        group_is_feature: whether the group is a feature.
-    """
-
-    features: pd.DataFrame
-    left_out: Mapping[str, str]
-    groups: pd.DataFrame
-    one_per_group: bool
-    group_is_feature: bool
-
-
-def contents(path: str, **parameters: Any) -> Contents:
-    """Returns the features and groups that `table` makes of a file.
+def contents(path: str, **parameters: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Returns the features and the groups that `table` makes of a file.
 
     Args:
         path: a file that ends in .csv or .parquet.
         parameters: the other parameters of `Table`.
+
+    Returns:
+        Two tables. The first one has a row for each column and product: the `column`, what it
+        `becomes`, the number of `features`, and of `missing` cells. The second one has a row for
+        each group, the largest first: its members, `n`, and the `mean` and `std` (with n − 1) of
+        their rewards.
 
     Raises:
         FairbanditError: `Table` would raise it.
@@ -63,17 +45,14 @@ def contents(path: str, **parameters: Any) -> Contents:
         if name == group and not codes:
             kind = f"the group: {listed(world.labels, 6)}"
         kind = "the products" if name in encoder.products else kind
-        rows.append((name, kind, count, world.missing_cells.get(name, 0)))
+        rows.append((name, kind, count))
     if world.bias:
-        rows[-1] = ("", "bias, always 1", 1, 0)
-    rows.append((world.reward, "the reward", 0, world.missing_cells[world.reward]))
+        rows[-1] = ("", "bias, always 1", 1)
+    rows.append((world.reward, "the reward", 0))
+    rows += [(name, f"left out: {reason}", 0) for name, reason in world.left_out.items()]
+    features = pd.DataFrame(rows, columns=["column", "becomes", "features"])
+    gaps = features["column"].map(world.missing_cells).fillna(0).astype(int)
     labels = np.array(world.labels, dtype=object)[world.members.groups]
     rewards = pd.Series(world.members.rewards * world.unit["std"] + world.unit["mean"])
-    found = rewards.groupby(labels).agg(["size", "mean", "std"]).rename(columns={"size": "n"})
-    return Contents(
-        features=pd.DataFrame(rows, columns=["column", "becomes", "features", "missing"]),
-        left_out=world.left_out,
-        groups=found.sort_values("n", ascending=False, kind="stable"),
-        one_per_group=world.pool is PoolKind.one_per_group,
-        group_is_feature=bool(encoder.labels),
-    )
+    groups = rewards.groupby(labels).agg(["size", "mean", "std"]).rename(columns={"size": "n"})
+    return features.assign(missing=gaps), groups.sort_values("n", ascending=False, kind="stable")
