@@ -223,10 +223,8 @@ class Table(Environment):
         second, first = tables[0][rows[0]], tables[-1][rows[-1]]
         features = {**columns, **({group: list(kept)} if of_group else {})}
         fitting: dict[str, Any] = {"fill": self.missing is Missing.mean, "bias": self.bias}
-        listed_group = features.keys() >= {*groups}
-        if of_group or listed_group:
-            fitting |= {"groups": groups, "unknown": unknown}
-        fitting |= {"labels": kept} if listed_group else {}
+        if of_group or features.keys() >= {*groups}:
+            fitting |= {"groups": groups, "unknown": unknown, "labels": kept}
         marked = [group] if of_group else []
         self.encoder = Encoder.fitted(features, first, marked, self.products, **fitting)
         (mean,), (deviation,) = scales(cells.numbers(first, reward)[:, None])

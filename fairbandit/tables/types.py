@@ -135,7 +135,7 @@ def _of_texts(texts: pa.ChunkedArray, marks: Marks, where: str) -> tuple[pd.Seri
         marked = f"{_MARKED}([{marks.thousands}][0-9]{{3}})+([{marks.decimal}][0-9]+)?"
         without = pc.replace_substring(texts, marks.thousands, "")
         plain = pc.if_else(_fit(texts, marked), without, texts)
-    values = as_numbers(plain, marks.decimal)
+    values = _parsed(plain, marks.decimal)
     if values is not None and np.isfinite(values).sum() < len(known):
         return series_of(texts), ""
     if values is None or pc.any(_fit(plain, CODE)).as_py():
@@ -152,7 +152,7 @@ def _of_texts(texts: pa.ChunkedArray, marks: Marks, where: str) -> tuple[pd.Seri
     return column.mask(column.isin(marks.numbers)), ""
 
 
-def as_numbers(texts: pa.ChunkedArray, decimal: str) -> Any:
+def _parsed(texts: pa.ChunkedArray, decimal: str) -> Any:
     """Returns numbers and truth values as an array, NaN where null; None if any is neither.
 
     Too large numbers, and the texts `inf` and `nan`, are not finite.
