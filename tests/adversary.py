@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from fairbandit.environments import Environment, Pools, Truth
-from fairbandit.tables.grouped_cdf import GroupedCdf
+from fairbandit.tables.population import GroupedCdf
 
 
 class Flipping(Environment):

@@ -53,35 +53,20 @@ def table(words: Sequence[str]) -> None:
         log, _ = given_log(path, settings, _facts)
         out.print(make_table(["log", path.name], _facts(log).items()))
         return
-    shown = contents(str(path), **settings)
-    print(f"{path.name}: {shown.rows:,} rows, {shown.columns:,} columns")
-    cells = shown.features.assign(missing=shown.features["missing"].map("{:,}".format))
-    *features, reward = cells.astype(str).to_numpy().tolist()
-    last = ["", "all together, d", str(shown.features["features"].sum()), ""]
-    rows = [*features, last, [*reward[:2], "", reward[3]]]
-    out.print(make_table([*cells], rows, right=["features", "missing"]))
-    if shown.left_out:
-        out.print(make_table(["left out", "why"], shown.left_out.items()))
-    least, groups = settings.get("min_group_size", 1), list[Sequence[str]]()
-    for group, n, *values in shown.groups.itertuples():
-        small = " (too small)" if n < least else ""
-        numbers = ["–" if math.isnan(value) else brief(value) for value in values]
-        groups.append((group + small, f"{n:,}", *numbers))
+    features, groups = contents(str(path), **settings)
+    total = features["features"].sum()
+    print(f"{path.name}: {groups['n'].sum():,} rows, {total:,} features")
+    rows = features.astype(object).map(lambda cell: cell if isinstance(cell, str) else f"{cell:,}")
+    out.print(make_table([*rows], rows.to_numpy().tolist(), right=["features", "missing"]))
     mean = f"mean {settings['reward']}"
     header = [JOINED.join(group_columns(settings["group"])), "rows", mean, "std"]
-    out.print(make_table(header, groups, right=["rows", mean, "std"]))
-    if shown.problem:
-        print(f"A run fails, since {shown.problem}.")
-    elif shown.dropped:
-        print(f"missing=drop leaves out {shown.dropped:,} rows; the groups are shown without them.")
-    if shown.one_per_group:
-        print("Each pool has one candidate of each group; pool=random draws in proportion.")
-    if not shown.group_is_feature:
+    numbers = [
+        (group, f"{n:,}", *("–" if math.isnan(value) else brief(value) for value in values))
+        for group, n, *values in groups.itertuples()
+    ]
+    out.print(make_table(header, numbers, right=["rows", mean, "std"]))
+    if header[0] not in [*features["column"]]:
         print("The group is not a feature: true rewards miss differences by group alone.")
-    print(
-        "std divides by n − 1. When they are played, features and rewards are standardised over "
-        "all rows, with n."
-    )
 
 
 def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from fairbandit.policy.engine import Engine
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Ranked, Selection
 from fairbandit.streams import CHUNK_ROUNDS, Purpose
-from fairbandit.tables.grouped_cdf import GroupedCdf
+from fairbandit.tables.population import GroupedCdf
 
 ROUNDS, REPLICAS, ASKERS, PLACES, SEED = 40, 3, 12, 6, 1
 """The default sizes of a play, and its seed; checks of values, rather than of decisions, have

@@ -1,10 +1,9 @@
 """Bandit problems: simulations, tables, and the US census."""
 
-from fairbandit.environments.arrivals import Arrivals
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.environments.census import CensusEthnicity, CensusGender
-from fairbandit.environments.contents import Contents, contents
-from fairbandit.environments.distorted import Distorted
+from fairbandit.environments.contents import contents
+from fairbandit.environments.derived import Arrivals, Distorted
 from fairbandit.environments.families import Synthetic
 from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import Table
@@ -14,7 +13,6 @@ __all__ = [
     "Arrivals",
     "CensusEthnicity",
     "CensusGender",
-    "Contents",
     "Distorted",
     "Encoder",
     "Environment",

@@ -14,7 +14,7 @@ from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
-from fairbandit.tables.grouped_cdf import GroupedCdf
+from fairbandit.tables.population import GroupedCdf
 
 
 class Link(Enum):

@@ -86,12 +86,12 @@ def with_about(frame: pd.DataFrame, about: About) -> pd.DataFrame:
     return frame
 
 
-def about(table: Typed) -> About:
+def about(table: Any) -> About:
     """Returns the facts about a table; pandas passes them on to parts of the table."""
     if isinstance(table, Rows):
         return table.about
-    found = table.attrs.get(_KEY)
-    return found if isinstance(found, About) else About(columns=[*map(str, table.columns)])
+    found = getattr(table, "attrs", {}).get(_KEY)
+    return found if isinstance(found, About) else About()
 
 
 def name_of(table: Typed) -> str:

@@ -5,7 +5,6 @@ Columns are chosen by a mapping, by a YAML file, or by what their cells hold.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +19,7 @@ from fairbandit.errors import FairbanditError, did_you_mean, shown, type_of
 from fairbandit.notices import listed, remark
 from fairbandit.tables import cells
 from fairbandit.tables.labels import CODE, JOINED, look_alikes
-from fairbandit.tables.reading import MISSING, OTHER
+from fairbandit.tables.reading import OTHER
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -28,18 +27,12 @@ if TYPE_CHECKING:
 CATEGORY = "category"
 """The specification of a category whose codes are the values in the table."""
 
-MANY_CODES, ROWS_PER_CODE = 50, 10
-"""A category with more codes, or with fewer rows per code, gives a notice: it may hold names."""
-
 MOST_CODES = 1_000
 """The most distinct texts of a column that becomes a category without a specification."""
 
 FEW, SMALL = 5, 30
 """A column is refused if most groups have fewer members than the first number. Groups with fewer
 members than the second one give a notice."""
-
-MOSTLY = 0.95
-"""A column is of numbers, but for a few cells, if at least this share of its cells are numbers."""
 
 # the reasons why a column is not a feature
 CONSTANT = "one value, or none"
@@ -108,7 +101,7 @@ def resolve_columns(
     table: pd.DataFrame,
     chosen: Mapping[str, Any] | None,
     taken: Collection[str],
-    exclude: Sequence[str] | None = None,
+    exclude: Sequence[str],
     remedy: str = "",
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the specification of each feature column, and the reason for each column left out.
@@ -117,26 +110,21 @@ def resolve_columns(
     and truth values become numbers, and texts that recur become categories. The `remedy` ends the
     notice of columns that cannot be features; without it there is none.
     """
-    excluded, known = exclude or (), cells.about(table)
-    if unknown := [name for name in excluded if name not in known.columns]:
+    known = cells.about(table)
+    if unknown := [name for name in exclude if name not in known.columns]:
         guess, names = did_you_mean(unknown[0], known.columns), [*map(repr, known.columns)]
         problem = f"exclude: {known.name} has no column {unknown[0]!r}{guess}"
         raise FairbanditError(f"{problem}; it has {listed(names)}")
     if chosen is not None:
         codes = {name: codes_of(table, name) for name, spec in chosen.items() if spec == CATEGORY}
         specs = {**chosen, **codes}
-        return {name: spec for name, spec in specs.items() if name not in excluded}, {}
+        return {name: spec for name, spec in specs.items() if name not in exclude}, {}
     judged = {
-        name: (None, EXCLUDED) if name in excluded else _judged(table, name)
+        name: (None, EXCLUDED) if name in exclude else _judged(table, name)
         for name in known.columns
         if name not in taken
     }
     features = {name: spec for name, (spec, reason) in judged.items() if not reason}
-    reasons = {name: _doubt(table, name, spec) for name, spec in features.items()}
-    doubts = [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
-    if doubts and len(table) >= SMALL:
-        text = f"these features may be ids or names: {listed(doubts)}"
-        remark(f"{known.name}: {text}; exclude=[…] leaves columns out")
     left_out = {name: reason for name, (_, reason) in judged.items() if reason}
     unfit = [f"{name!r} ({reason})" for name, reason in left_out.items() if reason != EXCLUDED]
     if unfit and remedy:
@@ -145,7 +133,11 @@ def resolve_columns(
 
 
 def with_group(
-    columns: dict[str, Any], table: pd.DataFrame, taken: Sequence[str], exclude: Any, wanted: bool
+    columns: dict[str, Any],
+    table: pd.DataFrame,
+    taken: Sequence[str],
+    exclude: Sequence[str],
+    wanted: bool,
 ) -> tuple[dict[str, Any], bool]:
     """Returns the feature columns of a table, and whether its group is a feature beside them.
 
@@ -153,10 +145,10 @@ def with_group(
     excluded: then its other columns become categories. `taken` are its columns and the reward.
     """
     *groups, reward = taken
-    if reward in (excluded := exclude or ()):
+    if reward in exclude:
         remark(f"exclude: {cells.name_of(table)}, column {reward!r} remains the reward")
     wanted = wanted and JOINED.join(groups) not in columns
-    left = [name for name in groups if name not in excluded]
+    left = [name for name in groups if name not in exclude]
     if not wanted or left == groups:
         return columns, wanted
     codes = {name: codes_of(table, name) for name in left if name not in columns}
@@ -181,22 +173,13 @@ def check_groups(where: str, sizes: Mapping[str, int]) -> None:
             f"{where}: {few:,} of {len(sizes):,} groups have fewer than {FEW} members, so that "
             "relative ranks say nothing; expected few labels, as of a number cut into intervals"
         )
-    small = [f"{label!r}: {n}{_meant(label, sizes)}" for label, n in sizes.items() if n < SMALL]
-    if small:
+    if small := [f"{label!r}: {size}" for label, size in sizes.items() if size < SMALL]:
         remark(f"{where}: relative ranks are coarse in groups of few members: {listed(small)}")
     if odd := look_alikes(sizes):
         remark(f"{where}: labels mix letters of several scripts, which look alike: {listed(odd)}")
     folded = Counter(map(str.casefold, sizes))
     if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:
         remark(f"{where}: groups differ in upper and lower case alone: {listed(alike)}")
-
-
-def _meant(label: str, sizes: Mapping[str, int]) -> str:
-    """Returns a guess for a label that may be misspelt: a larger group, whose label is as long."""
-    if re.search(f"[0-9]|{JOINED}", label):  # similar to others without being misspelt
-        return ""
-    lengths = {one: abs(len(one) - len(label)) for one, size in sizes.items() if size >= SMALL}
-    return did_you_mean(label, [one for one, length in lengths.items() if length <= 1])
 
 
 def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
@@ -206,7 +189,8 @@ def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
         cells.numbers(table, name)  # raises an error with the remedy
     column = table[name]
     count = column.nunique()
-    if _counts(table, name) and re.fullmatch("Unnamed: [0-9]+", name):
+    row_numbers = column.dtype.kind in "iu" and count == len(table)
+    if row_numbers and re.fullmatch("Unnamed: [0-9]+", name):
         return None, INDEX
     if count < 2:
         return None, CONSTANT
@@ -215,38 +199,19 @@ def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
     recur = count <= min(MOST_CODES, len(table) / 2)  # twice each, on average
     if hasattr(column, "cat"):
         return (codes_of(table, name), "") if recur else (None, OTHER)
-    known, are_numbers = ~cells.gaps(table, name), cells.fits(table, name)
-    numbers = 0 if _any_matches(column, CODE) else int((are_numbers & known).sum())
-    if numbers == known.sum() and recur:
-        known_as = cells.name_of(table)
-        remark(f"{known_as}, column {name!r}: numbers that are texts make a category; convert them")
+    known, numbers = ~cells.gaps(table, name), cells.fits(table, name)
+    if (numbers & known).any() and not _any_matches(column, CODE):
+        if not numbers.all():
+            text = column.iat[int(numbers.argmin())]
+            return None, f"numbers, but for texts such as {text!r}, which missing_values may list"
+        if not recur:
+            return None, OTHER
+        where = f"{cells.name_of(table)}, column {name!r}"
+        remark(f"{where}: numbers that are texts make a category; convert them")
         return codes_of(table, name), ""
-    if numbers >= MOSTLY * known.sum():
-        return None, _but_for(table, name) if numbers < known.sum() else OTHER
-    fit = recur and not numbers and not _any_matches(column, _DATE)
-    return (codes_of(table, name), "") if fit else (None, OTHER)
-
-
-def _but_for(table: pd.DataFrame, name: str) -> str:
-    at, known = int(cells.fits(table, name).argmin()), cells.about(table)
-    cell = table[name].iat[at]
-    row = cells.place(table, name, at).removeprefix(f"{known.name}, column {name!r}, ")
-    given = ["NA"] if {*known.missing} >= MISSING else known.missing
-    texts = json.dumps([*dict.fromkeys(given), cell], ensure_ascii=False, separators=(",", ":"))
-    return f"numbers, but for {cell!r} in {row}; 'missing_values={texts}' makes it a missing cell"
-
-
-def _doubt(table: pd.DataFrame, name: str, codes: list[Any] | None) -> str:
-    if codes is None:
-        counts = _counts(table, name)
-        return f"is another whole number in each {cells.about(table).unit}" if counts else ""
-    if len(codes) > MANY_CODES or len(table) < ROWS_PER_CODE * len(codes):
-        return f"has {len(codes):,} codes in {len(table):,} {cells.about(table).unit}s"
-    return ""
-
-
-def _counts(table: pd.DataFrame, name: str) -> bool:
-    return table[name].dtype.kind in "iu" and table[name].nunique() == len(table)
+    return (
+        (codes_of(table, name), "") if recur and not _any_matches(column, _DATE) else (None, OTHER)
+    )
 
 
 def codes_of(table: pd.DataFrame, name: str) -> list[Any]:

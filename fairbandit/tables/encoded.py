@@ -5,11 +5,12 @@ The types are the schema of a saved encoder: what does not fit them is refused w
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import combinations_with_replacement
-from math import floor, inf, isfinite, log10, nan
-from typing import Any
+from math import floor, inf, log10, nan
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -34,21 +35,18 @@ ALL = "all"
 """All products of two columns, squares of numbers included."""
 
 Floats = NDArray[np.float64]
+Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
 
 class Number(msgspec.Struct, frozen=True, tag="number"):
     """A column of numbers: `low` to `high` in the table, all of them whole if `whole` is true."""
 
     name: str
-    mean: float = 0.0
-    deviation: float = 1.0
-    low: float = 0.0
-    high: float = 0.0
+    mean: Finite = 0.0
+    deviation: Finite = 1.0
+    low: Finite = 0.0
+    high: Finite = 0.0
     whole: bool = False
-
-    def __post_init__(self) -> None:
-        if not all(map(isfinite, (self.mean, self.deviation, self.low, self.high))):
-            raise ValueError(f"the scale of the column {self.name!r} is not finite")
 
     @property
     def features(self) -> list[str]:
@@ -90,14 +88,12 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
 
     name: str
     codes: list[str | int | float]
-    means: list[float]
-    deviations: list[float]
+    means: list[Finite]
+    deviations: list[Finite]
     reference: list[str | int | float] = []
     label: bool = False
 
     def __post_init__(self) -> None:
-        if not all(map(isfinite, (*self.means, *self.deviations))):
-            raise ValueError(f"the scale of the column {self.name!r} is not finite")
         if not len(self.codes) == len(self.means) == len(self.deviations):
             raise ValueError(f"the column {self.name!r} lacks the scale of a code")
         for code in self._codes:
@@ -147,12 +143,13 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
     def codes_in(self, features: Floats) -> NDArray[Any]:
         """Returns the code of each row, (n,), from its features, (n, width).
 
-        It is None if the features are not one-hot, or are all 0, as of a missing cell.
+        It is None if the features are not one-hot, or are of a missing cell.
         """
         values = features * self.deviations + self.means
         place = values.argmax(1)
         ones = place[:, None] == np.arange(len(self.codes))
-        one = (np.abs(values - ones) < CLOSE).all(1) & features.any(1)
+        gaps = (features == 0).all(1) & np.signbit(features).all(1)
+        one = (np.abs(values - ones) < CLOSE).all(1) & ~gaps
         return np.array([*self.codes, None], dtype=object)[np.where(one, place, -1)]
 
     def decode(self, features: Floats) -> Any:
@@ -160,14 +157,12 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
 
         A category none of whose codes is present is the reference code, or for several a text.
         """
-        block = features * self.deviations + self.means
-        if is_gap(features):
-            return None
-        if block.max() > 0.99:
-            return self.codes[int(block.argmax())]
-        if len(self.reference) > 1 and block.max() < 0.01:
-            return " or ".join(map(str, self.reference))
-        return self.reference[0] if self.reference and block.max() < 0.01 else None
+        (code,) = self.codes_in(features[None])
+        largest = (features * self.deviations + self.means).max()
+        if self.reference and code is None and largest < CLOSE and not is_gap(features):
+            several = len(self.reference) > 1
+            return " or ".join(map(str, self.reference)) if several else self.reference[0]
+        return code
 
 
 class Product(msgspec.Struct, frozen=True, tag="product"):
@@ -175,8 +170,8 @@ class Product(msgspec.Struct, frozen=True, tag="product"):
 
     one: str
     other: str
-    means: list[float]
-    deviations: list[float]
+    means: list[Finite]
+    deviations: list[Finite]
 
 
 Column = Number | Category

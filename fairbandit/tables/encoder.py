@@ -30,7 +30,7 @@ from fairbandit.tables.encoded import (
     scales,
 )
 from fairbandit.tables.labels import JOINED, as_numbers, check_labels
-from fairbandit.tables.rows import read_rows
+from fairbandit.tables.reading import read_rows
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -108,11 +108,6 @@ class Encoder:
         self.names = (*names, *[self._free("bias")] * bias)
         labelled = {c.name: c for c in self._columns if isinstance(c, Category) and c.label}
         codes = [code for column in labelled.values() for code in column.codes]
-        names_group = {*labelled} in ({*self.groups}, {JOINED.join(self.groups)} - {""})
-        # or the group is a listed category
-        names_group |= not labelled and self._places.keys() >= {*self.groups}
-        if not (names_group and all(isinstance(code, str) for code in codes)):
-            raise ValueError("the columns of labels are not the columns of the group, with texts")
         ordered = self.groups if len(labelled) > 1 else labelled
         self._labelled = [labelled[name] for name in ordered]
         self.labels = tuple(labels or map(str, codes))

@@ -76,28 +76,25 @@ def named(names: Iterable[str]) -> list[str]:
     return [name for name in names if name and not _INDEX.fullmatch(name)]
 
 
-def read_batches(path: Path, names: Sequence[str], separator: str) -> Iterator[pa.Table]:
-    """Yields an empty table of some columns of a file, then its rows in pieces."""
+def read_file(path: Path, names: Sequence[str], separator: str) -> pa.Table:
+    """Returns some columns of a file; those of a CSV file are texts, since `01` may be a code."""
     if twice := [repr(name) for name, times in Counter(names).items() if times > 1]:
         raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
     mark = "\t" if separator == "tab" else separator
     with _readable(path, separator) as file:
-        if path.suffix.lower() == ".csv":  # as text, since `01` may be a code
+        if path.suffix.lower() == ".csv":
             _check_quotes(file, mark)
             types = dict.fromkeys(names, pa.string())
             read = pa_csv.ReadOptions(use_threads=False, block_size=1 << 24)
             parse = pa_csv.ParseOptions(delimiter=mark, newlines_in_values=True)
             convert = pa_csv.ConvertOptions(include_columns=types, column_types=types)
-            blocks = pa_csv.open_csv(file, read, parse, convert)
-            schema = blocks.schema
+            table = pa_csv.read_csv(file, read, parse, convert)
         else:  # without read-ahead, whose threads could outlive the process
             whole = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
-            blocks, schema = whole.iter_batches(1 << 20, use_threads=False), whole.schema_arrow
-        yield schema.empty_table().select(names)
-        for block in blocks:
-            batch = pa.table(block).select(names)
-            batch.validate(full=True)
-            yield batch
+            table = whole.read(columns=[*names], use_threads=False)
+        table = table.select(names)
+        table.validate(full=True)
+    return table
 
 
 def _check_quotes(file: BinaryIO, mark: str) -> None:

@@ -1,6 +1,7 @@
 """Makes the members from which a problem draws candidates, with their ground truth.
 
 The rows of table D2 are the members. The means and deviations of table D1 standardise the columns.
+The true θ is a ridge fit, and true ranks are values of an empirical CDF for each group.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,23 +23,23 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.notices import listed, remark
 from fairbandit.tables import cells
-from fairbandit.tables.cells import name_of
-from fairbandit.tables.columns import check_groups, resolve_columns, with_group
-from fairbandit.tables.grouped_cdf import GroupedCdf
+from fairbandit.tables.columns import check_groups
 from fairbandit.tables.labels import NUMBER
-from fairbandit.tables.least_squares import ridge_fit
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Ints = NDArray[np.int64]
+
 REGULARIZATION = 1e-8
 """λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
 
-LEAK = 0.99
-"""A feature with a larger correlation with the reward may be known only after it."""
-
 ROUNDING = 8 * torch.finfo(torch.float64).eps
 """How far apart two computations of one expected reward may be, relative to Σᵢ|xᵢθᵢ|."""
+
+
+CHUNK = 1 << 15
+"""The number of rows in one QR factorisation."""
 
 
 class Missing(Enum):
@@ -48,13 +50,46 @@ class Missing(Enum):
     mean = "a missing feature gets the mean of D1, which is 0 once it is standardised"
 
 
-class Chosen(NamedTuple):
-    """A table, and which of its columns become features; `left_out` has the reasons for others."""
+class GroupedCdf:
+    """F(v, g): the share of group g's sample, which is not empty, that is at most v.
 
-    table: pd.DataFrame
-    columns: dict[str, Any]
-    left_out: dict[str, str]
-    of_group: bool
+    A share is the quotient of two whole numbers in the dtype of the values, correctly rounded. The
+    shares of two groups are therefore equal if the fractions are equal.
+
+    >>> cdf = GroupedCdf([torch.tensor([1.0, 2.0]), torch.tensor([5.0])])
+    >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([1.0, 9.0, 4.0]))
+    tensor([0.5000, 1.0000, 0.0000])
+    """
+
+    def __init__(self, samples: Sequence[Tensor]) -> None:
+        # NumPy sorts millions three times as fast as torch
+        self._sorted = [torch.from_numpy(np.sort(s.cpu().numpy())).to(s.device) for s in samples]
+
+    def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
+        """The CDF of each group at its value, in the values' dtype; 0 where the group is −1.
+
+        It does not depend on `rounds`.
+        """
+        shares = torch.zeros_like(values)
+        for group in range(len(self._sorted)):
+            shares = torch.where(groups == group, self.share(group, values), shares)
+        return shares
+
+    def share(self, group: int, values: Tensor) -> Tensor:
+        """The CDF of one group at values of any shape."""
+        ordered = self._sorted[group]
+        count = torch.searchsorted(ordered, values.contiguous(), right=True)
+        return count.to(values.dtype) / len(ordered)
+
+    def sample(self, group: int) -> Tensor:
+        """A group's sample in ascending order."""
+        return self._sorted[group]
+
+    def to(self, device: torch.device) -> GroupedCdf:
+        """The same CDF on another device."""
+        moved = copy(self)
+        moved._sorted = [ordered.to(device) for ordered in self._sorted]
+        return moved
 
 
 @dataclass(frozen=True)
@@ -81,84 +116,37 @@ class Members:
         return Members(*(values.to(device) for values in vars(self).values()))
 
 
-def choose(
-    table: pd.DataFrame,
-    taken: Sequence[str],
-    columns: Mapping[str, Any] | None,
-    exclude: Sequence[str],
-    group_feature: bool,
-    unknown: Sequence[str] = (),
-    remedy: str = "",
-) -> Chosen:
-    """Chooses the features of a table; `taken` are the columns of its group, and the reward."""
-    cells.need(table, [*taken, *(columns or ())])
-    specs, left_out = resolve_columns(table, columns, taken, exclude, remedy)
-    specs, of_group = with_group(specs, table, taken, exclude, group_feature)
-    return Chosen(cells.with_unknown(table, taken[:-1], unknown), specs, left_out, of_group)
+def usable(
+    table: pd.DataFrame, columns: Iterable[str], taken: Sequence[str], missing: Missing
+) -> pd.DataFrame:
+    """Returns the rows of a table that are used, or refuses its missing cells.
 
-
-def note_leaks(source: pd.DataFrame, columns: Mapping[str, Any], reward: str) -> None:
-    """Notes the columns of numbers that nearly determine the reward, as later outcomes do."""
-    import pandas as pd
-
-    numbers = [name for name, spec in columns.items() if spec is None]
-    table = pd.DataFrame({name: cells.numbers(source, name) for name in numbers})
-    with np.errstate(invalid="ignore"):  # a constant column has no correlation
-        alike = table.corrwith(pd.Series(cells.numbers(source, reward))).abs()
-    if leaks := [repr(name) for name in numbers if alike[name] > LEAK]:
-        remark(
-            f"{name_of(source)}: the reward has a correlation above {LEAK:g} with {listed(leaks)}; "
-            "exclude=[…] leaves out what is known only afterwards"
-        )
-
-
-def find_gaps(
-    source: pd.DataFrame,
-    taken: Sequence[str],
-    columns: Iterable[str],
-    missing: Missing,
-    setting: str,
-) -> tuple[pd.DataFrame, str]:
-    """Returns whether each cell is missing, and which error the missing cells are.
-
-    The error is "" if all missing cells are treated. Of `taken`, only `drop` leaves out missing
-    cells of the group, and no mean can stand for a reward. `setting` is how the caller writes a
-    treatment, such as `missing={}`.
+    Of `taken`, the columns of the group and the reward, only `drop` leaves out missing cells of the
+    group, and no mean can stand for a reward.
     """
     *groups, reward = taken
     asked = [*columns, *(groups if missing is Missing.drop else ()), reward]
-    gaps = source[list(dict.fromkeys(asked))].isna()
-    drop, mean = (setting.format(way.name) for way in (Missing.drop, Missing.mean))
-    lacking, every = gaps[reward], int(gaps.any(axis=1).sum())
-    rows, problem = f"{len(source):,} rows", ""
-    if missing is not Missing.drop and lacking.any():
-        problem = f"{lacking.sum():,} of {rows} lack {reward!r}; only {drop} can be used, "
-        problem += f"which leaves out {every:,} rows"
-    elif missing is Missing.error and every:
-        problem = f"{every:,} of {rows} lack a feature; {drop} leaves them out, and {mean} fills in"
-        problem += " the mean"
-    return gaps, problem
-
-
-def usable(
-    table: pd.DataFrame,
-    columns: Mapping[str, Any],
-    taken: Sequence[str],
-    missing: Missing,
-    setting: str = "environment.missing={}",
-) -> pd.DataFrame:
-    """Returns the rows of a table that are used, after checking its gaps; see `find_gaps`."""
-    gaps, problem = find_gaps(table, taken, columns, missing, setting)
+    gaps = table[list(dict.fromkeys(asked))].isna()
+    every, lacking = gaps.any(axis=1), int(gaps[reward].sum())
+    if not every.any():
+        return table
+    drop, mean = (f"environment.missing={way.name}" for way in (Missing.drop, Missing.mean))
+    problem = ""
+    if missing is not Missing.drop and lacking:
+        first, problem = reward, f"{lacking:,} of {len(table):,} rows lack {reward!r}; only {drop} "
+        problem += f"can be used, which leaves out {every.sum():,} rows"
+    elif missing is Missing.error:
+        first = next(name for name in gaps if gaps[name].any())
+        problem = f"{every.sum():,} of {len(table):,} rows lack a feature; {drop} leaves them out, "
+        problem += f"and {mean} fills in the mean"
     if problem:
-        first = next(name for name in (taken[-1], *gaps) if gaps[name].any())
         cells.require(table, first, ~gaps[first].to_numpy(), f"a value ({problem})")
-    if gaps.any(axis=None):
-        counts = listed([f"{count:,} of {name!r}" for name, count in gaps.sum().items() if count])
-        remark(
-            f"{cells.name_of(table)}: environment.missing={missing.name} concerns "
-            f"{gaps.any(axis=1).sum():,} of {len(table):,} rows; missing are {counts}"
-        )
-    return table[~gaps.any(axis=1)] if missing is Missing.drop else table
+    counts = listed([f"{count:,} of {name!r}" for name, count in gaps.sum().items() if count])
+    remark(
+        f"{cells.name_of(table)}: environment.missing={missing.name} concerns {every.sum():,} of "
+        f"{len(table):,} rows; missing are {counts}"
+    )
+    return table[~every] if missing is Missing.drop else table
 
 
 def kept_groups(table: pd.DataFrame, group: str, least: int) -> tuple[str, ...]:
@@ -177,48 +165,37 @@ def kept_groups(table: pd.DataFrame, group: str, least: int) -> tuple[str, ...]:
     return tuple(sorted(kept, key=lambda label: (numbers.get(label, math.inf), label)))
 
 
-class Part(NamedTuple):
-    """The rows of a table whose groups are kept: their numbers, and which of them are sampled."""
+def sampled(codes: Ints, most: int | None, seed: int, number: int) -> NDArray[np.bool_]:
+    """Whether each row, of the group with this code or −1, is in the sample of its group.
 
-    table: pd.DataFrame
-    groups: NDArray[np.int64]
-    sampled: NDArray[np.bool_]
-
-
-class Sample(NamedTuple):
-    """A sample of `most` rows of each group, or of all; if `thin`, other rows are left out."""
-
-    most: int | None
-    seed: int
-    thin: bool
-
-    def part(self, table: pd.DataFrame, number: int, group: str, kept: Sequence[str]) -> Part:
-        """Returns the rows of the groups `kept` of a table; its number is 2 for D2, 1 for D1."""
-        import pandas as pd  # here, since it takes a third of a second
-
-        codes = pd.Index(kept).get_indexer(cells.labels(table, group)).astype(np.int64)
-        sampled = codes >= 0
-        for code in range(len(kept)):
-            rows = np.flatnonzero(codes == code)
-            excess = len(rows) - (self.most or len(rows))
-            if excess > 0:
-                seeds = np.random.SeedSequence(self.seed, spawn_key=(number, code))
-                sampled[np.random.default_rng(seeds).choice(rows, excess, replace=False)] = False
-        rows = sampled if self.thin else codes >= 0
-        return Part(table[rows], codes[rows], sampled[rows])
+    A sample has `most` rows, or all if `most` is None. The number of the table is 2 for D2 and 1
+    for D1.
+    """
+    chosen = codes >= 0
+    for code in range(codes.max(initial=-1) + 1):
+        rows = np.flatnonzero(codes == code)
+        if most is not None and len(rows) > most:
+            draw = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, code)))
+            chosen[draw.choice(rows, len(rows) - most, replace=False)] = False
+    return chosen
 
 
-def members_of(features: NDArray[np.float64], reward: NDArray[np.float64], own: Part) -> Members:
-    """Returns the members of a table, from their features, rewards, groups and the sample."""
-    arrays = map(torch.from_numpy, (features, reward, own.groups, own.sampled))
-    contexts, rewards, groups, sampled = arrays
+def members_of(
+    features: NDArray[np.float64],
+    reward: NDArray[np.float64],
+    codes: Ints,
+    in_sample: NDArray[np.bool_],
+) -> Members:
+    """Returns the members of a table; the CDF of a group is of its members in the sample."""
+    arrays = map(torch.from_numpy, (features, reward, codes, in_sample))
+    contexts, rewards, groups, sample = arrays
     theta = ridge_fit(contexts, rewards, REGULARIZATION)
     expected = contexts @ theta
     magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(1 << 16)])
     sizes = torch.bincount(groups)
     order = groups.sort(stable=True).indices
     by_group = order.split(sizes.tolist())
-    cdf = GroupedCdf([expected[rows[sampled[rows]]] for rows in by_group])
+    cdf = GroupedCdf([expected[rows[sample[rows]]] for rows in by_group])
     # members with equal features may be scored a few units in the last place apart
     upper = expected + ROUNDING * magnitudes
     ranks = torch.empty_like(expected)
@@ -227,3 +204,23 @@ def members_of(features: NDArray[np.float64], reward: NDArray[np.float64], own: 
     starts = sizes.cumsum(0) - sizes
     truth = (expected, ranks, order, starts, sizes, theta, cdf)
     return Members(contexts, groups, rewards, *truth)
+
+
+def ridge_fit(contexts: Tensor, rewards: Tensor, regularization: float) -> Tensor:
+    """θ = argmin ‖Xθ − y‖² + λ‖θ‖², by orthogonal factors of chunks of rows.
+
+    The triangular factor R of [X | y], with √λ·I as its first rows, is updated chunk by chunk.
+    XᵀX, which would square the condition number, is never formed, so that the predictions Xθ stay
+    accurate if columns are collinear. As λ → 0, θ tends to the solution of minimum norm.
+
+    >>> ridge_fit(torch.eye(2), torch.tensor([2.0, 4.0]), 1.0).round(decimals=4)
+    tensor([1., 2.])
+    """
+    d = contexts.shape[1]
+    factor = torch.zeros(d, d + 1, dtype=contexts.dtype, device=contexts.device)
+    factor.fill_diagonal_(math.sqrt(regularization))
+    for rows, targets in zip(contexts.split(CHUNK), rewards.split(CHUNK), strict=True):
+        stacked = torch.cat([factor, torch.cat([rows, targets[:, None]], dim=1)])
+        factor = torch.linalg.qr(stacked, mode="r").R
+    solved = torch.linalg.solve_triangular(factor[:d, :d], factor[:d, d:], upper=True)
+    return solved[:, 0]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from fairbandit.errors import FairbanditError
-from fairbandit.notices import listed
-from fairbandit.tables.cells import About, about, with_about
-from fairbandit.tables.files import files_in, named, read_batches, read_header
-from fairbandit.tables.types import Marks, UntypedError, typed
+from fairbandit.errors import FairbanditError, type_of
+from fairbandit.notices import listed, remark
+from fairbandit.tables.cells import About, Rows, Typed, about, code_of, number_of, with_about
+from fairbandit.tables.files import files_in, named, read_file, read_header
+from fairbandit.tables.labels import TRUTH, UNKNOWN, clean
+from fairbandit.tables.types import Marks, UntypedError, is_number, typed
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -79,15 +82,11 @@ def read_table(
     missing = tuple(texts_of("missing_values", missing_values))
     marks = Marks(decimal, thousands, missing)
     if not isinstance(source, (str, PathLike)):
-        table = table_of(source, decimal)
+        table, before = table_of(source, decimal), about(source)
         wanted = [own for own in table.column_names if columns is None or own in columns]
-        read = _frame(table.select(wanted), marks, name, is_csv=False)
-        here = about(read)
-        before = about(source) if hasattr(source, "attrs") else About()
-        kept = {own: why for own, why in before.doubts.items() if own in here.columns}
-        refused = {**before.refused, **here.refused}
-        here = replace(here, columns=table.column_names, refused=refused, doubts=kept)
-        return with_about(read, here)
+        doubts = {own: why for own, why in before.doubts.items() if own in wanted}
+        known = About(name, table.column_names, refused=before.refused, doubts=doubts)
+        return _frame(table.select(wanted), len(table), marks, known, is_csv=False)
     path = Path(source)
     paths = files_in(path) if path.is_dir() else [path]
     if len({file.suffix.lower() for file in paths}) > 1:
@@ -99,21 +98,14 @@ def read_table(
     for file in paths:
         names = read_header(file, separator)
         wanted = [own for own in names if columns is None or own in columns]
-        tables[str(file)] = pa.concat_tables(read_batches(file, wanted, separator))
-    _check_columns(tables)
-    first = next(iter(tables.values())).column_names
-    if is_csv:  # the texts of all files are typed together
-        whole = pa.concat_tables([own.select(first) for own in tables.values()])
-        read = _frame(whole, marks, str(path), True)
-    else:
-        frames = {file: _frame(own, marks, file, False) for file, own in tables.items()}
-        read = _together(frames, first) if len(frames) > 1 else next(iter(frames.values()))
+        tables[str(file)] = read_file(file, wanted, separator)
+    table = _joined(tables)
+    known = About(str(path), names, separator=separator * is_csv)
+    read = _frame(table, sum(map(len, tables.values())), marks, known, is_csv)
     if len(tables) > 1:
         rows = [(file, row) for file, own in tables.items() for row in range(len(own))]
         read.index = pd.MultiIndex.from_tuples(rows, names=["file", "row"])
-    return with_about(
-        read, replace(about(read), name=str(path), columns=names, separator=separator * is_csv)
-    )
+    return read
 
 
 def texts_of(name: str, given: Any) -> list[str]:
@@ -124,62 +116,55 @@ def texts_of(name: str, given: Any) -> list[str]:
     return [*map(str, texts)]
 
 
-def _frame(table: pa.Table, marks: Marks, name: str, is_csv: bool) -> pd.DataFrame:
+def _frame(table: pa.Table, count: int, marks: Marks, known: About, is_csv: bool) -> pd.DataFrame:
     import pandas as pd
 
-    columns, refused, doubts = dict[str, Any](), dict[str, str](), dict[str, str]()
+    columns, refused, doubts = dict[str, Any](), {**known.refused}, {**known.doubts}
     for column, cells in zip(table.column_names, table.columns, strict=True):
         try:
-            where = f"{name}, column {column!r}"
-            columns[column], doubts[column] = typed(cells, marks, where, is_csv)
+            where = f"{known.name}, column {column!r}"
+            columns[column], doubt = typed(cells, marks, where, is_csv)
+            doubts |= {column: doubt} if doubt else {}
         except UntypedError as error:
             refused[column] = str(error)
         except pa.ArrowException:  # nested values, or bytes
             refused[column] = f"cells of the type {cells.type} are neither numbers nor texts"
-    frame = pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
-    doubts = {column: doubt for column, doubt in doubts.items() if doubt}
-    known = About(
-        name,
-        table.column_names,
-        marks.decimal,
-        missing=marks.missing,
-        refused=refused,
-        doubts=doubts,
-    )
-    return with_about(frame, known)
+    frame = pd.DataFrame(columns, index=pd.RangeIndex(count))
+    marked = replace(known, decimal=marks.decimal, missing=marks.missing)
+    return with_about(frame, replace(marked, refused=refused, doubts=doubts))
 
 
-def _check_columns(tables: Mapping[str, pa.Table]) -> None:
+def _joined(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Returns the rows of all files, whose columns may differ in order, numbers and gaps."""
     (first, table), *others = tables.items()
     for file, other in others:
         if lacking := sorted({*table.column_names} ^ {*other.column_names}):
             names = listed([*map(repr, lacking)])
             raise FairbanditError(f"{first} and {file} differ in the columns {names}")
+    return pa.table({name: _column(tables, name) for name in table.column_names})
 
 
-def _together(frames: Mapping[str, pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    import pandas as pd
-
-    whole, refused = dict[str, Any](), dict[str, str]()
-    for name in columns:
-        if why := [about(own).refused[name] for own in frames.values() if name not in own]:
-            refused[name] = why[0]
-            continue
-        parts = {file: own[name] for file, own in frames.items()}
-        known = {file: part for file, part in parts.items() if not part.isna().all()} or parts
-        numeric = {file: part.dtype.kind in "fiub" for file, part in known.items()}
-        if len({*numeric.values()}) > 1:
-            one, other = (next(f for f in known if numeric[f] is kind) for kind in (True, False))
+def _column(tables: Mapping[str, pa.Table], name: str) -> pa.ChunkedArray:
+    parts = {file: own[name] for file, own in tables.items()}
+    known = {file: own for file, own in parts.items() if own.null_count < len(own)} or parts
+    kinds = {own.type: file for file, own in known.items()}
+    other, *_, one = sorted([*kinds, *kinds], key=is_number)
+    kind = one
+    if len(kinds) > 1:  # numbers are joined as they are written, since some types lose digits
+        kind = pa.float64() if is_number(other) else pa.string()
+        try:
+            if is_number(one) != is_number(other):
+                raise TypeError("numbers beside other cells")
+            known = {file: own.cast(pa.string()).cast(kind) for file, own in known.items()}
+        except (TypeError, pa.ArrowException) as error:
             raise FairbanditError(
-                f"column {name!r} is of the type {parts[one].dtype} in {one} and "
-                f"{parts[other].dtype} in {other}"
-            )
-        kinds = [*{part.dtype: None for part in known.values()}]
-        kind = kinds[0] if len(kinds) == 1 else "float64" if numeric[next(iter(known))] else None
-        cells = [part if kind is None else part.astype(kind) for part in parts.values()]
-        whole[name] = pd.concat(cells, ignore_index=True)
-    first = about(next(iter(frames.values())))
-    return with_about(pd.DataFrame(whole), replace(first, refused=refused))
+                f"column {name!r} is of the type {one} in {kinds[one]} and {other} in "
+                f"{kinds[other]}"
+            ) from error
+    chunks = list[pa.Array]()
+    for file, own in parts.items():
+        chunks += known[file].chunks if file in known else [pa.nulls(len(own), kind)]
+    return pa.chunked_array(chunks, kind)
 
 
 def table_of(data: Any, decimal: str = ".") -> pa.Table:
@@ -219,43 +204,106 @@ def table_of(data: Any, decimal: str = ".") -> pa.Table:
 
 
 def _array(name: str, cells: pd.Series, decimal: str) -> Any:
+    """Returns cells as Arrow holds them.
+
+    Intervals, numbers beside texts, and whole numbers beyond 64 bits become texts. Truth values
+    beside whole numbers are numbers.
+    """
+    if "nterval" in str(getattr(cells.dtype, "categories", cells).dtype):
+        cells = cells.astype(object)
     try:
-        return pa.array(_of_one_kind(cells, decimal), from_pandas=True)
+        return pa.array(cells, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        kinds = listed(sorted({type(cell).__name__ for cell in cells.dropna()}))
+        kinds = {type(cell) for cell in cells.dropna()}
+        truth, numbers = {bool, np.bool_}, (bool, int, float, np.number, np.bool_)
+        numeric = {kind for kind in kinds if issubclass(kind, numbers)}
+        if kinds == numeric and kinds & truth and kinds - truth:
+            plain = cells.map(lambda cell: int(cell) if type(cell) in truth else cell)
+            return _array(name, plain, decimal)
+        if kinds == {int} or (kinds > numeric and all(map(_is_text, kinds - numeric))):
+            texts = cells.map(lambda cell: _text(cell, decimal), na_action="ignore")
+            return pa.array(texts, from_pandas=True)
+        names = listed(sorted(kind.__name__ for kind in kinds))
         raise FairbanditError(
-            f"the table, column {name!r}: cells of {kinds} have no type in common: {error}"
+            f"the table, column {name!r}: cells of {names} have no type in common: {error}"
         ) from error
 
 
-def _of_one_kind(cells: pd.Series, decimal: str) -> pd.Series:
-    """Returns cells that Arrow can hold: intervals, and numbers beside texts, become texts.
+def _is_text(kind: type) -> bool:
+    return issubclass(kind, str) or kind.__name__ == "Interval"
 
-    Truth values beside numbers are numbers. Whole numbers beyond 64 bits become texts.
+
+def _text(cell: Any, decimal: str) -> str:
+    text: str = code_of(cell, of_text=True)
+    return text.replace(".", decimal) if isinstance(cell, float) else text
+
+
+_PLAIN = {str, int, float, bool, type(None)}
+_SCALARS = {np.float64, np.int64, np.bool_, np.str_}
+
+
+def read_rows(
+    source: Any,
+    names: Sequence[str],
+    groups: Sequence[str],
+    missing: Sequence[str],
+    decimal: str,
+    where: str,
+) -> Typed:
+    """Returns columns of raw rows as a typed table.
+
+    Plain cells of lists, small frames and mappings are read without pandas and Arrow, with the same
+    rules. Columns other than `names` are ignored. A list of rows may lack the `groups`, with a
+    notice: the group is unknown. For `missing` and `decimal`, see `read_table`.
     """
-    import pandas as pd
+    if isinstance(source, (str, PathLike)):
+        expected = "a DataFrame, an Arrow table or rows"
+        raise FairbanditError(f"{where}: expected {expected}, got {type_of(source)}")
+    columns, every, count = dict[str, Any](), list[Any](), 0
+    if isinstance(source, (list, tuple)) and all(isinstance(row, Mapping) for row in source):
+        every, count = [*dict.fromkeys(chain.from_iterable(source))], len(source)
+        columns = {name: [row.get(name) for row in source] for name in names if name in every}
+        if absent := [name for name in groups if name not in columns and source]:
+            remark(f"{where}: no row has {listed([*map(repr, absent)])}: the group is {UNKNOWN}")
+            columns |= {name: [None] * count for name in absent}
+    elif hasattr(source, "iloc") and source.columns.is_unique:
+        every, count = [*source.columns], len(source)
+        columns = {name: source[name] for name in names if name in source}
+    elif isinstance(source, Mapping) and {type(own) for own in source.values()} == {list}:
+        every, lengths = [*source], {len(own) for own in source.values()}
+        columns = {name: source[name] for name in names if name in source and len(lengths) == 1}
+        count = max(lengths)
+    if columns:
+        marks = Marks(decimal, None, tuple(missing))
+        known = About(where, [*map(str, every)], decimal, missing=missing)
+        with suppress(TypeError, UnicodeEncodeError):  # Arrow knows more types
+            return Rows({name: _plain(own, marks) for name, own in columns.items()}, known, count)
+    return read_table(columns or source, missing_values=missing, decimal=decimal, name=where)
 
-    values = getattr(cells.dtype, "categories", cells)
-    if str(cells.dtype) != "object" and "nterval" not in str(getattr(values, "dtype", "")):
-        return cells
-    kind = pd.api.types.infer_dtype(values, skipna=True)
-    kinds = {type(cell) for cell in cells.dropna()}
-    if {*map(_is_bool, kinds)} == {True, False} and all(map(_is_numeric, kinds)):
-        return cells.map(lambda cell: int(cell) if _is_bool(type(cell)) else cell)
-    large = kind == "integer" and any(abs(cell) >= 2**63 for cell in cells.dropna())
-    mixed = kind in ("mixed", "mixed-integer") and all(
-        issubclass(kind, str) or _is_numeric(kind) for kind in kinds
-    )
-    if kind == "interval" or large or mixed or any(k.__name__ == "Interval" for k in kinds):
-        texts = cells.astype(object).map(str, na_action="ignore")
-        is_float = cells.map(lambda cell: isinstance(cell, float))
-        return texts.mask(is_float, texts.str.replace(".", decimal)) if decimal == "," else texts
-    return cells
 
-
-def _is_bool(kind: type) -> bool:
-    return issubclass(kind, bool) or kind.__name__ in ("bool", "bool_")
-
-
-def _is_numeric(kind: type) -> bool:
-    return issubclass(kind, (bool, int, float, np.number, np.bool_))
+def _plain(column: Any, marks: Marks) -> list[Any]:
+    if hasattr(column, "iloc"):
+        if column.dtype == np.float32:
+            raise TypeError("single precision is read as it was written")
+        column = column.tolist()
+    kinds = {*map(type, column)}
+    if not kinds <= _PLAIN:
+        if not kinds <= _PLAIN | _SCALARS:
+            raise TypeError("cells of other types")
+        column = [cell.item() if type(cell) in _SCALARS else cell for cell in column]
+    if kinds <= {int, bool} and not marks.missing:
+        return [*column]
+    numbers, texts, read = {*marks.numbers}, {*marks.texts}, list[Any]()
+    for cell in column:
+        if type(cell) is str:
+            text = clean(cell)
+            if not text.isascii():
+                text.encode()
+            text = text.lower() if text.lower() in TRUTH else text
+            gone = text in texts
+            gone = gone or bool(numbers and number_of(text, marks.decimal) in numbers)
+            read.append(None if gone else text)
+        else:
+            gone = cell is None or cell != cell or (type(cell) is not bool and cell in numbers)
+            read.append(None if gone else cell)
+    return read

@@ -65,6 +65,12 @@ def series_of(cells: pa.ChunkedArray) -> pd.Series:
     return pd.Series(cells.to_pandas(types_mapper=pd.ArrowDtype))
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type of Arrow is of numbers."""
+    is_type = pa.types
+    return is_type.is_integer(kind) or is_type.is_floating(kind) or is_type.is_decimal(kind)
+
+
 def typed(cells: pa.ChunkedArray, marks: Marks, where: str, of_csv: bool) -> tuple[pd.Series, str]:
     """Returns a column with a type, null where a cell is missing, and a doubt or "".
 
@@ -87,7 +93,7 @@ def typed(cells: pa.ChunkedArray, marks: Marks, where: str, of_csv: bool) -> tup
     if is_type.is_integer(kind):
         column = series_of(cells)
         return column.mask(column.isin(marks.numbers)), ""
-    if is_type.is_floating(kind) or is_type.is_decimal(kind) or is_type.is_null(kind):
+    if is_number(kind) or is_type.is_null(kind):
         if kind != pa.float64():  # as it was written: 0.1, not 0.10000000149
             cells = cells.cast(pa.string())
         column = cells.cast(pa.float64()).to_pandas()
@@ -129,7 +135,7 @@ def _of_texts(texts: pa.ChunkedArray, marks: Marks, where: str) -> tuple[pd.Seri
         marked = f"{_MARKED}([{marks.thousands}][0-9]{{3}})+([{marks.decimal}][0-9]+)?"
         without = pc.replace_substring(texts, marks.thousands, "")
         plain = pc.if_else(_fit(texts, marked), without, texts)
-    values = as_numbers(plain, marks.decimal)
+    values = _parsed(plain, marks.decimal)
     if values is not None and np.isfinite(values).sum() < len(known):
         return series_of(texts), ""
     if values is None or pc.any(_fit(plain, CODE)).as_py():
@@ -146,7 +152,7 @@ def _of_texts(texts: pa.ChunkedArray, marks: Marks, where: str) -> tuple[pd.Seri
     return column.mask(column.isin(marks.numbers)), ""
 
 
-def as_numbers(texts: pa.ChunkedArray, decimal: str) -> Any:
+def _parsed(texts: pa.ChunkedArray, decimal: str) -> Any:
     """Returns numbers and truth values as an array, NaN where null; None if any is neither.
 
     Too large numbers, and the texts `inf` and `nan`, are not finite.

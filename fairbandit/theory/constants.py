@@ -16,7 +16,7 @@ from fairbandit.environments.base import Pools
 from fairbandit.environments.table import PoolKind, RewardSource
 from fairbandit.errors import FairbanditError
 from fairbandit.streams import Streams
-from fairbandit.tables.least_squares import CHUNK
+from fairbandit.tables.population import CHUNK
 
 REPLICAS, ROUNDS, BLOCKS = 32, 64, 32
 """Estimates use BLOCKS blocks of REPLICAS × ROUNDS pools, 65,536 pools in all."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from fairbandit import Agent, registry
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.streams import Purpose, Streams
-from fairbandit.tables.grouped_cdf import GroupedCdf
+from fairbandit.tables.population import GroupedCdf
 from tests import literal, support
 
 Array = NDArray[Any]

@@ -9,52 +9,37 @@ from fairbandit.environments import Table, contents
 from tests.environments.data import people, write
 
 
-def test_a_table_is_shown_as_it_will_be(command, tmp_path):
+def test_a_table_is_shown_as_it_will_be(command, tmp_path, caplog):
     table = people()
     table["age"][3] = ""
     table["[red]"] = ["x", "y"] * 200
     write(tmp_path / "people.csv", table)
-    code, out, err = command("table", "people.csv", "group=group", "reward=wage")
-    assert (code, err) == (0, "")
+    words = ("table", "people.csv", "group=group", "reward=wage")
+    assert "1 of 400 rows lack a feature; environment.missing=drop leaves" in command(*words)[2]
+    code, out, _ = command(*words, "environment.missing=mean")
+    assert code == 0
+    assert "environment.missing=mean concerns 1 of 400 rows; missing are 1 of 'age'" in caplog.text
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines()]
     assert ["age", "number", "1", "1"] in rows
     assert ["town", "category: north, south", "2", "0"] in rows
     assert ["[red]", "category: x, y", "2", "0"] in rows
     assert ["group", "the group: a, b, c", "3", "0"] in rows
-    assert ["", "all together, d", "10", ""] in rows
-    assert ["id", "neither numbers nor texts that recur"] in rows
+    assert ["id", "left out: neither numbers nor texts that recur", "0", "0"] in rows
+    assert "people.csv: 400 rows, 10 features" in out
     wages = [
         wage for wage, group in zip(table["wage"], table["group"], strict=True) if group == "a"
     ]
     (own,) = [row for row in rows if row[:1] == ["a"]]
     assert own[1:] == [str(len(wages)), f"{sum(wages) / len(wages):.4g}", f"{stdev(wages):.4g}"]
-    assert "1 of 400 rows lack a feature; missing=drop leaves them out, and missing=mean" in out
-    assert "Each pool has one candidate of each group; pool=random draws in proportion." in out
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
-    own = command("table", "people.csv", "group=[group,town]", "reward=wage", "exclude=[group]")[1]
+    several = ["group=[group,town]", "exclude=[group]", "missing=mean"]
+    own = command(*words[:2], *words[3:], *several)[1]
     assert "category: north, south" in own
     assert "the group: " not in own
     assert "The group is not a feature" in own
     several = command("table", "people.csv", "group=group,town", "reward=wage")
     assert "no column 'group,town' (did you mean [group,town]?)" in several[2]
     assert "(did you mean 'people.csv'?)" in command("table", "peple.csv", "group=g", "reward=r")[2]
-
-
-def test_no_mean_stands_for_a_reward(command, tmp_path):
-    table = people()
-    table["age"][0] = table["wage"][7] = table["wage"][8] = ""
-    write(tmp_path / "people.csv", table)
-    words = ("table", "people.csv", "group=group", "reward=wage")
-    problem = "2 of 400 rows lack 'wage'; only missing=drop can be used, which leaves out 3 rows"
-    for missing in ("error", "mean"):
-        assert f"A run fails, since {problem}." in command(*words, f"missing={missing}")[1]
-    code, out, _ = command(*words, "missing=drop", "pool=random")
-    assert (code, "A run fails" in out, "Each pool" in out) == (0, False, False)
-    sizes = [
-        line.split("│")[2] for line in out.splitlines() if line.startswith(("│ a", "│ b", "│ c"))
-    ]
-    assert "missing=drop leaves out 3 rows" in out
-    assert sum(int(size) for size in sizes if size.strip().isdigit()) == 397
 
 
 def test_what_the_messages_say_to_type_works(command, tmp_path):
@@ -74,17 +59,16 @@ def test_what_the_messages_say_to_type_works(command, tmp_path):
 def test_python_says_what_the_command_prints(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "people.csv", people())
-    shown = contents("people.csv", group="group", reward="wage", products="all")
+    features, groups = contents("people.csv", group="group", reward="wage", products="all")
     _, out, _ = command("table", "people.csv", "group=group", "reward=wage", "products=all")
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines()]
-    for row in shown.features.itertuples(index=False):
-        count = "" if row.becomes == "the reward" else str(row.features)
-        assert [row.column, row.becomes, count, str(row.missing)] in cells
-    for label, row in shown.groups.iterrows():
+    for row in features.itertuples(index=False):
+        assert [*map(str, row)] in cells
+    for label, row in groups.iterrows():
         assert [label, str(int(row["n"])), f"{row['mean']:.4g}", f"{row['std']:.4g}"] in cells
     world = Table(path="people.csv", group="group", reward="wage", products="all")
-    assert shown.features["features"].sum() == world.features
-    assert shown.groups["n"].sum() == shown.rows == len(world.members.rewards)
+    assert features["features"].sum() == world.features
+    assert groups["n"].sum() == len(world.members.rewards)
     with pytest.raises(FairbanditError) as refused:
         contents("people.csv", group="groop", reward="wage")
     assert str(refused.value) in command("table", "people.csv", "group=groop", "reward=wage")[2]

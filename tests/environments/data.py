@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbandit.environments import acs
+from fairbandit.environments import census
 
 COLUMNS: dict[str, Any] = {
     "age": None,
@@ -73,7 +73,7 @@ def standardised(values: Any, scaler: Any) -> Any:
 
 def census_rows(count: int, seed: int) -> list[dict[str, Any]]:
     """Person records: people of the packaged sample, of whom every third has no work."""
-    sample = pq.read_table(Path(acs.__file__).parent / "sample" / "2018.parquet")
+    sample = pq.read_table(Path(census.__file__).parent / "sample" / "2018.parquet")
     away = {"COW": "", "OCCP": "", "WKHP": "", "PINCP": ""}
     return [
         {"RT": "P", "PWGTP": 1, **row, **(away if at % 3 == 0 else {})}
@@ -83,7 +83,7 @@ def census_rows(count: int, seed: int) -> list[dict[str, Any]]:
 
 def census_file(root: Path, year: int, state: str, rows: list[dict[str, Any]]) -> Path:
     """Writes person records where folktables would put them."""
-    path = root / str(year) / "1-Year" / f"psam_p{acs.FIPS[state]:02}.csv"
+    path = root / str(year) / "1-Year" / f"psam_p{census.FIPS[state]:02}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     return write(path, {name: [row[name] for row in rows] for name in rows[0]})
 

@@ -13,17 +13,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairbandit.environments import acs
+from fairbandit.environments import census
 
 STATES = {2018: ("DE", "HI", "NM", "SD", "VT", "WY"), 2017: ("AL",)}
 
 
 def make_sample(records: Path, folder: Path) -> None:
     """Writes a Parquet file a year into a folder, with all cells as integers."""
-    schema = pa.schema([(name, pa.int32()) for name in acs.COLUMNS])
+    schema = pa.schema([(name, pa.int32()) for name in census.COLUMNS])
     with tempfile.TemporaryDirectory() as cache:
         for year, states in STATES.items():
-            path = acs.person_table(root=records, year=year, states=states, cache=cache)
+            path = census.person_table(root=records, year=year, states=states, cache=cache)
             table = pq.read_table(path).cast(schema)
             target = folder / f"{year}.parquet"
             pq.write_table(
@@ -32,4 +32,4 @@ def make_sample(records: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    make_sample(Path(sys.argv[1]), Path(acs.__file__).parent / acs.SAMPLE)
+    make_sample(Path(sys.argv[1]), Path(census.__file__).parent / census.SAMPLE)

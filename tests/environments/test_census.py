@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fairbandit.environments import CensusGender, acs
-from fairbandit.environments.acs import COLUMNS, person_table
+from fairbandit.environments import CensusGender
+from fairbandit.environments import census as acs
+from fairbandit.environments.census import COLUMNS, person_table
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
 from fairbandit.registry import create, describe

@@ -8,7 +8,7 @@ import torch
 
 from fairbandit.environments import Simulation
 from fairbandit.environments.distribution import of_cdf, of_sample
-from fairbandit.environments.uniform_sum import uniform_sum_pdf
+from fairbandit.environments.simulation import uniform_sum_pdf
 from tests import support
 from tests.environments.data import arguments, people
 from tests.environments.data import write as write_table

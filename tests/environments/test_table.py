@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit import Engine
 from fairbandit.environments import Table
 from fairbandit.environments.table import CANDIDATES
 from fairbandit.errors import FairbanditError
 from fairbandit.notices import noted as noting
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
-from tests import support
 from tests.environments.data import arguments, encoded, people, standardised, write
 
 GAPS = {"age": [3, 200], "job": [3, 9], "town": [11, 70]}
@@ -264,23 +262,11 @@ def test_a_missing_cell_is_named(tmp_path, ending, name):
         problem += f"'{name}'; only environment.missing=drop can be used"
         for missing in ("error", "mean"):
             assert problem in refused(path, missing=missing)
-        with pytest.raises(FairbanditError, match='only missing="drop" can be used'):
+        with pytest.raises(FairbanditError, match="=drop can be used"):
             Table.from_data(whole, group="group", reward="wage")
     else:
         assert problem + "a feature; environment.missing=drop leaves them out" in refused(path)
         assert table(path, missing="mean").members.contexts[5].eq(0).any()
-
-
-@pytest.mark.parametrize("mode", ["drop", "mean"])
-def test_other_cells_stay_strict(tmp_path, mode):
-    for name, cell, problem in (
-        ("age", "old", "expected a number of at most 1e+100 with"),
-        ("job", "7", "expected one of the codes"),
-    ):
-        whole = with_gaps()
-        whole[name][30] = cell
-        path = write(tmp_path / "t.csv", whole)
-        assert f"column '{name}', row 31: {problem}" in refused(path, missing=mode)
 
 
 def test_no_cell_is_there(tmp_path):
@@ -313,25 +299,3 @@ def test_the_group_is_a_feature_unless_it_is_left_out(tmp_path, columns):
     assert means == pytest.approx([0, 0, 0], abs=1e-6)
     listed = create("environment", arguments(path, columns={"group": ["a", "b", "c"]}))
     assert listed.feature_names == made.feature_names[here:]
-
-
-def test_fairness_shows_on_own_data(tmp_path):
-    """Where groups earn unequally, Fair-Greedy is fairer than greedy if the group is a feature."""
-    path = write(tmp_path / "t.csv", unequal())
-    regret = {}
-    for name in ("fair_greedy", "greedy"):
-        world = create("environment", arguments(path))
-        run = Engine(support.policy(name), world, rounds=600, seed=0, replicas=range(4))
-        regret[name] = float(sum(played.fair_regret.sum() for played in run.play()))
-    assert regret["fair_greedy"] < 0.7 * regret["greedy"]
-
-
-@pytest.mark.parametrize(("scale", "noted"), [(0.01, True), (1.0, False)])
-def test_a_feature_that_nearly_is_the_reward_is_noted(tmp_path, scale, noted):
-    """A correlation of 1/sqrt(1 + scale²) with normal noise."""
-    wage = standardised(np.array(people()["wage"]), np.array(people()["wage"]))
-    later = wage + np.random.default_rng(0).normal(scale=scale, size=len(wage))
-    path = write(tmp_path / "later.csv", {**people(), "later": later.tolist()})
-    with noting() as notes:
-        table(path, columns=None)
-    assert any("correlation above 0.99 with 'later'" in note for note in notes) == noted

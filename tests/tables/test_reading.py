@@ -71,12 +71,6 @@ def test_every_float_is_read_as_python_writes_it(values):
     assert cells.numbers(of(*map(repr, values)), "b").tolist() == values
 
 
-@pytest.mark.parametrize("values", [[[1]], [b"\xff"], [{"a": 1}]])
-def test_types_that_are_neither(values):
-    with pytest.raises(FairbanditError, match=r"column 'b': cells of the type .* are neither"):
-        cells.need(read_table({"b": values}), ["b"])
-
-
 @pytest.mark.parametrize("cell", ["1e999", "-1e999", "1.8e308", "9" * 5000])
 def test_a_number_that_is_too_large(cell):
     with pytest.raises(

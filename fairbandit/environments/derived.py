@@ -1,11 +1,11 @@
-"""Any problem, with each group's rewards seen through an increasing function."""
+"""Any problem, changed: its candidates come one at a time, or its rewards are distorted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from fairbandit.environments.simulation import Simulation
 from fairbandit.environments.table import RewardSource, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import completed, create, lookup, register
-from fairbandit.streams import Streams
+from fairbandit.streams import Purpose, Streams
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda y: y,
@@ -36,8 +36,92 @@ BASE = {"name": "synthetic", "theta": [2, -2, 1, 1], "scales": [1, 3, 2, 1], "no
 NODES, ROUNDS, STEPS, FARTHEST = 64, 1024, 120, 1e6
 
 
+class _Derived(Environment):
+    """An environment that changes the pools of another one, its base, which has a truth."""
+
+    _default: ClassVar[Any]
+
+    def _derive(self, base: Any) -> None:
+        self.base, self._inner = base, create("environment", base or self._default)
+        inner = self._inner
+        if inner.truth is None:
+            raise FairbanditError(
+                f"environment.base: expected an environment with a truth; {inner} has none"
+            )
+        self.features, self.places = inner.features, inner.places
+        self.group_names, self.truth = inner.group_names, inner.truth
+        vars(self)["exploration"] = inner.exploration
+
+    @classmethod
+    def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
+        """Returns the fingerprint of the base."""
+        given = completed("environment", parameters.get("base") or cls._default)
+        base: type[Environment] = lookup("environment", given.pop("name"))
+        return base.fingerprint(given)
+
+    def bind(self, streams: Streams) -> None:
+        """Draws from the given streams, on their device."""
+        super().bind(streams)
+        self._inner.bind(streams)
+        self.truth = self._inner.truth
+
+
+@register("environment", "arrivals")
+class Arrivals(_Derived):
+    """Any environment, with the candidates of one or several pools in their order of arrival.
+
+    A round joins the next `join` pools of the base. Its places are in a random order, so that the
+    groups come in any order, which the selector `rolling` needs for parity. With `trend`, better
+    candidates come earlier: places are sorted by (1 − |trend|)·U − trend·(true rank), with a
+    uniform U for each candidate. With `least`, the number of candidates who come is uniform on
+    least … K; the last places are then empty. True rewards that drift do so at the first pool of a
+    round.
+
+    Args:
+        base: the environment, a name or a mapping with `name` and parameters; null for
+            `simulation`.
+        join: the number of pools that come together.
+        trend: from −1, where the best candidates come last, to 1, where they come first.
+        least: the least number of candidates who come; null for all.
+
+    Raises:
+        FairbanditError: a value is out of range, or the base cannot be made or lacks a truth.
+    """
+
+    _default = "simulation"
+
+    def __init__(
+        self, *, base: Any = None, join: int = 1, trend: float = 0.0, least: int | None = None
+    ) -> None:
+        self._derive(base)
+        self.join, self.trend, self.least = join, trend, least
+        self.places *= max(join, 1)
+        if not (join >= 1 and -1 <= trend <= 1 and 1 <= (least or 1) <= self.places):
+            raise FairbanditError(
+                "environment: expected join of at least 1, trend from -1 to 1, and least from 1 to "
+                f"{self.places}; got {join}, {trend} and {least}"
+            )
+
+    def _pools(self, first: int, count: int) -> Pools:
+        n, k = self.join, self.places
+        parts = vars(self._inner.pools((first - 1) * n + 1, count * n))
+        joined = {name: part.unflatten(1, (count, n)).flatten(2, 3) for name, part in parts.items()}
+        drawn = self.streams[Purpose.ARRIVALS].uniform(first, count, k + 1)
+        late = (1 - abs(self.trend)) * drawn[..., :k] - self.trend * joined["ranks"]
+        order = late.masked_fill(joined["groups"] < 0, torch.inf).argsort(2)
+        pools = {
+            name: part.take_along_dim(order if part.ndim == 3 else order[..., None], 2)
+            for name, part in joined.items()
+        }
+        least = self.least or k
+        come = least + (drawn[..., k:] * (k - least + 1)).floor()
+        places = torch.arange(k, device=come.device)
+        pools["groups"] = pools["groups"].masked_fill(places >= come, -1)
+        return Pools(**pools)
+
+
 @register("environment", "distorted")
-class Distorted(Environment):
+class Distorted(_Derived):
     """Any environment, with the rewards of each group seen through an increasing function.
 
     A reward s + ε of the base becomes h_g(s + ε) for a candidate of group g, where h_g(y) is y or a
@@ -62,6 +146,8 @@ class Distorted(Environment):
             made or lacks a truth.
     """
 
+    _default = BASE
+
     def __init__(
         self,
         *,
@@ -76,36 +162,20 @@ class Distorted(Environment):
             )
         if not 0 < scale < math.inf:
             raise FairbanditError(f"environment.scale must be above 0 and finite, got {scale}")
-        self.base, self.functions, self.scale = base, list(functions), scale
-        self._inner = inner = create("environment", base or BASE)
-        if inner.truth is None:
-            raise FairbanditError(
-                f"environment.base: expected an environment with a truth; {inner} has none"
-            )
-        self.features, self.places = inner.features, inner.places
-        self.group_names = inner.group_names
-        vars(self)["exploration"] = inner.exploration
-        names = [functions[g % len(functions)] for g in range(len(inner.group_names))]
+        self.functions, self.scale = list(functions), scale
+        self._derive(base)
+        names = [functions[g % len(functions)] for g in range(len(self.group_names))]
         self._own = [FUNCTIONS[name] for name in names]
         self._plain = [name == "identity" for name in names]
-        self._noise = _noise_of(inner)
+        self._noise = _noise_of(self._inner)
         self.bind(Streams(0, []))
-
-    @classmethod
-    def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
-        """Returns the fingerprint of the base."""
-        given = completed("environment", parameters.get("base") or BASE)
-        base: type[Environment] = lookup("environment", given.pop("name"))
-        return base.fingerprint(given)
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
         super().bind(streams)
-        self._inner.bind(streams)
         self._nodes, self._weights = (part.to(streams.device) for part in self._noise)
-        self.truth = base = self._inner.truth
-        assert base is not None
-        if all(self._plain):
+        base = self.truth
+        if base is None or all(self._plain):
             return
 
         def rewards(contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
