@@ -1,4 +1,8 @@
-"""A test of logged propensities by the features of the picks.
+"""Tests of logged propensities, by the mean weight and by the features of the picks.
+
+If propensities are right, the mean weight w = π/p is 1 for each policy, and so for one that picks
+uniformly among the candidates with support. The wealth of a gambler who bets against a mean of 1
+exceeds 40,000 in at most one of 40,000 logs (Ville).
 
 Let S be the m picks of a decision from a pool of candidates with the inclusion probabilities p, and
 f a function of a candidate. If the probabilities are right, then, given the pool and the past,
@@ -19,35 +23,125 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairbandit.evaluation.betting import STAKES
-from fairbandit.logs import Floats, Log
+from fairbandit.logs import Floats, Ints, Log
+from fairbandit.logs.tables import rounding_unit
 from fairbandit.tables.labels import normal
+
+MOST_ROUNDED = 0.05
+"""The largest relative shift of a mean weight that the rounding of propensities may explain."""
+
+WRONG = (
+    "propensities are wrong, have too few digits or stand beside other candidates, or rewards are "
+    "missing more often for some picks than for others"
+)
 
 Balance = Mapping[str, Floats]
 """For each function by name, the sums of D, and of ξ and ξ² for +D and for −D, (5,)."""
 
 
-_SUMS = WeakKeyDictionary[Log, Balance]()
-"""The sums of the logs in use, since all policies that are judged by a log share them."""
+def uniform(log: Log) -> Floats:
+    """Returns the probability of each candidate if picks are uniform, (R,)."""
+    return np.asarray((log.slots / log.sizes)[log.decisions])
+
+
+def weighted_picks(
+    log: Log, chances: Floats
+) -> tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints]:
+    """Returns whether the rewards and propensities of each decision are known, and their picks.
+
+    These are, each (n, m) and 0 in empty slots, the weights π/p (times m over the number of picks,
+    if that is smaller), rewards, 1/p, and groups.
+    """
+    filled = log.picks >= 0
+    rewards = np.where(filled, log.rewards, 0.0)
+    references = np.where(filled, 1 / log.propensities, 0.0)
+    known = np.asarray(~np.isnan(rewards + references).any(axis=1))
+    weights = log.at_picks(chances) * references * (filled.shape[1] / filled.sum(1, keepdims=True))
+    groups = log.at_picks(log.groups)
+    return known, weights[known], rewards[known], references[known], groups[known]
+
+
+class Tested(NamedTuple):
+    """What the propensities of a log are, for all policies.
+
+    Attributes:
+        p: the probability of each candidate, (R,), which uniform picks show; None if unknown.
+        rounding: how far the rounding of propensities may move a mean weight.
+        refused: a reason to refuse all weighted estimates of the log, or "".
+        uneven, unbalanced: a reason to take propensities for wrong, by the mean weight of uniform
+            picks and by functions of the picks, or "".
+    """
+
+    p: Floats | None
+    rounding: float
+    refused: str
+    uneven: str
+    unbalanced: str
+
+
+_TESTED = WeakKeyDictionary[Log, Tested]()
+"""The logs in use, since all policies that are judged by a log share its tests."""
+
+
+def tested(log: Log) -> Tested:
+    """Returns what holds for the propensities of a log."""
+    if log in _TESTED:
+        return _TESTED[log]
+    p, alike, unit = log.probabilities, uniform(log), rounding_unit(log.propensities)
+    off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]
+    if p is None and off.max(initial=0.0) <= unit + 1e-12:
+        p = alike  # the picks are consistent with it
+    if p is not None:
+        alike = (p > 0) * (log.slots / log.sums(p > 0))[log.decisions]
+    refused = "the log lacks propensities" if np.isnan(log.propensities[:, 0]).any() else ""
+    if log.draws_models:
+        refused = "the logged probabilities are conditional on a draw of the model"
+    _, weights, _, references, _ = weighted_picks(log, alike)
+    even, uneven, unbalanced = weights.mean(1), "", ""
+    rounding = unit * float((weights * references).mean() if weights.size else 0)
+    rounding = min(rounding, MOST_ROUNDED)
+    if any(rejected(log, alike, p, rounding)):
+        mean = even.sum() / len(even)
+        uneven = "the mean of 1/(K·p) over the picks from pools of K is "
+        uneven += f"{mean:.3f} and should be 1: {WRONG}"
+    if found := imbalance(balance(log, p, unit)):
+        name, difference = found
+        unbalanced = f"picks have another mean of {name} than their probabilities say, "
+        unbalanced += f"by {difference / max(len(even), 2):.3g}: {WRONG}"
+    _TESTED[log] = Tested(p, rounding, refused, uneven, unbalanced)
+    return _TESTED[log]
+
+
+def rejected(log: Log, chances: Floats, p: Floats | None, rounding: float) -> tuple[bool, bool]:
+    """Whether the picks refute that the mean weight of a policy is at most 1, and at least 1.
+
+    For `p` and `rounding`, see `Tested`.
+    """
+    known, weights, *_ = weighted_picks(log, chances)
+    w, bound = weights.mean(1), np.full(len(log), math.inf)
+    if p is not None:
+        ratios = np.where(p > 0, chances, 0.0) / np.where(p > 0, p, 1.0)
+        bound = np.maximum.reduceat(ratios.clip(min=1.0), log.starts)
+    bets = w - 1 - rounding, (1 - w - rounding) / bound[known]
+    wealth = np.array([np.log1p(STAKES[:, None] * bet).sum(1) for bet in bets])
+    above, below = np.logaddexp.reduce(wealth, axis=1) - math.log(len(STAKES)) > math.log(4e4)
+    return bool(above), bool(below)
 
 
 def balance(log: Log, p: Floats | None, unit: float) -> Balance:
     """Returns the sums of a log; none without contexts or p, or if nothing was left to chance.
 
-    The probabilities p and the `unit`, by which rounding may have moved them, are functions of it.
+    Rounding may have moved the probabilities p by the `unit`.
     """
-    if p is None or log.contexts is None or not ((p > 0) & (p < 1)).any():
+    if p is None or (x := log.contexts) is None or not ((p > 0) & (p < 1)).any():
         return {}
-    if log not in _SUMS:
-        _SUMS[log] = _sums(log, log.contexts, p, unit)
-    return _SUMS[log]
-
-
-def _sums(log: Log, x: Floats, p: Floats, unit: float) -> Balance:
     if np.allclose(p, (log.slots / log.sizes)[log.decisions], rtol=0, atol=1e-12):
         unit = 0.0  # 1/K in all pools is exact, however few digits it has
     weights = (p / log.sums(p)[log.decisions])[:, None]

@@ -10,9 +10,9 @@ from functools import partial
 
 import numpy as np
 
+from fairbandit.evaluation.balance import weighted_picks
 from fairbandit.evaluation.direct import weight_below
 from fairbandit.evaluation.estimates import Uncertain
-from fairbandit.evaluation.sums import weighted_picks
 from fairbandit.logs import Floats, Log
 from fairbandit.runs.intervals import SHARE, share_ends
 from fairbandit.tables.labels import normal

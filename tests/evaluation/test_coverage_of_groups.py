@@ -13,7 +13,7 @@ from fairbandit.evaluation.estimates import ACROSS, by_group
 from fairbandit.evaluation.sums import Sums
 from fairbandit.evaluation.win import wins
 from fairbandit.tables.labels import normal
-from tests.evaluation.logs import LABELS, THETA, random_log
+from tests.evaluation.logs import LABELS, THETA, random_log, span_of
 
 LOGS, DECISIONS, REPETITIONS = 400, 400, 50
 
@@ -65,11 +65,13 @@ def test_intervals_by_group_hold_the_truth():
         log, chances = shifted(DECISIONS, seed)
         sums = Sums.of(log, chances, model.scores(log.contexts))
         values = direct_values(log, [chances], seed, REPETITIONS)[:, :, 0]
-        rows = [*sums.of_groups(0.95), *direct_estimates(values, log, sums, 0.95)]
-        rows += by_group("win", "snips", wins(log, chances)[1], 0.95, whole=True)
-        for row in rows:
-            if row.measure in right:
-                held[row.measure, row.estimator].append(row.low <= right[row.measure] <= row.high)
+        span = span_of(log)
+        found = [*sums.estimates(span), *direct_estimates(values, log, sums, span)]
+        found += by_group("win", "snips", wins(log, chances)[1], whole=True)
+        for measure, estimator, value in found:
+            if measure in right:
+                low, high = value.ends(0.95)
+                held[measure, estimator].append(low <= right[measure] <= high)
     assert len(held) == 3 * (2 + 4 + 2 + 1) + 1 + 4 + 1
     for (measure, estimator), own in held.items():
         least = 0.95 if measure in ACROSS.values() else 0.93

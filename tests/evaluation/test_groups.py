@@ -14,8 +14,7 @@ from fairbandit.evaluation import evaluate
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import direct_estimates, direct_values
 from fairbandit.evaluation.estimates import Uncertain, by_group
-from fairbandit.evaluation.groups import weighted_rewards
-from fairbandit.evaluation.sums import Sums
+from fairbandit.evaluation.sums import Sums, weighted_rewards
 from fairbandit.logs import Log
 from tests.evaluation.logs import random_log, target
 
@@ -61,8 +60,8 @@ def test_estimates_of_groups_are_plain_sums():
         own_sums = found[label]
         values = weighted_rewards(own_sums.picked, 60, (-9, 9))
         assert {key: of.value for key, of in values} == pytest.approx(right)
-        exact = {key: of.value for key, of in own_sums.exact()}
-        assert exact == pytest.approx({"share": share, "selection": picks / candidates})
+        exact = own_sums.share.value, own_sums.selection.value
+        assert exact == pytest.approx((share, picks / candidates))
 
 
 def test_the_interval_of_a_group_is_that_of_a_jackknife():
@@ -105,12 +104,11 @@ def test_what_compares_groups_holds_all_that_their_intervals_allow():
     grids = np.meshgrid(*(np.linspace(*ends[of], 21) for of in ends))
     least, most = np.min(grids, axis=0), np.max(grids, axis=0)
     for measure, values in (("selection", least / most), ("rank", most - least)):
-        *_, across = by_group(measure, "dr", groups, 0.95, whole=True)
-        assert (across.low, across.high) == pytest.approx((values.min(), values.max()))
-    assert asked[-3:] == pytest.approx([1 - 0.05 / 3] * 3)
-    assert [one.measure for one in by_group("rank", "dr", groups, 0.95, whole=False)] == [
-        *("rank:a", "rank:b", "rank:c")
-    ]
+        *_, (_, _, across) = by_group(measure, "dr", groups, whole=True)
+        assert across.ends(0.95) == pytest.approx((values.min(), values.max()))
+    assert asked == pytest.approx([1 - 0.05 / 3] * 6)
+    names = [measure for measure, *_ in by_group("rank", "dr", groups, whole=False)]
+    assert names == ["rank:a", "rank:b", "rank:c"]
 
 
 @pytest.mark.parametrize("known", ["all", "picks"])
@@ -163,8 +161,8 @@ def test_a_group_that_the_policy_never_picks_has_no_rewards():
     chances, log = chances[groups >= 0], random_log(50, groups=groups)
     sums = Sums.of(log, chances, np.zeros(len(chances)))
     values = direct_values(log, [chances], 0, 5)[:, :, 0]
-    rows = [*sums.of_groups(0.95), *direct_estimates(values, log, sums, 0.95)]
-    found = {one.measure: one for one in rows}
+    rows = [*sums.estimates((-9, 9)), *direct_estimates(values, log, sums, (-9, 9))]
+    found = {measure: value for measure, _, value in rows}
     assert {"reward:c", "rank:c", "win:c"}.isdisjoint(found)
     assert found["share:c"].value == found["selection_ratio"].value == 0
     assert "reward_gap" in found
