@@ -30,14 +30,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.balance import (
+from fairbandit.evaluation.betting import (
     MOST_ROUNDED,
     WRONG,
     rejected,
+    reward_ends,
     tested,
     weighted_picks,
 )
-from fairbandit.evaluation.betting import reward_ends
 from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.runs.intervals import SHARE, Span

@@ -10,7 +10,7 @@ import numpy as np
 from fairbandit.agent import Agent
 from fairbandit.agent.inputs import number, numbers, whole
 from fairbandit.errors import FairbanditError, unknown
-from fairbandit.evaluation.balance import uniform
+from fairbandit.evaluation.betting import uniform
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import direct_estimates, direct_values, unspanned, without_model
 from fairbandit.evaluation.estimates import ACROSS, SMALL, Estimate, by_group, checked_confidence

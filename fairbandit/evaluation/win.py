@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from fairbandit.evaluation.balance import weighted_picks
+from fairbandit.evaluation.betting import weighted_picks
 from fairbandit.evaluation.direct import weight_below
 from fairbandit.evaluation.estimates import Uncertain
 from fairbandit.logs import Floats, Log

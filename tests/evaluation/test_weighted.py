@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import t
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.balance import weighted_picks
-from fairbandit.evaluation.betting import BETS, CENTRES, lower_end
+from fairbandit.evaluation.betting import BETS, CENTRES, lower_end, weighted_picks
 from fairbandit.evaluation.direct import RewardFit
 from fairbandit.evaluation.estimates import Uncertain
 from fairbandit.evaluation.sums import Sums, weighted_rewards
