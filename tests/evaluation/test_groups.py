@@ -16,7 +16,7 @@ from fairbandit.evaluation.direct import direct_estimates, direct_values
 from fairbandit.evaluation.estimates import Uncertain, by_group
 from fairbandit.evaluation.sums import Sums, weighted_rewards
 from fairbandit.logs import Log
-from tests.evaluation.logs import random_log, target
+from tests.evaluation.logs import random_log, span_of, target
 
 
 def shortlists(n: int) -> tuple[Log, Any, Any]:
@@ -32,50 +32,52 @@ def shortlists(n: int) -> tuple[Log, Any, Any]:
     return log, chances, draw.normal(size=len(chances))
 
 
-def test_estimates_of_groups_are_plain_sums():
-    """Each by a loop over decisions, candidates and picks, for a group of its own."""
+@pytest.mark.parametrize("label", ["a", "b", "c", "all"])
+def test_estimates_are_plain_sums(label):
+    """By a loop over decisions, candidates and picks, for a group of its own or all picks."""
     log, rows, scores_of_rows = shortlists(60)
-    found = Sums.of(log, rows, scores_of_rows).groups
+    sums = Sums.of(log, rows, scores_of_rows)
     chances, scores = log.padded(rows, 0.0), log.padded(scores_of_rows, 0.0)
-    for code, label in enumerate("abc"):
-        share = picks = candidates = wr = w = robust = of_known = 0.0
-        for i in range(60):
-            m = sum(log.picks[i] >= 0)
-            own = [a for a in range(log.sizes[i]) if log.groups[log.starts[i] + a] == code]
-            share += sum(chances[i, a] for a in own) / m / 60
-            picks += sum(chances[i, a] for a in own)
-            candidates += len(own)
-            if np.isnan(log.rewards[i, :m]).any():
-                continue
-            of_known += sum(chances[i, a] for a in own) / m
-            robust += sum(chances[i, a] * scores[i, a] for a in own) / m
-            for a, r, p in zip(log.picks[i, :m], log.rewards[i], log.propensities[i], strict=False):
-                weight = chances[i, a] / p / m * (a in own)
-                wr, w, robust = (
-                    wr + weight * r,
-                    w + weight,
-                    robust + weight * (r - scores[i, a]),
-                )
-        right = {"ips": wr / of_known, "snips": wr / w, "dr": robust / of_known}
-        own_sums = found[label]
-        values = weighted_rewards(own_sums.picked, 60, (-9, 9))
-        assert {key: of.value for key, of in values} == pytest.approx(right)
-        exact = own_sums.share.value, own_sums.selection.value
+    share = picks = candidates = wr = w = robust = of_known = 0.0
+    for i in range(60):
+        m = sum(log.picks[i] >= 0)
+        labels = ["abc"[log.groups[log.starts[i] + a]] for a in range(log.sizes[i])]
+        own = [a for a in range(log.sizes[i]) if label in ("all", labels[a])]
+        share += sum(chances[i, a] for a in own) / m / 60
+        picks += sum(chances[i, a] for a in own)
+        candidates += len(own)
+        if np.isnan(log.rewards[i, :m]).any():
+            continue
+        of_known += sum(chances[i, a] for a in own) / m
+        robust += sum(chances[i, a] * scores[i, a] for a in own) / m
+        for a, r, p in zip(log.picks[i, :m], log.rewards[i], log.propensities[i], strict=False):
+            weight = chances[i, a] / p / m * (a in own)
+            wr, w = wr + weight * r, w + weight
+            robust += weight * (r - scores[i, a])
+    right = {"ips": wr / of_known, "snips": wr / w, "dr": robust / of_known}
+    picked = sums.picked if label == "all" else sums.groups[label].picked
+    values = weighted_rewards(picked, 60, (-9, 9))
+    assert {key: of.value for key, of in values} == pytest.approx(right)
+    if label != "all":
+        exact = sums.groups[label].share.value, sums.groups[label].selection.value
         assert exact == pytest.approx((share, picks / candidates))
 
 
-def test_the_interval_of_a_group_is_that_of_a_jackknife():
+@pytest.mark.parametrize("label", ["b", "all"])
+def test_intervals_are_those_of_a_jackknife(label):
     log, chances = random_log(400), target(random_log(400))
-    sums = Sums.of(log, chances, np.zeros(len(chances))).groups["b"]
+    sums = Sums.of(log, chances, np.zeros(len(chances)))
+    picked = sums.picked if label == "all" else sums.groups["b"].picked
     weights, r = log.at_picks(chances)[:, 0] / log.propensities[:, 0], log.rewards[:, 0]
-    w = weights * (log.at_picks(log.groups)[:, 0] == 1)
-    share = log.sums(np.where(log.groups == 1, chances, 0.0))
+    own = (log.groups == 1) | (label == "all")
+    w = weights * log.at_picks(own)[:, 0]
+    share = log.sums(np.where(own, chances, 0.0))
     ways = {"ips": (w * r, share), "snips": (w * r, w)}
     ess = w.sum() ** 2 / (w**2).sum()
     squares = w**2
     freedom = squares.sum() ** 2 / (squares**2).sum() - 1
-    n = int((w > 0).sum())
-    for name, found in weighted_rewards(sums.picked, n, (float(r.min()), float(r.max()))):
+    assert sums.largest == pytest.approx(weights.max())
+    for name, found in weighted_rewards(picked, 400, span_of(log)):
         if name not in ways:
             continue
         above, below = ways[name]
@@ -83,7 +85,6 @@ def test_the_interval_of_a_group_is_that_of_a_jackknife():
         spread = math.sqrt(((without - without.mean()) ** 2).sum() * ess / (ess - 1))
         low, high = found.ends(0.9)
         assert found.ess == pytest.approx(ess)
-        assert found.n == n
         half = t.ppf(0.95, freedom) * spread  # the intervals that are joined with it are near it
         assert half * 0.97 < (high - low) / 2 < half * 1.2
 

@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 from typing import Any
-from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -12,12 +11,11 @@ from scipy.stats import t
 from fairbandit import FairbanditError
 from fairbandit.evaluation.betting import BETS, CENTRES, lower_end, weighted_picks
 from fairbandit.evaluation.direct import RewardFit
-from fairbandit.evaluation.estimates import Uncertain
 from fairbandit.evaluation.sums import Sums, weighted_rewards
 from fairbandit.evaluation.whole import table_of
 from fairbandit.evaluation.win import wins
-from fairbandit.logs import Floats, Log
-from tests.evaluation.logs import random_log, rows, span_of, target
+from fairbandit.logs import Log
+from tests.evaluation.logs import random_log, rows, target
 
 
 def parts(n: int, seed: int = 0) -> Any:
@@ -26,34 +24,6 @@ def parts(n: int, seed: int = 0) -> Any:
     chances, model = target(log), RewardFit(random_log(200, 99))
     scores = model.scores(log.contexts)
     return log, chances, scores, weighted_picks(log, chances)[1:]
-
-
-def rewards(log: Log, chances: Floats, scores: Any = 0.0) -> dict[str, Uncertain]:
-    """The estimates of the reward by estimator."""
-    sums = Sums.of(log, chances, np.broadcast_to(scores, chances.shape))
-    return dict(weighted_rewards(sums.picked, sums.picked.n, span_of(log)))
-
-
-def plain(log: Log, chances: Floats, scores: Floats) -> dict[str, float]:
-    """ips, snips and dr by a loop over decisions."""
-    ips, weights, robust = [], [], []
-    for i, own in enumerate(np.split(np.arange(len(chances)), log.starts[1:])):
-        pick = own[log.picks[i, 0]]
-        w, r = chances[pick] / log.propensities[i, 0], log.rewards[i, 0]
-        model = sum(chances[a] * scores[a] for a in own)
-        ips.append(w * r)
-        weights.append(w)
-        robust.append(model + w * (r - scores[pick]))
-    return {"ips": np.mean(ips), "snips": sum(ips) / sum(weights), "dr": np.mean(robust)}
-
-
-def test_estimates_are_plain_sums():
-    log, chances, scores, (w, *_) = parts(300)
-    found = rewards(log, chances, scores)
-    for name, value in plain(log, chances, scores).items():
-        assert found[name].value == pytest.approx(value, abs=1e-12)
-    assert found["ips"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
-    assert Sums.of(log, chances, scores).largest == pytest.approx(w.max())
 
 
 def test_ips_and_dr_are_unbiased_and_ratios_are_not():
@@ -87,35 +57,6 @@ def test_ips_and_dr_are_unbiased_and_ratios_are_not():
         if i != j
     ]
     assert abs(expected["win"] - sum(won) / (2 * n * (n - 1))) > 1e-4
-
-
-def test_intervals_are_those_of_a_mean_and_of_a_jackknife():
-    log, chances, _, (w, r, *_) = parts(400)
-    w, r = w[:, 0], r[:, 0]
-    without = ((w * r).sum() - w * r) / (w.sum() - w)
-    spread = math.sqrt(((without - without.mean()) ** 2).sum())  # of n − 1 of n
-    found = rewards(log, chances)
-    ends = {name: one.ends(0.95) for name, one in found.items()}
-    half = {name: (high - low) / 2 for name, (low, high) in ends.items()}
-    squares = w**2
-    quantile = t.ppf(0.975, squares.sum() ** 2 / (squares**2).sum() - 1)
-    assert half["snips"] == pytest.approx(quantile * spread, rel=0.03)
-    error = float((w * r).std(ddof=1)) / math.sqrt(400)
-    assert half["ips"] == half["dr"] == pytest.approx(quantile * error, rel=0.03)
-
-
-def test_shortlists_are_means_over_picks():
-    """Σ over picks of w·r, divided by m, also where a decision has fewer picks."""
-    log = random_log(2, 3, k=4)
-    picks, r = np.array([[0, 1], [1, -1]]), np.array([[1.0, 2.0], [4.0, math.nan]])
-    p = np.array([[0.5, 0.25], [0.8, math.nan]])
-    listed = random_log(2, 3, k=4, picks=picks, rewards=r, propensities=p)
-    chances = target(log)
-    first = (chances[0] / 0.5 * 1 + chances[1] / 0.25 * 2) / 2
-    right = (first + chances[log.starts[1] + 1] / 0.8 * 4) / 2
-    assert [one.value for one in rewards(listed, chances).values()] == pytest.approx(
-        [right, ANY, right]
-    )
 
 
 def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
