@@ -2,15 +2,13 @@
 
 Prints a Markdown table. Each row is a world, a logger and a number of decisions, and each column a
 measure and an estimator: the mean of the estimate less the truth, with its standard error, and how
-many of the intervals of 95 % hold the truth. A column `MEASURE:*` is of the group whose intervals
-hold it least often. The truth is that of the policies that were trained on
+many of the intervals of 95 % hold the truth. The truth is that of the policies that were trained on
 the log's parts, on pools of their own.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import chain, product
@@ -26,7 +24,7 @@ from fairbandit.environments import Environment
 from fairbandit.evaluation import evaluate
 from fairbandit.evaluation.frozen import plan
 from fairbandit.logs import Log
-from tests.evaluation.worlds import LOGGERS, Fresh, all_logged, fresh, ratios, totals
+from tests.evaluation.worlds import LOGGERS, Fresh, all_logged, fresh, truth
 
 WORLDS: dict[str, dict[str, Any]] = {
     "simulation": {"name": "simulation"},
@@ -78,10 +76,9 @@ def _errors(name: str, log: Log, seed: int) -> Found:
     true, shares = list[dict[str, float]](), []
     for trained, judged in plan(len(log), 0.5, 2, seed, forward=log.adaptive):
         agent = Agent.from_log(POLICY, log[trained], seed=seed)  # as `evaluate` makes it
-        true.append(totals(agent, world, sets[(2 * seed + len(true)) % SETS]))
+        true.append(truth(agent, world, sets[(2 * seed + len(true)) % SETS]))
         shares.append(len(judged))
-    means = {name: np.average([one[name] for one in true], weights=shares) for name in true[0]}
-    right = ratios(means, world)
+    right = {name: np.average([one[name] for one in true], weights=shares) for name in true[0]}
     return {
         (row.measure, row.estimator): (
             row.value - right[row.measure],
@@ -106,25 +103,18 @@ def main() -> None:
         for rounds, world, logger in cells:
             jobs = [(world, logger, rounds, first) for first in range(0, given.logs, BATCH)]
             found = list(chain.from_iterable(pool.map(errors, jobs)))
-            known = ["world", "logger", "decisions", *(" ".join(name) for name in _columns(found))]
+            columns = dict.fromkeys(name for one in found for name in one)
+            known = ["world", "logger", "decisions", *map(" ".join, columns)]
             if heads != known:  # some loggers have fewer estimators
                 print(f"\n| {' | '.join(known)} |\n|{'---|' * len(known)}")
             heads, tests = known, len(cells) * len(found[0])
-            entries = [_entry(found, name, tests) for name in _columns(found)]
+            entries = [_entry(found, name, tests) for name in columns]
             print("|", " | ".join([world, logger, f"{rounds:,}", *entries]), "|", flush=True)
-
-
-def _columns(found: list[Found]) -> list[tuple[str, str]]:
-    """The measures and estimators of all logs; groups are one column."""
-    names = dict.fromkeys(name for one in found for name in one)
-    return list(dict.fromkeys((re.sub(":.*", ":*", measure), of) for measure, of in names))
 
 
 def _entry(found: list[Found], column: tuple[str, str], tests: int) -> str:
     """The bias with its standard error, and the coverage, in bold if it is too small."""
-    names = {name for one in found for name in one if _columns([{name: one[name]}]) == [column]}
-    pairs = [[one[name] for one in found if name in one] for name in names]
-    missed, held = np.array(min(pairs, key=lambda own: np.mean([held for _, held in own]))).T
+    missed, held = np.array([one[column] for one in found if column in one]).T
     spread = missed.std(ddof=1) / np.sqrt(len(held))
     chance = binom.cdf(held.sum(), len(held), TESTED)  # of so few, or fewer
     mark = "**" if chance < 0.05 / tests else ""
