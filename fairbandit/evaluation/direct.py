@@ -20,19 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
+from fairbandit.evaluation.sums import Sums, weight_below
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.notices import listed
 from fairbandit.runs.intervals import SHARE, Span, mean_ends
 from fairbandit.tables.labels import normal
-
-if TYPE_CHECKING:
-    from fairbandit.evaluation.sums import Sums
 
 
 def contexts_of(log: Log) -> Floats:
@@ -99,19 +96,6 @@ def without_model(trained: Sequence[Floats]) -> list[str]:
         "This needs folds=2 where decisions are dealt at random, and train above 0 where policies "
         "are trained forward in time"
     ]
-
-
-def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:
-    """Returns the weight strictly below each value, plus `ties` × the weight of equal values.
-
-    >>> weight_below(np.array([3.0, 1.0, 1.0]), np.array([2.0, 1.0, 1.0])).tolist()
-    [4.0, 2.0, 2.0]
-    """
-    order, result = values.argsort(), np.empty_like(values)
-    ordered, sums = values[order], np.append(0.0, weights[order].cumsum())
-    below, upto = (sums[np.searchsorted(ordered, ordered, side)] for side in ("left", "right"))
-    result[order] = below + ties * (upto - below)
-    return result
 
 
 def direct_values(

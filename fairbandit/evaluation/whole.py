@@ -15,8 +15,7 @@ from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import direct_estimates, direct_values, unspanned, without_model
 from fairbandit.evaluation.estimates import ACROSS, SMALL, Estimate, by_group, checked_confidence
 from fairbandit.evaluation.frozen import decided, named, plan, read_for
-from fairbandit.evaluation.sums import LOGGED, Sums
-from fairbandit.evaluation.win import wins
+from fairbandit.evaluation.sums import LOGGED, Sums, wins
 from fairbandit.logs import Floats, Log, read_log
 from fairbandit.logs.propensities import ASSUMPTION, calibration
 from fairbandit.notices import listed

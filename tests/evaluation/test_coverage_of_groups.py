@@ -10,8 +10,7 @@ from scipy.stats import binom
 
 from fairbandit.evaluation.direct import RewardFit, direct_estimates, direct_values
 from fairbandit.evaluation.estimates import ACROSS, by_group
-from fairbandit.evaluation.sums import Sums
-from fairbandit.evaluation.win import wins
+from fairbandit.evaluation.sums import Sums, wins
 from fairbandit.tables.labels import normal
 from tests.evaluation.logs import LABELS, THETA, random_log, span_of
 

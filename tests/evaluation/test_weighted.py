@@ -11,9 +11,8 @@ from scipy.stats import t
 from fairbandit import FairbanditError
 from fairbandit.evaluation.betting import BETS, CENTRES, lower_end, weighted_picks
 from fairbandit.evaluation.direct import RewardFit
-from fairbandit.evaluation.sums import Sums, weighted_rewards
+from fairbandit.evaluation.sums import Sums, weighted_rewards, wins
 from fairbandit.evaluation.whole import table_of
-from fairbandit.evaluation.win import wins
 from fairbandit.logs import Log
 from tests.evaluation.logs import random_log, rows, target
 

@@ -123,7 +123,7 @@ def fresh(world: Any, sets: int, count: int, total: int, seed: int = 10**6) -> l
     Logs that are compared with one set share the errors of its truth, which would look like a bias.
     """
     world.bind(Streams(seed, [0]))
-    drawn, means = list[Any](), dict[str, float]()
+    drawn, means = list[tuple[Any, Any, Any, Any]](), dict[str, float]()
     for number in range(total // count):
         pools = world.pools(number * count + 1, count)
         values = {"reward": pools.expected[0].numpy(), "rank": pools.ranks[0].numpy()}
