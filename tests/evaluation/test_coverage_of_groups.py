@@ -1,4 +1,4 @@
-"""Intervals of the groups, and of what compares them, hold the truth of 400 logs."""
+"""Intervals of the groups, a small one among them, and of what compares them hold the truth."""
 
 from collections import defaultdict
 from typing import Any
@@ -16,6 +16,9 @@ from tests.evaluation.logs import LABELS, THETA, random_log, span_of
 
 LOGS, DECISIONS, REPETITIONS = 400, 400, 50
 
+SHARES = np.array([0.6, 0.37, 0.03])
+"""The groups' shares of the candidates: the last has some 40 candidates in a log."""
+
 OFFSETS = np.array([[0.0, 0.0, 0.0], [0.6, 0.3, 0.0], [-0.4, 0.4, 0.8]])
 """The groups' mean features: rewards of groups have means 0, 0 and −0.8."""
 
@@ -23,6 +26,7 @@ OFFSETS = np.array([[0.0, 0.0, 0.0], [0.6, 0.3, 0.0], [-0.4, 0.4, 0.8]])
 def shifted(n: int, seed: int) -> tuple[Any, Any]:
     """A log whose groups have different features, and the probabilities of another policy."""
     log = random_log(n, seed)
+    log.groups[:] = np.random.default_rng(seed).choice(3, len(log.groups), p=SHARES)
     moved = OFFSETS[log.groups]
     log.contexts[:] += moved
     log.rewards[:] += log.at_picks(moved @ THETA)
