@@ -44,7 +44,7 @@ def selection_rate(received: Ints | Floats, selected: Ints | Floats) -> Uncertai
     if not received.any():
         return Uncertain(math.nan, lambda _: (math.nan, math.nan), 0, 0.0)
     sums = Moments.of(np.stack([selected, received]).astype(np.float64))
-    return sums.ratio(0, 1, int((received > 0).sum()), SHARE, share=True)
+    return sums.ratio(0, 1, 1, int((received > 0).sum()), SHARE, share=True)
 
 
 def counted(

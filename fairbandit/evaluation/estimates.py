@@ -86,34 +86,34 @@ class Moments(NamedTuple):
         self,
         above: int,
         below: int,
+        weight: int,
         n: int,
         span: Span,
         *,
-        weights: tuple[int, int] | None = None,
+        squares: int | None = None,
         share: bool = False,
     ) -> Uncertain:
         """Estimates the ratio of two means; see `share_ends` and `mean_ends` for its interval.
 
         Args:
-            above, below: the rows of a and b.
+            above, below, weight: the rows of a, b and the weights c.
             n: the number of decisions that count.
             span: the least and the greatest value that a decision may have.
-            weights: the rows of weights c that differ, and of c². The squares give the degrees of
-                freedom, an event is unseen in `ess` decisions, and rows after the squares are the
-                scores of estimated propensities (see `fairbandit.logs.propensities`). Without
-                them, the weights are b, and an event is unseen in n decisions.
+            squares: the row of c², for weights that differ: it gives the degrees of freedom, and
+                an event is unseen in `ess` decisions; without it, in n. The rows after it are the
+                scores of estimated propensities; see `fairbandit.logs.propensities`.
             share: whether the ratio cannot leave the span.
         """
-        weight, squares = weights or (below, below)
         value, ess = float(self.mean[above] / self.mean[below]), self.effective(weight)
         gradient = np.zeros(len(self.mean))
         gradient[above] += 1
         gradient[below] -= value
         products = gradient @ self.scatter
-        explained = float((products[squares + 1 :] ** 2).sum()) if weights else 0.0
+        explained = 0.0 if squares is None else float((products[squares + 1 :] ** 2).sum())
         variance = (float(products @ gradient) - explained) / (self.n * self.mean[below]) ** 2
         variance = max(variance, 0.0) * ess / max(ess - 1, 1e-9)
-        freedom, units = self.effective(squares) - 1, ess if weights else n
+        freedom = (ess if squares is None else self.effective(squares)) - 1
+        units = n if squares is None else ess
         method = share_ends if share else mean_ends
         return Uncertain(value, partial(method, value, variance, freedom, units, span), n, ess)
 

@@ -79,12 +79,12 @@ class GroupSums(NamedTuple):
     @property
     def share(self) -> Uncertain:
         """The share of the picks."""
-        return self.pools.ratio(0, 3, self.pools.n, SHARE, share=True)
+        return self.pools.ratio(0, 3, 3, self.pools.n, SHARE, share=True)
 
     @property
     def selection(self) -> Uncertain:
         """The selection rate."""
-        return self.pools.ratio(1, 2, int(self.counts[0]), SHARE, share=True)
+        return self.pools.ratio(1, 2, 2, int(self.counts[0]), SHARE, share=True)
 
     @property
     def unseen(self) -> str:
@@ -113,7 +113,7 @@ def weighted_rewards(
     """
     for estimator, above, below in (("ips", 0, 3), ("snips", 0, 1), ("dr", 2, 3)):
         if picked.mean[below] > 0:
-            yield estimator, picked.ratio(above, below, n, span, weights=(1, 4))
+            yield estimator, picked.ratio(above, below, 1, n, span, squares=4)
     if limits is not None:
         ends = partial(reward_ends, *picked, limits, float(picked.mean[3]))
         value = float(picked.mean[0] / picked.mean[3])

@@ -178,7 +178,7 @@ def _rewards(log: Log, confidence: float) -> Sheet:
             mean = "–"
             if count := int(own.sum()):
                 n = int(own.any(1).sum())
-                mean_of = Moments.of(sums).ratio(0, 1, n, span)
+                mean_of = Moments.of(sums).ratio(0, 1, 1, n, span)
                 mean = bracketed(mean_of.value, *mean_of.ends(confidence))
             rows.append((attribute, label, f"{count:,}", mean))
     return Sheet(("attribute", "group", "picks with a reward", "mean reward"), rows, names=2)
