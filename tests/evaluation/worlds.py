@@ -2,104 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from fairbandit import Agent, Engine
-from fairbandit.environments import Environment, Pools
+from fairbandit.environments import Environment
 from fairbandit.logs import Log
 from fairbandit.policy.build import build_policy
-from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 from tests.evaluation.logs import rows
 
-EXPLORING = {"name": "epsilon_greedy", "epsilon": 0.3}
+DRIFT = np.array([0.9, 0.6, 0.4, 0.2])
+"""ε in each quarter of the rounds of the logger that drifts."""
 
-LOGGERS: dict[str, dict[str, Any]] = {
-    "uniform": {"name": "uniform"},
-    "ε-greedy": {"split": "full", "estimator": "oracle", "rank": "identity", "selector": EXPLORING},
-    "adaptive": {"name": "fair_greedy", "refresh": 1.1, "selector": EXPLORING},
-    "drifting": {"split": "full", "estimator": "oracle", "rank": "oracle_cdf"},
-    "argmax": {"name": "gmf"},
+LOGGERS: dict[str, Any] = {
+    "uniform": 1.0,
+    "ε-greedy": 0.3,
+    "adaptive": 0.3,
+    "drifting": DRIFT,
+    "argmax": 0.0,
 }
-"""What decided. The drifting logger explores less and less, at times fixed beforehand."""
+"""The exploration ε of each logger; `drifting` explores less and less, at times fixed beforehand.
 
-DRIFT = (0.9, 0.6, 0.4, 0.2)
-"""ε in each quarter of the drifting logger's rounds."""
+`adaptive` learns fairly; the others know the truth, and pick the best mean reward or, if they are
+`drifting` or `argmax`, the best true rank."""
 
 
 def logged(name: str, world: Environment, rounds: int, seed: int = 0) -> Log:
-    """The log of a logger of some name."""
-    return all_logged(name, world, rounds, [seed])[0]
-
-
-def all_logged(name: str, world: Environment, rounds: int, seeds: Sequence[int]) -> list[Log]:
-    """A log of each seed, played together."""
-    config = LOGGERS[name]
-    if name != "drifting":
-        return played(config, world, rounds, seeds, adaptive=name == "adaptive")
-    parts = []
-    for number, epsilon in enumerate(DRIFT):
-        explores = {**config, "selector": {**EXPLORING, "epsilon": epsilon}}
-        parts.append(played(explores, world, rounds // len(DRIFT), seeds, number))
-    return [one_after_the_other(own) for own in zip(*parts, strict=True)]
-
-
-def one_after_the_other(logs: Sequence[Log]) -> Log:
-    """Logs of pools of one size as one log."""
-    arrays = [f.name for f in fields(Log) if isinstance(getattr(logs[0], f.name), np.ndarray)]
-    parts: Any = {name: np.concatenate([getattr(one, name) for one in logs]) for name in arrays}
-    return replace(logs[0], names=range(sum(map(len, logs))), **parts)
-
-
-def played(
-    config: dict[str, Any],
-    world: Environment,
-    rounds: int,
-    seeds: Sequence[int],
-    stream: int = 0,
-    adaptive: bool = False,
-) -> list[Log]:
-    """The decisions of a policy in an environment, as a log of each replica of some numbers."""
-    engine = Engine(build_policy(config), world, rounds=rounds, seed=stream, replicas=seeds)
-    decide, pools, selections = engine._decide, list[Pools](), list[Selection]()
-
-    def recorded(some: Pools, n_ready: int) -> Selection:
-        pools.append(some)
-        selections.append(decide(some, n_ready))
-        return selections[-1]
-
-    with patch.object(engine, "_decide", recorded):
-        pieces = list(engine.play())
-    of: dict[str, Any] = {"actions": pieces, "rewards": pieces, "propensities": pieces}
-    of |= {"contexts": pools, "groups": pools, "inclusion": selections}
-    whole = {
-        name: torch.cat([getattr(part, name) for part in parts], 1).numpy()
-        for name, parts in of.items()
-    }
-    return [
-        Log(
-            **rows(
-                whole["groups"][row],
-                contexts=whole["contexts"][row],
-                probabilities=whole["inclusion"][row],
-            ),
-            labels=world.group_names,
-            picks=whole["actions"][row, :, None],
-            rewards=whole["rewards"][row, :, None],
-            propensities=whole["propensities"][row, :, None],
-            features=tuple(f"x{i}" for i in range(world.features)),
-            names=range(rounds),
-            adaptive=adaptive,
+    """The log of a logger of some name, in one replica of a world."""
+    streams, draws = Streams(0, [seed]), np.random.default_rng(seed)
+    with world.bound(streams):
+        pools = world.pools(1, rounds)
+    contexts, groups, rewards = (
+        values[0].numpy() for values in (pools.contexts, pools.groups, pools.rewards)
+    )
+    if name == "adaptive":
+        selector = {"name": "epsilon_greedy", "epsilon": LOGGERS[name]}
+        policy = build_policy({"name": "fair_greedy", "refresh": 1.1, "selector": selector})
+        played = [*Engine(policy, world, rounds=rounds, seed=0, replicas=[seed]).play()]
+        picks, p = (
+            np.concatenate([getattr(piece, key)[0].numpy() for piece in played])[:, None]
+            for key in ("actions", "propensities")
         )
-        for row in range(len(seeds))
-    ]
+        probabilities = None
+    else:
+        merit = pools.ranks if name in ("drifting", "argmax") else pools.expected
+        epsilon = np.repeat(LOGGERS[name], rounds // np.size(LOGGERS[name]))[:, None]
+        probabilities = np.broadcast_to(epsilon / groups.shape[1], groups.shape).copy()
+        probabilities[np.arange(rounds), merit[0].numpy().argmax(1)] += 1 - epsilon[:, 0]
+        picks = (draws.random((rounds, 1)) < probabilities.cumsum(1)).argmax(1)[:, None]
+        p = np.take_along_axis(probabilities, picks, 1)
+    return Log(
+        **rows(groups, contexts=contexts, probabilities=probabilities),
+        labels=world.group_names,
+        picks=picks,
+        rewards=np.take_along_axis(rewards, picks, 1),
+        propensities=p,
+        features=tuple(f"x{i}" for i in range(world.features)),
+        names=range(rounds),
+        adaptive=name == "adaptive",
+    )
 
 
 class Fresh(NamedTuple):
@@ -122,10 +86,11 @@ def fresh(world: Any, sets: int, count: int, total: int, seed: int = 10**6) -> l
 
     Logs that are compared with one set share the errors of its truth, which would look like a bias.
     """
-    world.bind(Streams(seed, [0]))
     drawn, means = list[tuple[Any, Any, Any, Any]](), dict[str, float]()
+    streams = Streams(seed, [0])
     for number in range(total // count):
-        pools = world.pools(number * count + 1, count)
+        with world.bound(streams):
+            pools = world.pools(number * count + 1, count)
         values = {"reward": pools.expected[0].numpy(), "rank": pools.ranks[0].numpy()}
         best = values["rank"].argmax(1)[:, None]
         for name, of in values.items():

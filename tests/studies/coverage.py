@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
-from itertools import chain, product
+from functools import cache, partial
+from itertools import product
 from multiprocessing import get_context
 from typing import Any
 
@@ -23,8 +23,7 @@ from fairbandit import Agent, build
 from fairbandit.environments import Environment
 from fairbandit.evaluation import evaluate
 from fairbandit.evaluation.frozen import plan
-from fairbandit.logs import Log
-from tests.evaluation.worlds import LOGGERS, Fresh, all_logged, fresh, truth
+from tests.evaluation.worlds import LOGGERS, Fresh, fresh, logged, truth
 
 WORLDS: dict[str, dict[str, Any]] = {
     "simulation": {"name": "simulation"},
@@ -41,9 +40,6 @@ FRESH = {"simulation": (20_000, 10_000_000), "census": (5_000, 2_000_000)}
 
 POLICY = "fair_greedy"
 
-BATCH = 10
-"""Logs that are made at once."""
-
 TESTED = 0.93
 """Coverage that is significantly below this, after Bonferroni, is bold."""
 
@@ -58,21 +54,12 @@ def world_of(name: str) -> tuple[Environment, list[Fresh]]:
     return made, fresh(made, SETS, *FRESH[name])
 
 
-def errors(job: tuple[str, str, int, int]) -> list[Found]:
-    """The errors of the estimates of a batch of logs, and whether their intervals hold the truth.
-
-    Args:
-        job: world, logger, decisions and the first seed.
-    """
+def errors(name: str, logger: str, rounds: int, seed: int) -> Found:
+    """The errors of the estimates of a log, and whether their intervals hold the truth."""
     torch.set_num_threads(1)
-    name, logger, rounds, first = job
-    seeds = range(first, first + BATCH)
-    logs = all_logged(logger, world_of(name)[0], rounds, seeds)
-    return [_errors(name, log, seed) for log, seed in zip(logs, seeds, strict=True)]
-
-
-def _errors(name: str, log: Log, seed: int) -> Found:
-    table, (world, sets) = evaluate(log, POLICY, seed=seed), world_of(name)
+    world, sets = world_of(name)
+    log = logged(logger, world, rounds, seed)
+    table = evaluate(log, POLICY, seed=seed)
     true, shares = list[dict[str, float]](), []
     for trained, judged in plan(len(log), 0.5, 2, seed, forward=log.adaptive):
         agent = Agent.from_log(POLICY, log[trained], seed=seed)  # as `evaluate` makes it
@@ -92,7 +79,7 @@ def _errors(name: str, log: Log, seed: int) -> Found:
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", type=int, default=400, help=f"in tens: {BATCH} are made at once")
+    parser.add_argument("--logs", type=int, default=400)
     parser.add_argument("--rounds", type=int, nargs="+", default=[2_000, 10_000])
     parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=WORLDS)
     parser.add_argument("--loggers", nargs="+", default=CELLS, choices=LOGGERS)
@@ -101,8 +88,7 @@ def main() -> None:
     cells, heads = list(product(given.rounds, given.worlds, given.loggers)), list[str]()
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         for rounds, world, logger in cells:
-            jobs = [(world, logger, rounds, first) for first in range(0, given.logs, BATCH)]
-            found = list(chain.from_iterable(pool.map(errors, jobs)))
+            found = [*pool.map(partial(errors, world, logger, rounds), range(given.logs))]
             columns = dict.fromkeys(name for one in found for name in one)
             known = ["world", "logger", "decisions", *map(" ".join, columns)]
             if heads != known:  # some loggers have fewer estimators
