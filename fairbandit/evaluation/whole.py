@@ -13,7 +13,7 @@ from fairbandit.errors import FairbanditError, unknown
 from fairbandit.evaluation.betting import uniform
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import direct_estimates, direct_values, unspanned, without_model
-from fairbandit.evaluation.estimates import ACROSS, SMALL, Estimate, by_group, checked_confidence
+from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_confidence
 from fairbandit.evaluation.frozen import decided, named, plan, read_for
 from fairbandit.evaluation.sums import LOGGED, Sums, wins
 from fairbandit.logs import Floats, Log, read_log
@@ -21,7 +21,6 @@ from fairbandit.logs.propensities import ASSUMPTION, calibration
 from fairbandit.notices import listed
 from fairbandit.runs.intervals import UNBOUNDED, Span
 from fairbandit.runs.notices import unknown_rates
-from fairbandit.tables.labels import is_unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +158,6 @@ def evaluate(
             "are possible, so that intervals of rewards are infinite; give reward_range=(least, "
             "greatest) of a reward"
         )
-    found += _small_groups(sums[LOGGED])
     if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
         found.append(f"win is refused: of random candidates, {refusal}")
     found += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
@@ -245,19 +243,6 @@ def table_of(
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
     table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
     return table
-
-
-def _small_groups(sums: Sums) -> list[str]:
-    """Returns a note that names the small groups, if any."""
-    sizes = {label: own.candidates for label, own in sums.groups.items()}
-    total = sum(sizes.values())
-    few = {label: n for label, n in sizes.items() if n < SMALL * total and not is_unknown(label)}
-    counts = listed([f"{label} has {n:,.0f}" for label, n in few.items()])
-    note = (
-        "selection_ratio and the gaps compare all groups, also groups with less than "
-        f"{SMALL:.0%} of the {total:,.0f} candidates: {counts}"
-    )
-    return [note] if few else []
 
 
 def _notes(log: Log, best: Floats, forward: bool, parts: Sequence[Log]) -> Iterator[str]:

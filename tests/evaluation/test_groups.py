@@ -169,15 +169,10 @@ def test_a_group_that_the_policy_never_picks_has_no_rewards():
     assert "reward_gap" in found
 
 
-def test_small_groups_are_counted_and_named_and_ranks_are_within_their_range():
+def test_ranks_are_within_their_range():
     log = random_log(60)
     few = replace(log, groups=np.where(log.decisions > 1, log.groups.clip(max=1), log.groups))
-    size = (few.groups == 2).sum()
-    assert 0 < size < 0.02 * few.sizes.sum()
     table = evaluate(few, "uniform")
-    (note,) = (note for note in table.attrs["notes"] if "the gaps compare all groups" in note)
-    assert note.endswith(f"less than 2% of the {few.sizes.sum()} candidates: c has {size}")
-    assert not any("gaps compare" in note for note in evaluate(log, "uniform").attrs["notes"])
     within = table[table["measure"].str.match("rank:|win")]
     assert (within["low"].min(), within["high"].max()) == (0, 1)
 
