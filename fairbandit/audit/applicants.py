@@ -27,8 +27,7 @@ from fairbandit.audit.rates import (
 )
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.errors import unknown as unknown_name
-from fairbandit.evaluation.estimates import checked_confidence
-from fairbandit.evaluation.groups import SMALL
+from fairbandit.evaluation.estimates import SMALL, checked_confidence
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.reading import WORDS
 from fairbandit.notices import listed, remark

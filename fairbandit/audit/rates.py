@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.evaluation.estimates import Ends, Moments, Uncertain
-from fairbandit.evaluation.groups import SMALL
+from fairbandit.evaluation.estimates import SMALL, Ends, Moments, Uncertain
 from fairbandit.logs import Floats, Ints
 from fairbandit.notices import remark
 from fairbandit.runs.intervals import SHARE, Span

@@ -20,19 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
+from fairbandit.evaluation.sums import Sums, weight_below
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.notices import listed
 from fairbandit.runs.intervals import SHARE, Span, mean_ends
 from fairbandit.tables.labels import normal
-
-if TYPE_CHECKING:
-    from fairbandit.evaluation.sums import Sums
 
 
 def contexts_of(log: Log) -> Floats:
@@ -101,19 +98,6 @@ def without_model(trained: Sequence[Floats]) -> list[str]:
     ]
 
 
-def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:
-    """Returns the weight strictly below each value, plus `ties` × the weight of equal values.
-
-    >>> weight_below(np.array([3.0, 1.0, 1.0]), np.array([2.0, 1.0, 1.0])).tolist()
-    [4.0, 2.0, 2.0]
-    """
-    order, result = values.argsort(), np.empty_like(values)
-    ordered, sums = values[order], np.append(0.0, weights[order].cumsum())
-    below, upto = (sums[np.searchsorted(ordered, ordered, side)] for side in ("left", "right"))
-    result[order] = below + ties * (upto - below)
-    return result
-
-
 def direct_values(
     log: Log, policies: Sequence[Floats] | Floats, seed: int, repetitions: int = 100
 ) -> Floats:
@@ -147,32 +131,32 @@ def direct_values(
     return values / n
 
 
-def direct_estimates(
-    values: Floats, log: Log, sums: Sums, confidence: float, reward_range: Any = None
-) -> Iterator[Estimate]:
-    """Yields estimates from a policy's `direct_values`, (1 + R, 4, G), for all and by group."""
+def direct_estimates(values: Floats, log: Log, sums: Sums, span: Span) -> Iterator[Estimate]:
+    """Yields estimates from a policy's `direct_values`, (1 + R, 4, G), for all and by group.
+
+    The `span` has the least and the greatest possible reward.
+    """
     share, reward, rank, best = values.transpose(1, 0, 2)
     # a pick may exceed the mean of the best
     regrets = (-1.0 if (log.slots > 1).any() else 0.0), 1.0
     measures = {
-        "reward": (reward, sums.span(reward_range)),
+        "reward": (reward, span),
         "rank": (rank, SHARE),
         "fair_regret": (best - rank, regrets),
     }
     n = len(log)
-    for measure, (of, span) in measures.items():
-        whole = _unbiased(of.sum(1), n, n, span, within=measure == "rank")
-        yield whole.at(confidence, measure, "direct")
+    for measure, (of, ends) in measures.items():
+        yield measure, "direct", _unbiased(of.sum(1), n, n, ends, within=measure == "rank")
     codes = {label: code for code, label in enumerate(map(normal, log.labels))}
     picked = {label: own for label, own in sums.groups.items() if own.picks > 0}
-    for measure, (of, span) in measures.items():
+    for measure, (of, ends) in measures.items():
         found = dict[str, Uncertain]()
         for label, own in picked.items():
             with np.errstate(all="ignore"):
                 ratios = of[:, codes[label]] / share[:, codes[label]]
             n, ess = int(own.counts[0]), own.pools.effective(0)
-            found[label] = _unbiased(ratios, n, ess, span, within=measure == "rank")
-        yield from by_group(measure, "direct", found, confidence, whole=True)
+            found[label] = _unbiased(ratios, n, ess, ends, within=measure == "rank")
+        yield from by_group(measure, "direct", found, whole=True)
 
 
 def _unbiased(values: Floats, n: int, ess: float, span: Span, *, within: bool) -> Uncertain:

@@ -25,20 +25,10 @@ from fairbandit.runs.intervals import Span, mean_ends, share_ends
 from fairbandit.tables.labels import is_unknown
 
 ACROSS = {"selection": "selection_ratio", "reward": "reward_gap", "rank": "rank_gap"}
-"""What compares the groups' values of a measure: the least over the greatest, or the difference."""
+"""The measure that compares groups: the ratio min/max, or the difference max − min."""
 
-
-class Estimate(NamedTuple):
-    """A value and its interval from n decisions, whose effective number is `ess`."""
-
-    measure: str
-    estimator: str
-    value: float
-    low: float
-    high: float
-    n: int
-    ess: float
-
+SMALL = 0.02
+"""Groups with a smaller share of the candidates are small, which audits and notes say."""
 
 Ends = Callable[[float], Span]
 """Returns the ends of an interval at a confidence."""
@@ -52,9 +42,9 @@ class Uncertain(NamedTuple):
     n: int
     ess: float
 
-    def at(self, confidence: float, measure: str, estimator: str) -> Estimate:
-        """Returns the value with its interval at a confidence."""
-        return Estimate(measure, estimator, self.value, *self.ends(confidence), self.n, self.ess)
+
+Estimate = tuple[str, str, Uncertain]
+"""A measure, an estimator and its value."""
 
 
 def checked_confidence(confidence: Any) -> float:
@@ -102,7 +92,6 @@ class Moments(NamedTuple):
         *,
         squares: int | None = None,
         share: bool = False,
-        scores: int | None = None,
     ) -> Uncertain:
         """Estimates the ratio of two means; see `share_ends` and `mean_ends` for its interval.
 
@@ -111,17 +100,16 @@ class Moments(NamedTuple):
             n: the number of decisions that count.
             span: the least and the greatest value that a decision may have.
             squares: the row of c², for weights that differ: it gives the degrees of freedom, and
-                an event is unseen in `ess` decisions; without it, in n.
+                an event is unseen in `ess` decisions; without it, in n. The rows after it are the
+                scores of estimated propensities; see `fairbandit.logs.propensities`.
             share: whether the ratio cannot leave the span.
-            scores: the first row of the scores by which propensities were estimated, if any; they
-                are the last rows. See `fairbandit.logs.propensities`.
         """
         value, ess = float(self.mean[above] / self.mean[below]), self.effective(weight)
         gradient = np.zeros(len(self.mean))
         gradient[above] += 1
         gradient[below] -= value
         products = gradient @ self.scatter
-        explained = 0.0 if scores is None else float((products[scores:] ** 2).sum())
+        explained = 0.0 if squares is None else float((products[squares + 1 :] ** 2).sum())
         variance = (float(products @ gradient) - explained) / (self.n * self.mean[below]) ** 2
         variance = max(variance, 0.0) * ess / max(ess - 1, 1e-9)
         freedom = (ess if squares is None else self.effective(squares)) - 1
@@ -131,29 +119,42 @@ class Moments(NamedTuple):
 
 
 def by_group(
-    measure: str, estimator: str, groups: Mapping[str, Uncertain], confidence: float, *, whole: bool
+    measure: str, estimator: str, groups: Mapping[str, Uncertain], *, whole: bool
 ) -> Iterator[Estimate]:
     """Yields a measure of each group, and then what compares the groups.
 
-    With G groups, each interval at confidence 1 − (1 − confidence)/G, all hold together with
-    probability `confidence` or more (Bonferroni). Then the least value lies between the least lower
-    end and the least upper end, and the greatest value between the greatest ends. These give the
-    ends of the ratio or the difference. Groups are compared only if they are the `whole`, with none
-    missing. Groups of people who did not say are not compared.
+    Groups are compared only if they are the `whole`, with none missing. Groups of people who did
+    not say are not compared.
     """
     for label, own in groups.items():
-        yield own.at(confidence, f"{measure}:{label}", estimator)
-    groups = {label: own for label, own in groups.items() if not is_unknown(label)}
-    if measure not in ACROSS or not whole or len(groups) < 2:
-        return
-    values = [own.value for own in groups.values()]
-    ends = [own.ends(1 - (1 - confidence) / len(groups)) for own in groups.values()]
+        yield f"{measure}:{label}", estimator, own
+    compared = [own for label, own in groups.items() if not is_unknown(label)]
+    if measure in ACROSS and whole and len(compared) > 1:
+        value, _ = _compare(measure, [(own.value, own.value) for own in compared])
+        n, ess = (min(getattr(own, key) for own in compared) for key in ("n", "ess"))
+        ends = partial(_ends_across, measure, compared)
+        yield ACROSS[measure], estimator, Uncertain(value, ends, n, ess)
+
+
+def _ends_across(measure: str, groups: list[Uncertain], confidence: float) -> Span:
+    """Returns the least and the greatest comparison that the groups' intervals allow.
+
+    With G groups, each interval at confidence 1 − (1 − confidence)/G, all hold together with
+    probability `confidence` or more (Bonferroni).
+    """
+    return _compare(measure, [own.ends(1 - (1 - confidence) / len(groups)) for own in groups])
+
+
+def _compare(measure: str, ends: list[Span]) -> Span:
+    """Returns the ends of the ratio or the difference of values within these ends.
+
+    The least value lies between the least lower end and the least upper end, and the greatest value
+    between the greatest ends.
+    """
     lows, highs = zip(*ends, strict=True)
-    least, most = (min(values), min(lows), min(highs)), (max(values), max(highs), max(lows))
+    pairs = [(min(lows), max(highs)), (min(highs), max(lows))]
     if measure == "selection":
-        pairs = zip(least, most, strict=True)
-        value, low, high = (min(down / up, 1.0) if up > 0 else 1.0 for down, up in pairs)
+        low, high = (min(least / most, 1.0) if most > 0 else 1.0 for least, most in pairs)
     else:
-        value, high, low = (max(up - down, 0.0) for up, down in zip(most, least, strict=True))
-    n, ess = (min(getattr(own, key) for own in groups.values()) for key in ("n", "ess"))
-    yield Estimate(ACROSS[measure], estimator, value, low, high, n, ess)
+        high, low = (max(most - least, 0.0) for least, most in pairs)
+    return low, high

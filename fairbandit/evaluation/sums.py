@@ -1,4 +1,4 @@
-"""Importance-weighted estimates of a policy.
+"""Importance-weighted estimates of a policy, for all picks and for the picks of each group.
 
 The importance weight of a pick is w = π/p: the probability with which the target policy picks the
 candidate, divided by its logged propensity. For n decisions of m picks, with rewards r and a model
@@ -8,12 +8,16 @@ q of the mean reward that was trained on other decisions, the estimators are
     snips  v = Σ wr / Σ w
     dr     v = mean of (1/m) (Σₐ πₐq(a) + Σⱼ wⱼ(rⱼ − q(aⱼ)))
 
-They are functions of sums over decisions. Intervals use the influence function
-of each decision, so that the picks of one decision may depend on each other.
+With the factor 1{a ∈ g}, the summands estimate the picks of group g. The sums of all groups add up
+to the sums of all picks, so that the reward of all picks is Σ_g share_g·reward_g. The denominators
+of `ips` and `dr` are known, since a policy's own probabilities are. Intervals use the influence
+function of each decision, so that the picks of one decision may depend on each other.
 
 References: Horvitz and Thompson (1952); Swaminathan and Joachims, "The self-normalized estimator
 for counterfactual learning", NeurIPS 2015; Dudík, Langford and Li, "Doubly robust policy evaluation
-and learning", ICML 2011. See `betting` for anytime intervals.
+and learning", ICML 2011; Mann and Whitney, "On a test of whether one of two random variables is
+stochastically larger than the other", Ann. Math. Stat. 1947 (`win`). See `betting` for anytime
+intervals.
 """
 
 from __future__ import annotations
@@ -21,119 +25,157 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.agent.inputs import numbers
 from fairbandit.errors import FairbanditError
-from fairbandit.evaluation.balance import Balance, balance, imbalance
-from fairbandit.evaluation.betting import STAKES
+from fairbandit.evaluation.betting import (
+    MOST_ROUNDED,
+    WRONG,
+    rejected,
+    reward_ends,
+    tested,
+    weighted_picks,
+)
 from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group
-from fairbandit.evaluation.groups import MOST_ROUNDED, GroupSums, group_sums, weighted_rewards
 from fairbandit.logs import Floats, Ints, Log
-from fairbandit.logs.tables import rounding_unit
-from fairbandit.runs.intervals import UNBOUNDED, Span
+from fairbandit.runs.intervals import SHARE, Span, share_ends
+from fairbandit.tables.labels import normal
 
 LOGGED = "logged"
 """The name of the policy that made the log, by whose row the others are compared."""
 
-WRONG = (
-    "propensities are wrong, have too few digits or stand beside other candidates, or rewards are "
-    "missing more often for some picks than for others"
-)
 
+class GroupSums(NamedTuple):
+    """Sufficient statistics of a policy's estimates of one group.
 
-def uniform(log: Log) -> Floats:
-    """Returns the probability of each candidate if picks are uniform, (R,)."""
-    return np.asarray((log.slots / log.sizes)[log.decisions])
-
-
-def weighted_picks(
-    log: Log, chances: Floats
-) -> tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints]:
-    """Returns whether the rewards and propensities of each decision are known, and their picks.
-
-    These are, each (n, m) and 0 in empty slots, the weights π/p (times m over the number of picks,
-    if that is smaller), rewards, 1/p, and groups.
+    Attributes:
+        pools: the share of the decision's picks, the picks, the candidates, and 1, for each
+            decision.
+        picked: wr, w, the summand of `dr`, the share of the picks, w² and the `pick_scores`, for
+            each decision whose reward and propensities are known. They are means over its m picks.
+        counts: the number of decisions with candidates of the group, and with known picks, (2,).
+        unsupported: the summed probability of candidates that the log never picks, or NaN.
     """
-    filled = log.picks >= 0
-    rewards = np.where(filled, log.rewards, 0.0)
-    references = np.where(filled, 1 / log.propensities, 0.0)
-    known = np.asarray(~np.isnan(rewards + references).any(axis=1))
-    weights = log.at_picks(chances) * references * (filled.shape[1] / filled.sum(1, keepdims=True))
-    groups = log.at_picks(log.groups)
-    return known, weights[known], rewards[known], references[known], groups[known]
+
+    pools: Moments
+    picked: Moments
+    counts: Ints
+    unsupported: float
+
+    @property
+    def picks(self) -> float:
+        """The expected number of picks of the group."""
+        return float(self.pools.mean[1]) * self.pools.n
+
+    @property
+    def candidates(self) -> float:
+        """The number of candidates of the group."""
+        return float(self.pools.mean[2]) * self.pools.n
+
+    @property
+    def share(self) -> Uncertain:
+        """The share of the picks."""
+        return self.pools.ratio(0, 3, 3, self.pools.n, SHARE, share=True)
+
+    @property
+    def selection(self) -> Uncertain:
+        """The selection rate."""
+        return self.pools.ratio(1, 2, 2, int(self.counts[0]), SHARE, share=True)
+
+    @property
+    def unseen(self) -> str:
+        """The reason to refuse weighted estimates of the group's picks, or ""."""
+        if self.unsupported > 1e-9 * self.picks:
+            return f"no support for {self.unsupported / self.picks:.1%} of its picks"
+        if self.counts[1] < 2:
+            return "fewer than two logged picks with a reward"
+        (_, weight, _, share), n = self.picked.mean[:4].tolist(), self.picked.n
+        if not (weight > 0 and share > 0):
+            return "the policy would make none of its logged picks"
+        gradient = np.zeros(len(self.picked.mean))
+        gradient[[1, 3]] = 1.0, -1.0
+        off = 3.9 * math.sqrt(max(float(gradient @ self.picked.scatter @ gradient), 0.0)) / n
+        if math.isnan(self.unsupported) and share - weight > off + MOST_ROUNDED * share:
+            return f"the mean weight of its picks is {weight / share:.2f} of the right one"
+        return ""
+
+
+def weighted_rewards(
+    picked: Moments, n: int, span: Span, limits: Span | None = None
+) -> Iterator[tuple[str, Uncertain]]:
+    """Yields the weighted estimates of a mean reward, by estimator, from the `picked` of a group.
+
+    The `limits` of possible rewards are for intervals that hold at all times.
+    """
+    for estimator, above, below in (("ips", 0, 3), ("snips", 0, 1), ("dr", 2, 3)):
+        if picked.mean[below] > 0:
+            yield estimator, picked.ratio(above, below, 1, n, span, squares=4)
+    if limits is not None:
+        ends = partial(reward_ends, *picked, limits, float(picked.mean[3]))
+        value = float(picked.mean[0] / picked.mean[3])
+        yield "anytime", Uncertain(value, ends, n, picked.effective(1))
 
 
 class Sums(NamedTuple):
     """Sufficient statistics of a policy's estimates on some decisions.
 
-    Each decision with known rewards and propensities contributes six numbers: the means over its m
-    picks of wr, of w, of the summand of `dr`, and of the weight u of a policy that picks uniformly
-    among the candidates with support, which is last; and before it 1, and the square of the mean of
-    w. The means of w and u are 1 in expectation.
-
     Attributes:
-        n, mean, scatter: the number of these decisions, the mean of the six numbers and of the q
-            `pick_scores`, (6 + q,), and the sum of the outer products of their deviations from it.
-        wealth: the log wealth of gamblers with each of `STAKES`, (4, S), who bet that the mean of w
-            is above 1 and below 1, and the same for u; 0 if too little is known.
-        balance: for each tested function of a candidate, the sums by which `imbalance` decides
-            whether the picks fit the probabilities; empty if these are unknown.
-        largest: the largest weight, and the largest of the rewards r and of −r, (3,).
+        picked: the same as for a group, of all picks.
+        largest: the largest weight.
         groups: the statistics of each group with candidates, by label.
-        refused: a reason to refuse all weighted estimates, or "".
+        wrong: the reason to take propensities for wrong, or "".
+        refusal: the reason to refuse weighted estimates of all picks, or "": a lack of support, or
+            `wrong`.
     """
 
-    n: int
-    mean: Floats
-    scatter: Floats
-    wealth: Floats
-    balance: Balance
-    largest: Floats
+    picked: Moments
+    largest: float
     groups: Mapping[str, GroupSums]
-    refused: str
+    wrong: str
+    refusal: str
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
         """Returns the sums of decisions, from probabilities π and scores q, (R,)."""
-        p, slots, alike = log.probabilities, log.slots, uniform(log)
-        unit = rounding_unit(log.propensities)
-        off = np.abs(log.propensities - log.at_picks(alike))[log.picks >= 0]
-        if p is None and off.max(initial=0.0) <= unit + 1e-12:
-            p = alike  # the picks are consistent with it
-        if p is not None:
-            alike = (p > 0) * (slots / log.sums(p > 0))[log.decisions]
-        known, weights, rewards, references, _ = found = weighted_picks(log, chances)
-        _, even, *_ = weighted_picks(log, alike)
-        expected = log.sums(chances * scores)[known] / slots[known]
+        known, weights, rewards, references, groups_of_picks = weighted_picks(log, chances)
+        n, slots, decision, model = len(log), log.slots, log.decisions, chances * scores
+        pick_scores = () if log.pick_scores is None else log.pick_scores[known].T
+
+        def picked(
+            own: NDArray[np.bool_] | float, expected: NDArray[Any], share: Floats
+        ) -> Moments:
+            residuals = rewards - log.at_picks(scores)[known]
+            summands = weights * rewards, weights, weights * residuals
+            wr, w, corrected = ((part * own).mean(1) for part in summands)
+            robust = (expected / slots)[known] + corrected
+            return Moments.of(np.stack([wr, w, robust, share[known], w**2, *pick_scores]))
+
         with np.errstate(all="ignore"):
-            robust = expected + (weights * (rewards - log.at_picks(scores)[known])).mean(1)
-            w, u = weights.mean(1), even.mean(1)
-            rows = [(weights * rewards).mean(1), w, robust, np.ones(len(w)), w**2, u]
-            rows += [] if log.pick_scores is None else [*log.pick_scores[known].T]
-            moments = Moments.of(np.stack(rows))
-        if not np.isfinite(moments.scatter).all():
+            whole = picked(1.0, log.sums(model), np.ones(n))
+        if not np.isfinite(whole.scatter).all():
             raise FairbanditError("the log has rewards or weights too large to be squared")
-        rounding = min(unit * float((even * references).mean() if even.size else 0), MOST_ROUNDED)
-        wealth = list[Floats]()
-        for pi, weight in ((chances, w), (alike, u)):
-            bound = np.full(len(log), math.inf)
-            if p is not None:
-                ratios = np.where(p > 0, pi, 0.0) / np.where(p > 0, p, 1.0)
-                bound = np.maximum.reduceat(ratios.clip(min=1.0), log.starts)
-            for bet in (weight - 1 - rounding, (1 - weight - rounding) / bound[known]):
-                wealth.append(np.log1p(STAKES[:, None] * bet).sum(1))
-        extremes = (weights, log.rewards, -log.rewards)
-        largest = [np.fmax.reduce(part, axis=None, initial=-math.inf) for part in extremes]
-        refused = "the log lacks propensities" if np.isnan(log.propensities[:, 0]).any() else ""
-        if log.draws_models:
-            refused = "the logged probabilities are conditional on a draw of the model"
-        further = np.array(wealth), balance(log, p, unit), np.array(largest)
-        groups = group_sums(log, chances, scores, found)
-        return cls(*moments, *further, groups, refused)
+        lacking, groups = np.full(len(chances), math.nan), dict[str, GroupSums]()
+        if log.probabilities is not None:
+            lacking = chances * (log.probabilities <= 0)
+        for code, label in enumerate(log.labels):
+            rows = np.flatnonzero(log.groups == code)
+            if not len(rows):
+                continue
+            candidates = np.bincount(decision[rows], minlength=n)
+            picks, expected = (np.bincount(decision[rows], of[rows], n) for of in (chances, model))
+            own = (groups_of_picks == code) & (references > 0)
+            groups[normal(label)] = GroupSums(
+                Moments.of(np.stack([picks / slots, picks, candidates, np.ones(n)])),
+                picked(own, expected, picks / slots),
+                np.array([(candidates > 0).sum(), own.any(1).sum()]),
+                float(lacking[rows].sum()),
+            )
+        largest = float(np.fmax.reduce(weights, axis=None, initial=0.0))
+        return cls(whole, largest, groups, *_refusals(log, chances, whole, unsupported(groups)))
 
     @classmethod
     def logged(cls, log: Log, scores: Floats) -> Sums:
@@ -150,62 +192,11 @@ class Sums(NamedTuple):
     @property
     def diagnostics(self) -> dict[str, float]:
         """(Σw)²/Σw², the largest weight, and the share of unsupported probability, or NaN."""
-        groups = self.groups.values()
         return {
-            "ess": Moments(*self[:3]).effective(1),
-            "largest_weight": max(float(self.largest[0]), 0.0),
-            "unsupported": sum(own.unsupported for own in groups)
-            / sum(own.picks for own in groups),
+            "ess": self.picked.effective(1),
+            "largest_weight": self.largest,
+            "unsupported": unsupported(self.groups),
         }
-
-    @property
-    def wrong(self) -> str:
-        """The reason to take propensities for wrong, or "".
-
-        If propensities are right, the means of w and u are 1, and functions of the picks have their
-        expected sums. The wealth of a gambler who bets against a mean of 1 exceeds 40,000 in at
-        most one of 40,000 logs (Ville), and `imbalance` rejects at most one of 10,000 logs.
-        """
-        if self.refused:
-            return self.refused
-        above, below, *uniform = self._won
-        if any(uniform):
-            mean = "the mean of 1/(K·p) over the picks from pools of K"
-            return f"{mean} is {self.mean[5]:.3f} and should be 1: {WRONG}"
-        if above or (below and self.diagnostics["unsupported"] <= 1e-9):
-            return f"the mean weight is {self.mean[1]:.3f} and should be 1: {WRONG}"
-        if found := imbalance(self.balance):
-            name, difference = found
-            return (
-                f"picks have another mean of {name} than their probabilities say, "
-                f"by {difference / max(self.n, 2):.3g}: {WRONG}"
-            )
-        return ""
-
-    @property
-    def _won(self) -> Any:
-        return np.logaddexp.reduce(self.wealth, axis=1) - math.log(len(STAKES)) > math.log(4e4)
-
-    @property
-    def refusal(self) -> str:
-        """The reason to refuse weighted estimates, or "".
-
-        It is a lack of support, or a reason to take propensities for wrong. If only the
-        propensities of picks are known, the mean of w is below 1 where support is lacking; a normal
-        test detects that.
-        """
-        lacking, n = self.diagnostics["unsupported"], max(self.n, 2)
-        if lacking > 1e-9 and not self.refused:
-            return f"{lacking:.1%} of its probability lacks support in the log, or p rounded to 0"
-        if (reason := self.wrong) or not math.isnan(lacking) or not self.n:
-            return reason
-        off = 3.9 * math.sqrt(float(self.scatter[1, 1]) / (n - 1) / n)
-        if self._won[1] or 1 - self.mean[1] > off + MOST_ROUNDED:
-            return (
-                f"the mean weight is {self.mean[1]:.3f} ± {off:.3f} and should be 1: about "
-                f"{1 - self.mean[1]:.0%} of its probability lacks support in the log"
-            )
-        return ""
 
     @property
     def unseen(self) -> dict[str, str]:
@@ -213,57 +204,133 @@ class Sums(NamedTuple):
         reasons = {label: self.wrong or own.unseen for label, own in self.groups.items()}
         return {label: reason for label, reason in reasons.items() if reason}
 
-    def rewards(
-        self, confidence: float, reward_range: Any = None, *, anytime: bool = False
-    ) -> Iterator[Estimate]:
-        """Yields the weighted estimates of the reward, unless refused; see `evaluate_sums`."""
-        if not self.n or self.refusal:
-            return
-        for name, value in self._weighted(Moments(*self[:3]), self.n, reward_range, anytime, 6):
-            yield value.at(confidence, "reward", name)
+    def estimates(self, span: Span, limits: Span | None = None) -> Iterator[Estimate]:
+        """Yields weighted rewards, unless refused, and shares and selection rates of the groups.
 
-    def _weighted(
-        self, picked: Moments, n: int, reward_range: Any, anytime: bool, scores: int
-    ) -> Iterator[tuple[str, Uncertain]]:
-        limits = self._limits(reward_range) if anytime else None
-        return weighted_rewards(picked, n, self.span(reward_range), limits, scores)
-
-    @property
-    def seen(self) -> Span:
-        """The least and the greatest known reward."""
-        return -float(self.largest[2]), float(self.largest[1])
-
-    def span(self, reward_range: Any = None) -> Span:
-        """Returns the least and the greatest known reward.
-
-        If all known rewards are equal, it returns the range that is given, or else an infinite one.
+        See `weighted_rewards` for the arguments.
         """
-        limits = UNBOUNDED if reward_range is None else self._limits(reward_range)
-        return self.seen if self.seen[0] < self.seen[1] else limits
-
-    def _limits(self, reward_range: Any) -> Span:
-        limits, (least, most) = numbers(reward_range, "reward_range"), self.seen
-        if limits.shape != (2,) or not limits[0] <= least <= most <= limits[1] > limits[0]:
-            raise FairbanditError(
-                "reward_range: expected the least and the greatest possible reward; the log has "
-                f"rewards from {least:g} to {most:g}; got {reward_range}"
-            )
-        return float(limits[0]), float(limits[1])
-
-    def of_groups(
-        self, confidence: float, reward_range: Any = None, *, anytime: bool = False
-    ) -> Iterator[Estimate]:
-        """Yields shares of the picks, selection rates and weighted rewards of the groups."""
-        known = self.unseen
-        found = dict[tuple[str, str], dict[str, Uncertain]]()
+        if self.picked.n and not self.refusal:
+            for name, value in weighted_rewards(self.picked, self.picked.n, span, limits):
+                yield "reward", name, value
+        refused, found = self.unseen, dict[tuple[str, str], dict[str, Uncertain]]()
         for label, own in self.groups.items():
-            for measure, value in own.exact():
-                found.setdefault((measure, "exact"), {})[label] = value
-            if own.picks > 0 and label not in known:
-                n = int(own.counts[1])
-                for name, value in self._weighted(own.picked, n, reward_range, anytime, 5):
-                    found.setdefault(("reward", name), {})[label] = value
+            values = {("share", "exact"): own.share, ("selection", "exact"): own.selection}
+            if own.picks > 0 and label not in refused:
+                rewards = weighted_rewards(own.picked, int(own.counts[1]), span, limits)
+                values |= {("reward", name): value for name, value in rewards}
+            for key, value in values.items():
+                found.setdefault(key, {})[label] = value
         picked = sum(own.picks > 0 for own in self.groups.values())
         for (measure, estimator), groups in found.items():
             whole = measure != "reward" or len(groups) == picked
-            yield from by_group(measure, estimator, groups, confidence, whole=whole)
+            yield from by_group(measure, estimator, groups, whole=whole)
+
+
+def unsupported(groups: Mapping[str, GroupSums]) -> float:
+    """Returns the share of a policy's probability that lacks support, or NaN."""
+    lacking = sum(own.unsupported for own in groups.values())
+    return lacking / sum(own.picks for own in groups.values())
+
+
+def _refusals(log: Log, chances: Floats, picked: Moments, lacking: float) -> tuple[str, str]:
+    """Returns the reasons to take propensities for wrong, and to refuse weighted estimates.
+
+    If only the propensities of picks are known, the mean of w is below 1 where support is lacking;
+    a normal test detects that.
+    """
+    p, rounding, refused, uneven, unbalanced = tested(log)
+    above, below = rejected(log, chances, p, rounding)
+    weight, n = float(picked.mean[1]), max(picked.n, 2)
+    wrong = refused or uneven
+    if not wrong and (above or (below and lacking <= 1e-9)):
+        wrong = f"the mean weight is {weight:.3f} and should be 1: {WRONG}"
+    wrong = wrong or unbalanced
+    if lacking > 1e-9 and not refused:
+        return wrong, (
+            f"{lacking:.1%} of its probability lacks support in the log, or p rounded to 0"
+        )
+    off = 3.9 * math.sqrt(float(picked.scatter[1, 1]) / (n - 1) / n)
+    unseen = math.isnan(lacking) and picked.n and (below or 1 - weight > off + MOST_ROUNDED)
+    if wrong or not unseen:
+        return wrong, wrong
+    return "", (
+        f"the mean weight is {weight:.3f} ± {off:.3f} and should be 1: about {1 - weight:.0%} of "
+        "its probability lacks support in the log"
+    )
+
+
+def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:
+    """Returns the weight strictly below each value, plus `ties` × the weight of equal values.
+
+    >>> weight_below(np.array([3.0, 1.0, 1.0]), np.array([2.0, 1.0, 1.0])).tolist()
+    [4.0, 2.0, 2.0]
+    """
+    order, result = values.argsort(), np.empty_like(values)
+    ordered, sums = values[order], np.append(0.0, weights[order].cumsum())
+    below, upto = (sums[np.searchsorted(ordered, ordered, side)] for side in ("left", "right"))
+    result[order] = below + ties * (upto - below)
+    return result
+
+
+def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
+    """Estimates P(reward of a pick > reward of a random candidate of its group), with half of ties.
+
+    The estimate is a Mann-Whitney statistic with inverse propensities on both sides. Over pairs
+    i ≠ j of a group, its share is Σ wᵢ(1/pⱼ)1{rⱼ < rᵢ} / Σ wᵢ(1/pⱼ), and v is the mean of all
+    shares, weighted by the groups' Σ wᵢ. Sorting makes it O(n log n). A group with one pick has
+    share ½.
+
+    The weight of a decision in v is wᵢ/Σw as a pick, plus (1/pᵢ)/Σ(1/p) of its group as a
+    reference. The effective number of these weights gives the interval (`share_ends`), and the
+    effective number of their squares the degrees of freedom, less 1 for each group.
+
+    Groups with fewer than two picks have no share in the second result.
+    """
+    known, weights, rewards, references, groups = weighted_picks(log, chances)
+    scores = np.zeros((len(weights), 0)) if log.pick_scores is None else log.pick_scores[known]
+    w, r, reference = (part.ravel() for part in (weights, rewards, references))
+    influence, moved, g, value, shares = np.zeros_like(w), np.zeros_like(w), groups.ravel(), 0.0, 0
+    n, of_groups = len(weights), dict[str, Uncertain]()
+    for group in np.unique(g):
+        here = np.flatnonzero(g == group)
+        own, other = w[here], reference[here]
+        of_group, references_of = float(own.sum()), float(other.sum())
+        # as a pick and as a reference; each reward ties with itself
+        below = own * (weight_below(r[here], other, 0.5) - other / 2)
+        above = other * (of_group - weight_below(r[here], own, 0.5) - own / 2)
+        both = own * (references_of - other) + other * (of_group - own)
+        pairs = float(both.sum()) / 2
+        comparable = pairs > 1e-12 * of_group * references_of
+        share = float(below.sum()) / pairs if comparable else 0.5
+        value += of_group * share / float(w.sum())
+        shares += of_group > 0
+        influence[here] = own * share
+        if comparable:
+            changes = (below + above - share * both) / pairs
+            rows, label = here // weights.shape[1], normal(log.labels[group])
+            influence[here] += of_group * changes
+            moved[here] = own + of_group * other / references_of
+            by_row = np.array([np.bincount(rows, part, n) for part in (changes, moved[here], own)])
+            number = len(np.unique(rows[other > 0]))
+            of_groups[label] = _uncertain(share, by_row, scores, number)
+    by_row = np.stack([(influence - w * value) / w.sum(), moved, w])
+    by_row = by_row.reshape(3, *weights.shape).sum(2)
+    return _uncertain(value, by_row, scores, n, shares), of_groups
+
+
+def _uncertain(value: float, by_row: Floats, scores: Floats, n: int, groups: int = 1) -> Uncertain:
+    """Returns a share from the influence of each decision, how far it moves it, and its weight.
+
+    `scores` are the scores of estimated propensities, which explain a part of the influence.
+    """
+    influence, moved, weights = by_row
+    ess, freedom = _effective(moved), _effective(moved**2) - groups
+    squares = float((influence**2).sum()) - float(((influence @ scores) ** 2).sum())
+    variance = max(squares, 0.0) * ess / max(ess - groups, 1e-9)
+    ends = partial(share_ends, value, variance, freedom, ess, SHARE)
+    return Uncertain(value, ends, n, _effective(weights))
+
+
+def _effective(weights: Floats) -> float:
+    total = float((weights**2).sum())
+    return float(weights.sum()) ** 2 / total if total else 0.0

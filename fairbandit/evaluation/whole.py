@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairbandit.agent import Agent
-from fairbandit.agent.inputs import number, whole
+from fairbandit.agent.inputs import number, numbers, whole
 from fairbandit.errors import FairbanditError, unknown
+from fairbandit.evaluation.betting import uniform
 from fairbandit.evaluation.choosing import chosen
 from fairbandit.evaluation.direct import direct_estimates, direct_values, unspanned, without_model
 from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_confidence
 from fairbandit.evaluation.frozen import decided, named, plan, read_for
-from fairbandit.evaluation.groups import small_groups
-from fairbandit.evaluation.sums import LOGGED, Sums, uniform
-from fairbandit.evaluation.win import wins
+from fairbandit.evaluation.sums import LOGGED, Sums, wins
 from fairbandit.logs import Floats, Log, read_log
 from fairbandit.logs.propensities import ASSUMPTION, calibration
 from fairbandit.notices import listed
+from fairbandit.runs.intervals import UNBOUNDED, Span
 from fairbandit.runs.notices import unknown_rates
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("policy", *Estimate._fields)
+COLUMNS = ("policy", "measure", "estimator", "value", "low", "high", "n", "ess")
 """The columns of the table of an evaluation."""
 
 MEASURES = ("reward", "rank", "fair_regret", "win", *ACROSS.values(), "share", "selection")
@@ -132,6 +132,7 @@ def evaluate(
     judged = log[np.concatenate([rows for _, rows in divided])]
     if np.isnan(judged.rewards).all():
         raise FairbanditError("none of the decisions that judge has a reward")
+    span, possible = _spans(judged, reward_range)
     chances, scores = (np.concatenate(arrays, axis=-1) for arrays in zip(*judgements, strict=True))
     if all(isinstance(judge, Agent) for judge in judges.values()):
         parts, judgements = [judged], [(chances, scores)]  # agents are the same in all parts
@@ -141,24 +142,31 @@ def evaluate(
     ]
     values = np.average(direct, axis=0, weights=[len(part) for part in parts])
     random = Sums.of(judged, uniform(judged), scores)  # `win` compares with random candidates
-    sums, further = {LOGGED: Sums.logged(judged, scores)}, dict[str, list[Estimate]]()
+    sums = {LOGGED: Sums.logged(judged, scores)}
     sums |= {name: Sums.of(judged, own, scores) for name, own in zip(judges, chances, strict=True)}
-    made = judged.at_places(judged.propensities, 0.0)  # the weights of the logged picks are 1
+    made, estimates = judged.at_places(judged.propensities, 0.0), dict[str, list[Estimate]]()
+    # the weights of the logged picks, whose probabilities are `made`, are 1
     for index, (name, own) in enumerate(zip(sums, [made, *chances], strict=True)):
-        means = values[:, :, index]
-        further[name] = [*direct_estimates(means, judged, sums[name], confidence, reward_range)]
-        further[name] += _wins(judged, own, confidence, random, sums[name])
-    options: Any = {"confidence": confidence, "reward_range": reward_range, "anytime": anytime}
-    table = evaluate_sums(sums, **options, further=further)
+        estimates[name] = [*sums[name].estimates(span, possible if anytime else None)]
+        estimates[name] += direct_estimates(values[:, :, index], judged, sums[name], span)
+        estimates[name] += _wins(judged, own, random, sums[name])
+    table = table_of(sums, estimates, confidence)
+    found = table.attrs["notes"]
+    if span == UNBOUNDED:
+        found.append(
+            f"all known rewards are {np.nanmin(judged.rewards):g}: they do not show which others "
+            "are possible, so that intervals of rewards are infinite; give reward_range=(least, "
+            "greatest) of a reward"
+        )
+    if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
+        found.append(f"win is refused: of random candidates, {refusal}")
+    found += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
+    if (table["estimator"] == "dr").any():
+        found += without_model([log.rewards[rows] for rows, _ in divided])
     table.attrs["policies"] = {
         name: (judge.policy if isinstance(judge, Agent) else judge).describe()
         for name, judge in judges.items()
     }
-    if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
-        table.attrs["notes"].append(f"win is refused: of random candidates, {refusal}")
-    table.attrs["notes"] += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
-    if (table["estimator"] == "dr").any():
-        table.attrs["notes"] += without_model([log.rewards[rows] for rows, _ in divided])
     if log.pick_scores is not None:
         table["assumes"] = ASSUMPTION
         table.attrs["calibration"] = calibration(log)
@@ -169,48 +177,57 @@ def evaluate(
     return table
 
 
-def _wins(
-    log: Log, chances: Floats, confidence: float, random: Sums, sums: Sums
-) -> Iterator[Estimate]:
+def _spans(log: Log, reward_range: Any) -> tuple[Span, Span]:
+    """Returns the span of the known rewards and the limits of possible ones, infinite if unknown.
+
+    Known rewards that are all equal show no span; it is then these limits.
+    """
+    least, most = float(np.nanmin(log.rewards)), float(np.nanmax(log.rewards))
+    limits = UNBOUNDED
+    if reward_range is not None:
+        ends = numbers(reward_range, "reward_range")
+        if ends.shape != (2,) or not ends[0] <= least <= most <= ends[1] > ends[0]:
+            raise FairbanditError(
+                "reward_range: expected the least and the greatest possible reward; the log has "
+                f"rewards from {least:g} to {most:g}; got {reward_range}"
+            )
+        limits = float(ends[0]), float(ends[1])
+    return (least, most) if least < most else limits, limits
+
+
+def _wins(log: Log, chances: Floats, random: Sums, sums: Sums) -> Iterator[Estimate]:
     """Yields `win`, and by group, where there is support for picks and for random candidates."""
     unseen = {**random.unseen, **sums.unseen}
-    if len(unseen) == len(sums.groups) or not sums.mean[1] > 0:
+    if len(unseen) == len(sums.groups) or not sums.picked.mean[1] > 0:
         return
     whole, groups = wins(log, chances)
     if not random.refusal and not sums.refusal:
-        yield whole.at(confidence, "win", "snips")
+        yield "win", "snips", whole
     known = {label: own for label, own in groups.items() if label not in unseen}
-    yield from by_group("win", "snips", known, confidence, whole=False)
+    yield from by_group("win", "snips", known, whole=False)
 
 
-def evaluate_sums(
-    sums: Mapping[str, Sums],
-    *,
-    confidence: float = 0.95,
-    reward_range: tuple[float, float] | None = None,
-    anytime: bool = False,
-    further: Mapping[str, Iterable[Estimate]] | None = None,
+def table_of(
+    sums: Mapping[str, Sums], estimates: Mapping[str, Sequence[Estimate]], confidence: float
 ) -> pd.DataFrame:
-    """Makes the table of `evaluate` from sufficient statistics, and `further` estimates."""
+    """Makes the table of `evaluate` from the sums and the estimates of each policy."""
     import pandas as pd
 
-    confidence = checked_confidence(confidence)
-    rows, notes, diagnostics = [], [], []
+    rows, notes, diagnostics = [], list[str](), []
     for name, own in sums.items():
-        others = (further or {}).get(name, ())
-        found = [*own.rewards(confidence, reward_range, anytime=anytime)]
-        found += [*own.of_groups(confidence, reward_range, anytime=anytime), *others]
         order = [*MEASURES, *(f"{measure}:{label}" for measure in MEASURES for label in own.groups)]
-        for estimate in sorted(found, key=lambda one: order.index(one.measure)):
-            if estimate.low <= estimate.high:
-                rows.append((name, *estimate))
+        for measure, estimator, of in sorted(estimates[name], key=lambda row: order.index(row[0])):
+            low, high = of.ends(confidence)
+            if low <= high:
+                rows.append((name, measure, estimator, of.value, low, high, of.n, of.ess))
             else:
                 notes.append(
-                    f"{name}: {estimate.estimator} is refused: the ends of its interval cross, at "
-                    f"{estimate.low:.3g} and {estimate.high:.3g}: its assumptions do not hold"
+                    f"{name}: {estimator} is refused: the ends of its interval cross, at "
+                    f"{low:.3g} and {high:.3g}: its assumptions do not hold"
                 )
-        picks = {key: (of.picks, of.pools.mean[2] * of.pools.n) for key, of in own.groups.items()}
-        if note := unknown_rates(picks):
+        if note := unknown_rates(
+            {key: (of.picks, of.candidates) for key, of in own.groups.items()}
+        ):
             notes.append(f"{name}: {note}")
         diagnostics.append({"policy": name, **own.diagnostics})
         if own.refusal:
@@ -222,13 +239,6 @@ def evaluate_sums(
             reasons = "; ".join(f"{label}, {why}" for label, why in own.unseen.items())
             notes.append(f"{name}: ips, snips, dr and win are refused for some groups: {reasons}")
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    least, most = next(iter(sums.values())).seen
-    if reward_range is None and least == most:
-        notes.append(
-            f"all known rewards are {least:g}: they do not show which others are possible, so that "
-            "intervals of rewards are infinite; give reward_range=(least, greatest) of a reward"
-        )
-    notes += small_groups(max((own.groups for own in sums.values()), key=len, default={}))
     used = set(table["estimator"][table["policy"] != LOGGED])
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
     table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}

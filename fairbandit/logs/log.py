@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, type_of
-from fairbandit.files.files import of_file, written_aside
 from fairbandit.logs.schema import Schema, unnamed
-from fairbandit.notices import remark
 from fairbandit.streams import CHUNK_ROUNDS
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import normal
@@ -259,47 +254,3 @@ class Log:
             table["score"] = self.scores
         table |= {name: True for name in FLAGS if getattr(self, name)}
         return pd.DataFrame(table)
-
-    def to_dsjson(self, path: str | PathLike[str]) -> None:
-        """Writes the log as Vowpal Wabbit's DSJSON, for `--dsjson --cb_explore_adf`.
-
-        Each decision is a line, with the reward as a negative cost. Decisions without a known
-        reward are left out, since the format cannot hold them. Unknown propensities of candidates
-        that were not picked are written as 0.
-
-        Raises:
-            FairbanditError: the log has shortlists or lacks contexts or propensities, the name of a
-                feature begins with `_`, or the file cannot be written. If `draws_models`,
-                probabilities are no propensities.
-        """
-        contexts, chances = self.contexts, self.probabilities
-        wrong = self.picks.shape[1] > 1 or np.isnan(self.propensities).any() or self.draws_models
-        if wrong or contexts is None or any(name[:1] == "_" for name in self.features):
-            raise FairbanditError(
-                "DSJSON holds decisions of one pick, with contexts and propensities, and features "
-                "whose names do not begin with _"
-            )
-        chances = self.at_places(self.propensities, 0.0) if chances is None else chances
-        if self.adaptive:
-            remark(f"{path} cannot say that the log is adaptive: evaluate it with adaptive=true")
-        with of_file(Path(path), "cannot write"), written_aside(Path(path)) as file:
-            for n in np.flatnonzero(~np.isnan(self.rewards[:, 0])).tolist():
-                own = slice(self.starts[n], self.starts[n] + self.sizes[n])
-                p, pick = chances[own].tolist(), int(self.picks[n, 0])
-                order = [pick, *(place for place in range(len(p)) if place != pick)]
-                labels = [str(self.labels[group]) for group in self.groups[own]]
-                actions = [
-                    {"group": {label: 1}, "x": dict(zip(self.features, x.tolist(), strict=True))}
-                    for label, x in zip(labels, contexts[own], strict=True)
-                ]
-                line = {
-                    "_label_cost": -float(self.rewards[n, 0]),
-                    "_label_probability": p[pick],
-                    "_label_Action": pick + 1,
-                    "_labelIndex": pick,
-                    "EventId": str(self.names[n]),
-                    "a": [place + 1 for place in order],
-                    "p": [p[place] for place in order],
-                    "c": {"_multi": actions},
-                }
-                file.write(json.dumps(line).encode() + b"\n")

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairbandit.errors import FairbanditError, type_of
-from fairbandit.logs.dsjson import read_dsjson
-from fairbandit.logs.features import encoder_of, outcomes
+from fairbandit.logs.formats import is_obp, read_dsjson, read_obp
 from fairbandit.logs.log import FLAGS, Log
-from fairbandit.logs.obp import is_obp, read_obp
 from fairbandit.logs.own import is_own, read_own
 from fairbandit.logs.propensities import ESTIMATE, with_propensities
 from fairbandit.logs.tables import PEOPLE, Columns, log_of_table
 from fairbandit.notices import listed, noted, remark
 from fairbandit.tables import cells
-from fairbandit.tables.columns import group_columns
+from fairbandit.tables.columns import (
+    CATEGORY,
+    FEW,
+    chosen_columns,
+    group_columns,
+    resolve_columns,
+)
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.files import TABLES, files_in
+from fairbandit.tables.labels import JOINED, NUMBER
 from fairbandit.tables.reading import read_table, texts_of
 
 if TYPE_CHECKING:
@@ -174,9 +182,9 @@ def _read(given: Mapping[str, Any]) -> Log:
     ]
     if encoder is None:
         excluded = texts_of("exclude", given["exclude"])
-        taken += [*flags, *outcomes(source, columns.picked, [*taken, *flags, *excluded])]
+        taken += [*flags, *_outcomes(source, columns.picked, [*taken, *flags, *excluded])]
         chosen = given["features"], excluded, given["products"], words
-        encoder = encoder_of(source, taken, groups, *chosen)
+        encoder = _encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
     adaptive, draws_models = (flag in flags for flag in FLAGS)
     log = replace(log, adaptive=adaptive, draws_models=draws_models, period=period)
@@ -265,3 +273,70 @@ def _by_time(
     ends = [f"{end:%Y-%m-%d %H:%M:%S}{zone}" for end in (times.min(), times.max()) if dates]
     period = (ends[0], ends[1]) if ends else None
     return source.iloc[times.argsort(kind="stable")], period
+
+
+def _encoder_of(
+    source: pd.DataFrame,
+    taken: Sequence[str],
+    groups: Sequence[str],
+    features: Any,
+    exclude: list[str],
+    products: Any,
+    unknown: Sequence[str],
+) -> Encoder:
+    """Returns the encoder of a table's groups and of its features, which have no other role."""
+    chosen = chosen_columns(features) if isinstance(features, (Mapping, str)) else None
+    names = [*(chosen or texts_of("features", features))]
+    cells.need(source, names)
+    roles = {*taken} - {*(groups if chosen else ())}
+    if wrong := [repr(name) for name in names if name in roles]:
+        raise FairbanditError(f"features: {listed(wrong)} have another role in the log")
+    if features is not None:
+        taken = [*taken, *(name for name in cells.about(source).columns if name not in names)]
+    remedy = "features=[…] chooses others" if features is None else ""
+    specs, left_out = resolve_columns(source, chosen, taken, exclude, remedy)
+    if wrong := [f"{name!r} ({left_out[name]})" for name in names if name in left_out]:
+        raise FairbanditError(f"{cells.name_of(source)}: {listed(wrong)} cannot be features")
+    columns = {name: specs[name] for name in names or specs if name in specs}
+    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), (), exclude)
+    options: dict[str, Any] = {"products": products, "bias": True}
+    if len(of_groups) < len(groups):  # the features do not hold the whole label
+        return Encoder.fitted({**columns, **of_groups}, source, **options)
+    columns |= {name: _codes(source, name) for name in groups}
+    labels = _codes(source, JOINED.join(groups))
+    options |= {"groups": groups, "labels": labels, "unknown": unknown}
+    return Encoder.fitted(columns, source, groups, **options)
+
+
+def _codes(source: pd.DataFrame, name: str) -> list[str]:
+    """Returns the labels in a column; if all are numbers, by value."""
+    labels = {*cells.labels(source, name).tolist()}
+    numbers = all(re.fullmatch(NUMBER, label) for label in labels)
+    return sorted(labels, key=float if numbers else None)
+
+
+def _outcomes(source: pd.DataFrame, picked: str, taken: Sequence[str]) -> list[str]:
+    """Returns the columns that repeat the picks or are known of picks alone, as outcomes are.
+
+    Numbers that only picks distinguish, such as outcomes with 0 for other candidates, are noted.
+    """
+    table, picks = cells.name_of(source), cells.numbers(source, picked)
+    others = [name for name in source if name not in taken]
+    partial = [name for name in others if (cells.gaps(source, name) == (picks == 0)).all()]
+    numeric = [name for name in others if name not in partial and cells.is_number(source, name)]
+    columns, rest = {name: cells.numbers(source, name) for name in numeric}, picks == 0
+    copies = [name for name, values in columns.items() if np.array_equal(values, picks)]
+    filled = [
+        repr(name)
+        for name, values in columns.items()
+        if name not in copies and rest.sum() >= FEW and np.ptp(values[rest]) == 0 < np.ptp(values)
+    ]
+    if filled:
+        remark(
+            f"{table}: these features may be outcomes, since all candidates that were not picked "
+            f"have one value: {listed(filled)}; exclude=[…] leaves columns out"
+        )
+    if names := partial + copies:
+        shown = listed([*map(repr, names)])
+        remark(f"{table}: outcomes, which are known of picks alone, are left out: {shown}")
+    return names

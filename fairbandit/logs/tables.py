@@ -54,7 +54,6 @@ def log_of_table(
 
     cells.require(source, columns.decision, ~cells.gaps(source, columns.decision), "a value")
     codes, labels = pd.factorize(cells.labels(source, JOINED.join(groups)), sort=True)
-    rows = np.unique(codes, return_index=True)[1]
     filled = [name for name in encoder.columns if name not in (groups if encoder.labels else ())]
     contexts = encoder.encode_table(source)
     counts = {name: cells.gaps(source, name).sum() for name in filled}
@@ -69,7 +68,7 @@ def log_of_table(
         columns,
         (codes, tuple(labels)),
         contexts,
-        group_columns={name: tuple(cells.labels(source, name)[rows].tolist()) for name in groups},
+        groups,
         reward=columns.reward,
         features=encoder.names,
         encoder=encoder,
@@ -166,12 +165,10 @@ def log_of_pools(
     known = Codes(words=words_of(unknown))
     codes, groups = coded([label for pool in pools for label in pool.labels], known)
     further["names"] = [pool.name for pool in pools]
-    if columns:
-        further["group_columns"] = _by_column(columns, [*groups])
     if times := sorted(pool.time for pool in pools if pool.time):
         further["period"] = times[0], times[-1]
     source = cells.with_about(frame, About(name, list(frame), unit=unit))
-    log = _log_of(source, roles, (codes, spellings(groups)), contexts, **further)
+    log = _log_of(source, roles, (codes, spellings(groups)), contexts, columns, **further)
     if short := sum(pool.short for pool in pools):
         remark(
             f"{name}: {short:,} decisions left places open by chance, so that the number of picks "
@@ -196,7 +193,12 @@ def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple
 
 
 def _log_of(
-    source: pd.DataFrame, columns: Columns, groups: tuple[Ints, Any], contexts: Any, **further: Any
+    source: pd.DataFrame,
+    columns: Columns,
+    groups: tuple[Ints, Any],
+    contexts: Any,
+    group_columns: Sequence[str],
+    **further: Any,
 ) -> Log:
     import pandas as pd
 
@@ -210,11 +212,8 @@ def _log_of(
     expected += f"({PEOPLE})"
     cells.require(source, columns.picked, valid.to_numpy(), expected)
     cells.require(source, columns.reward, is_pick | np.isnan(rewards), "no reward but for picks")
-    sizes = np.bincount(groups[0], minlength=len(groups[1])).tolist()
-    check_groups(
-        f"{name_of(source)}, the group",
-        dict(zip(map(normal, groups[1]), sizes, strict=True)),
-    )
+    sizes, labels = np.bincount(groups[0], minlength=len(groups[1])), [*map(normal, groups[1])]
+    check_groups(f"{name_of(source)}, the group", dict(zip(labels, sizes.tolist(), strict=True)))
     chances = _chances(source, columns, codes, is_pick)
     if contexts is not None:
         finite = np.asarray((np.abs(contexts) <= LARGEST).all(1))
@@ -239,6 +238,7 @@ def _log_of(
         contexts=None if contexts is None else contexts[by_pool],
         probabilities=None if np.isnan(chances).any() else chances[by_pool],
         scores=None if scores is None else scores[by_pool],
+        group_columns=_by_column(group_columns, labels) if group_columns else {},
         **{"names": cells.texts(source, columns.decision)[places == 0].tolist(), **further},
     )
     _note_repeats(log, name_of(source))

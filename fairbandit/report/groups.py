@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.audit.rates import SCORING, SELECTION
-from fairbandit.evaluation.groups import SMALL
+from fairbandit.evaluation.estimates import SMALL
 from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
 from fairbandit.files.files import sha256
 from fairbandit.report.page import Part

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairbandit.audit.applicants import audit_table
 from fairbandit.audit.rates import SELECTION
-from fairbandit.evaluation.groups import SMALL
+from fairbandit.evaluation.estimates import SMALL
 from fairbandit.report.groups import draw_rates, facts_sheet, hashes, rates_of
 from fairbandit.report.page import Part, Report
 from fairbandit.runs.sheets import Sheet

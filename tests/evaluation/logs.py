@@ -58,6 +58,11 @@ def softmax(values: Floats, present: NDArray[np.bool_]) -> Floats:
     return share
 
 
+def span_of(log: Any) -> tuple[float, float]:
+    """The least and the greatest known reward."""
+    return float(np.nanmin(log.rewards)), float(np.nanmax(log.rewards))
+
+
 def target(log: Log, seed: int = 1) -> Floats:
     """Probabilities of another policy, (R,)."""
     draw, present = np.random.default_rng(seed), log.padded(log.groups, -1) >= 0

@@ -1,4 +1,4 @@
-"""Intervals of the groups, and of what compares them, hold the truth of 400 logs."""
+"""Intervals of the groups, a small one among them, and of what compares them hold the truth."""
 
 from collections import defaultdict
 from typing import Any
@@ -10,12 +10,14 @@ from scipy.stats import binom
 
 from fairbandit.evaluation.direct import RewardFit, direct_estimates, direct_values
 from fairbandit.evaluation.estimates import ACROSS, by_group
-from fairbandit.evaluation.sums import Sums
-from fairbandit.evaluation.win import wins
+from fairbandit.evaluation.sums import Sums, wins
 from fairbandit.tables.labels import normal
-from tests.evaluation.logs import LABELS, THETA, random_log
+from tests.evaluation.logs import LABELS, THETA, random_log, span_of
 
 LOGS, DECISIONS, REPETITIONS = 400, 400, 50
+
+SHARES = np.array([0.6, 0.37, 0.03])
+"""The groups' shares of the candidates: the last has some 40 candidates in a log."""
 
 OFFSETS = np.array([[0.0, 0.0, 0.0], [0.6, 0.3, 0.0], [-0.4, 0.4, 0.8]])
 """The groups' mean features: rewards of groups have means 0, 0 and −0.8."""
@@ -24,6 +26,7 @@ OFFSETS = np.array([[0.0, 0.0, 0.0], [0.6, 0.3, 0.0], [-0.4, 0.4, 0.8]])
 def shifted(n: int, seed: int) -> tuple[Any, Any]:
     """A log whose groups have different features, and the probabilities of another policy."""
     log = random_log(n, seed)
+    log.groups[:] = np.random.default_rng(seed).choice(3, len(log.groups), p=SHARES)
     moved = OFFSETS[log.groups]
     log.contexts[:] += moved
     log.rewards[:] += log.at_picks(moved @ THETA)
@@ -65,11 +68,13 @@ def test_intervals_by_group_hold_the_truth():
         log, chances = shifted(DECISIONS, seed)
         sums = Sums.of(log, chances, model.scores(log.contexts))
         values = direct_values(log, [chances], seed, REPETITIONS)[:, :, 0]
-        rows = [*sums.of_groups(0.95), *direct_estimates(values, log, sums, 0.95)]
-        rows += by_group("win", "snips", wins(log, chances)[1], 0.95, whole=True)
-        for row in rows:
-            if row.measure in right:
-                held[row.measure, row.estimator].append(row.low <= right[row.measure] <= row.high)
+        span = span_of(log)
+        found = [*sums.estimates(span), *direct_estimates(values, log, sums, span)]
+        found += by_group("win", "snips", wins(log, chances)[1], whole=True)
+        for measure, estimator, value in found:
+            if measure in right:
+                low, high = value.ends(0.95)
+                held[measure, estimator].append(low <= right[measure] <= high)
     assert len(held) == 3 * (2 + 4 + 2 + 1) + 1 + 4 + 1
     for (measure, estimator), own in held.items():
         least = 0.95 if measure in ACROSS.values() else 0.93

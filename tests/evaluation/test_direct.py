@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.direct import RewardFit, direct_values, unspanned, weight_below
+from fairbandit.evaluation.direct import RewardFit, direct_values, unspanned
 from fairbandit.evaluation.frozen import plan
+from fairbandit.evaluation.sums import weight_below
 from tests.evaluation.logs import THETA, random_log, target
 
 

@@ -11,9 +11,9 @@ from scipy.special import logsumexp, softmax
 
 from fairbandit import FairbanditError, evaluate, read_log
 from fairbandit.evaluation.direct import RewardFit
-from fairbandit.evaluation.sums import Sums
+from fairbandit.evaluation.sums import Sums, weighted_rewards
 from fairbandit.logs.propensities import FOLDS, SEED, calibration, with_propensities
-from tests.evaluation.logs import random_log
+from tests.evaluation.logs import random_log, span_of
 
 K = 4
 
@@ -76,8 +76,9 @@ def coverage(hidden: float) -> dict[str, float]:
         log: Any = with_propensities(logged(500, seed, hidden))
         chances = prefers_y(log.contexts.reshape(-1, K, 2)).ravel()
         sums = Sums.of(log, chances, model.scores(log.contexts))
-        for one in sums.rewards(0.95):
-            hits[one.estimator] += one.low <= truth <= one.high
+        for estimator, value in weighted_rewards(sums.picked, 500, span_of(log)):
+            low, high = value.ends(0.95)
+            hits[estimator] += low <= truth <= high
     return {name: hit / 300 for name, hit in hits.items()}
 
 

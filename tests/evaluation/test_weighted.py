@@ -3,20 +3,17 @@
 import math
 from dataclasses import replace
 from typing import Any
-from unittest.mock import ANY
 
 import numpy as np
 import pytest
 from scipy.stats import t
 
 from fairbandit import FairbanditError
-from fairbandit.evaluation.betting import BETS, CENTRES, lower_end
+from fairbandit.evaluation.betting import BETS, CENTRES, lower_end, weighted_picks
 from fairbandit.evaluation.direct import RewardFit
-from fairbandit.evaluation.estimates import Estimate
-from fairbandit.evaluation.sums import Sums, weighted_picks
-from fairbandit.evaluation.whole import evaluate_sums
-from fairbandit.evaluation.win import wins
-from fairbandit.logs import Floats, Log
+from fairbandit.evaluation.sums import Sums, weighted_rewards, wins
+from fairbandit.evaluation.whole import table_of
+from fairbandit.logs import Log
 from tests.evaluation.logs import random_log, rows, target
 
 
@@ -26,34 +23,6 @@ def parts(n: int, seed: int = 0) -> Any:
     chances, model = target(log), RewardFit(random_log(200, 99))
     scores = model.scores(log.contexts)
     return log, chances, scores, weighted_picks(log, chances)[1:]
-
-
-def rewards(log: Log, chances: Floats, scores: Any = 0.0) -> dict[str, Estimate]:
-    """The estimates of the reward by estimator."""
-    sums = Sums.of(log, chances, np.broadcast_to(scores, chances.shape))
-    return {found.estimator: found for found in sums.rewards(0.95)}
-
-
-def plain(log: Log, chances: Floats, scores: Floats) -> dict[str, float]:
-    """ips, snips and dr by a loop over decisions."""
-    ips, weights, robust = [], [], []
-    for i, own in enumerate(np.split(np.arange(len(chances)), log.starts[1:])):
-        pick = own[log.picks[i, 0]]
-        w, r = chances[pick] / log.propensities[i, 0], log.rewards[i, 0]
-        model = sum(chances[a] * scores[a] for a in own)
-        ips.append(w * r)
-        weights.append(w)
-        robust.append(model + w * (r - scores[pick]))
-    return {"ips": np.mean(ips), "snips": sum(ips) / sum(weights), "dr": np.mean(robust)}
-
-
-def test_estimates_are_plain_sums():
-    log, chances, scores, (w, *_) = parts(300)
-    found = rewards(log, chances, scores)
-    for name, value in plain(log, chances, scores).items():
-        assert found[name].value == pytest.approx(value, abs=1e-12)
-    assert found["ips"].ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
-    assert Sums.of(log, chances, scores).diagnostics["largest_weight"] == pytest.approx(w.max())
 
 
 def test_ips_and_dr_are_unbiased_and_ratios_are_not():
@@ -70,7 +39,8 @@ def test_ips_and_dr_are_unbiased_and_ratios_are_not():
         drawn["propensities"] = np.take_along_axis(p, of, 1)
         log = Log(**rows(**alike, **drawn, contexts=contexts, probabilities=p, features=("x",)))
         sums, share = Sums.of(log, pi.ravel(), scores), drawn["propensities"].prod()
-        found = {"ips": sums.mean[0], "dr": sums.mean[2], "snips": sums.mean[0] / sums.mean[1]}
+        wr, w, robust, *_ = sums.picked.mean
+        found = {"ips": wr, "dr": robust, "snips": wr / w}
         found["win"] = wins(log, pi.ravel())[0].value
         expected = {name: expected[name] + share * found[name] for name in expected}
     truth = float((pi * reward).sum(1).mean())
@@ -86,34 +56,6 @@ def test_ips_and_dr_are_unbiased_and_ratios_are_not():
         if i != j
     ]
     assert abs(expected["win"] - sum(won) / (2 * n * (n - 1))) > 1e-4
-
-
-def test_intervals_are_those_of_a_mean_and_of_a_jackknife():
-    log, chances, _, (w, r, *_) = parts(400)
-    w, r = w[:, 0], r[:, 0]
-    without = ((w * r).sum() - w * r) / (w.sum() - w)
-    spread = math.sqrt(((without - without.mean()) ** 2).sum())  # of n − 1 of n
-    found = rewards(log, chances)
-    half = {name: (one.high - one.low) / 2 for name, one in found.items()}
-    squares = w**2
-    quantile = t.ppf(0.975, squares.sum() ** 2 / (squares**2).sum() - 1)
-    assert half["snips"] == pytest.approx(quantile * spread, rel=0.03)
-    error = float((w * r).std(ddof=1)) / math.sqrt(400)
-    assert half["ips"] == half["dr"] == pytest.approx(quantile * error, rel=0.03)
-
-
-def test_shortlists_are_means_over_picks():
-    """Σ over picks of w·r, divided by m, also where a decision has fewer picks."""
-    log = random_log(2, 3, k=4)
-    picks, r = np.array([[0, 1], [1, -1]]), np.array([[1.0, 2.0], [4.0, math.nan]])
-    p = np.array([[0.5, 0.25], [0.8, math.nan]])
-    listed = random_log(2, 3, k=4, picks=picks, rewards=r, propensities=p)
-    chances = target(log)
-    first = (chances[0] / 0.5 * 1 + chances[1] / 0.25 * 2) / 2
-    right = (first + chances[log.starts[1] + 1] / 0.8 * 4) / 2
-    assert [one.value for one in rewards(listed, chances).values()] == pytest.approx(
-        [right, ANY, right]
-    )
 
 
 def double_sum(w: Any, r: Any, reference: Any, g: Any) -> float:
@@ -184,10 +126,11 @@ def test_an_anytime_interval_holds_at_all_times_at_once():
         inside = True
         for n in range(50, 1001, 50):
             sums = Sums.of(one[:n], np.tile([1.0, 0.0], n), np.zeros(2 * n))
-            found = [*sums.rewards(0.9, (0.0, 1.0), anytime=True)][-1]
-            inside &= found.low <= mean[:n].mean() <= found.high
+            *_, (_, found) = weighted_rewards(sums.picked, n, (0.0, 1.0), (0.0, 1.0))
+            low, high = found.ends(0.9)
+            inside &= low <= mean[:n].mean() <= high
         missed += not inside
-        widths.append(found.high - found.low)
+        widths.append(high - low)
     assert missed <= 34
     assert 0.2 < np.mean(widths) < 0.45
 
@@ -198,9 +141,10 @@ def test_an_anytime_interval_moves_with_the_units_of_rewards():
     found = []
     for scale, shift in ((1.0, 0.0), (10.0, 3.0)):
         moved = random_log(200, rewards=r * scale + shift)
-        ends = -2 * scale + shift, 2 * scale + shift
-        one = [*Sums.of(moved, chances, scores).rewards(0.95, ends, anytime=True)][-1]
-        found.append([(end - shift) / scale for end in (one.low, one.high)])
+        limits = -2 * scale + shift, 2 * scale + shift
+        sums = Sums.of(moved, chances, scores)
+        *_, (_, one) = weighted_rewards(sums.picked, 200, limits, limits)
+        found.append([(end - shift) / scale for end in one.ends(0.95)])
     assert found[0] == pytest.approx(found[1], abs=1e-9)
     assert found[0][0] < found[0][1]
 
@@ -278,7 +222,8 @@ def test_right_propensities_are_not(decimals, epsilon):
 def test_ends_of_an_interval_that_cross_refute_its_assumptions():
     log = full(500, epsilon=1.0)
     sums = Sums.of(log, log.probabilities, np.zeros(len(log.decisions)))
-    wrong = sums._replace(mean=np.array([0.99, 1.99, 0.5, 1.0, 4.0, 1.0]))
-    table = evaluate_sums({"one": wrong}, reward_range=(-9, 9), anytime=True)
+    picked = sums.picked._replace(mean=np.array([0.99, 1.99, 0.5, 1.0, 4.0]))
+    wrong = {"one": sums._replace(picked=picked)}
+    table = table_of(wrong, {"one": [*wrong["one"].estimates((-9, 9), (-9, 9))]}, 0.95)
     assert "anytime" not in set(table[table["measure"] == "reward"]["estimator"])
     assert "one: anytime is refused: the ends of its interval cross" in table.attrs["notes"][0]

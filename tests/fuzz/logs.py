@@ -48,7 +48,7 @@ def _whole() -> Path:
     log = random_log(16, k=3)
     log.frame.to_csv(folder / "log.csv", index=False)
     log.frame.to_parquet(folder / "log.parquet")
-    log.to_dsjson(folder / "log.dsjson")
+    (folder / "log.dsjson").write_text("".join(map(_dsjson, log.frame.groupby("decision"))))
     agent = Agent.from_config("epsilon_greedy", features=2, seed=0, log=folder / "log.jsonl")
     for t in range(16):
         agent.act([[t, 1.0], [0.5, -t], [t / 3, 2.0]], ["a", ("b", 1), "late"])
@@ -60,6 +60,23 @@ def _whole() -> Path:
 @cache
 def _kept() -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory()  # removed when the process ends
+
+
+def _dsjson(decision: tuple[Any, pd.DataFrame]) -> str:
+    """A line of Vowpal Wabbit."""
+    name, pool = decision
+    pick, p = int(pool["picked"].argmax()), pool["propensity"].tolist()
+    actions = pool[["group", "age", "years", "test"]].to_dict("records")
+    record = {
+        "_label_cost": -pool["reward"].max(),
+        "_label_probability": p[pick],
+        "_labelIndex": pick,
+        "EventId": str(name),
+        "a": [*range(1, len(p) + 1)],
+        "p": p,
+        "c": {"_multi": actions},
+    }
+    return json.dumps(record) + "\n"
 
 
 def _evaluated(log: Log) -> pd.DataFrame:

@@ -59,26 +59,7 @@ def test_numbers_that_actions_of_dsjson_lack_are_counted(tmp_path, missing):
     assert notice.endswith("log.dsjson: numbers that actions lack become 0: 2 of 'j.0.milk'")
 
 
-@pytest.mark.parametrize("only_picks", [False, True])
-def test_dsjson_there_and_back_is_the_same_log(tmp_path, only_picks):
-    log = random_log(30)
-    log = random_log(30, probabilities=None if only_picks else log.probabilities)
-    path = tmp_path / "log.dsjson"
-    log.to_dsjson(path)
-    found = read_log(path)
-    assert (found.probabilities is None) == only_picks
-    order = [found.labels.index(label) for label in log.labels]
-    assert np.array_equal(found.groups, np.array(order)[log.groups])
-    assert found.features == tuple(f"x.{name}" for name in log.features)
-    for name in ("picks", "rewards", "propensities", "contexts"):
-        assert np.array_equal(getattr(found, name), getattr(log, name)), name
-    found.to_dsjson(tmp_path / "again.dsjson")
-    assert np.array_equal(read_log(tmp_path / "again.dsjson").contexts, log.contexts)
-    table = read_log(found.frame)
-    assert np.array_equal(table.rewards, log.rewards)
-
-
-def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path, caplog):
+def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path):
     for flag in ("adaptive", "draws_models"):
         log = random_log(30, **{flag: True})
         log.frame.to_csv(tmp_path / "log.csv", index=False)
@@ -86,10 +67,6 @@ def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path, caplo
             assert replace(found, **{flag: False}).frame.columns.tolist() == [*found.frame][:-1]
             assert getattr(found, flag)
             assert flag not in found.features
-    with pytest.raises(FairbanditError, match="DSJSON holds"):
-        log.to_dsjson(tmp_path / "log.dsjson")
-    random_log(30, adaptive=True).to_dsjson(tmp_path / "log.dsjson")
-    assert "evaluate it with adaptive=true" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -146,6 +123,8 @@ def test_lines_that_are_no_decisions_are_left_out_and_counted(tmp_path, name, ca
     assert caplog.messages[-1] == f"{path}: 9 of 11 lines are left out: {counts}"
     with pytest.raises(FairbanditError, match="expected error or skip"):
         read_log(path, group="i.id", bad_lines="warn")
+    with pytest.raises(FairbanditError, match="holds no decision"):
+        read_log(lines(path, ""), group="i.id")
 
 
 def test_a_compressed_file_that_is_cut_off(tmp_path):
@@ -192,17 +171,6 @@ def test_features_of_dsjson_are_chosen_by_name_and_by_namespace(tmp_path, caplog
         FairbanditError, match="features, exclude: a log of obp takes only group, p"
     ):
         read_log(feedback(), features=["x0"], exclude=["x1"])
-
-
-def test_what_dsjson_cannot_hold(tmp_path):
-    path = tmp_path / "log.dsjson"
-    for changed in ({"contexts": None}, {"features": ("_a", "b", "c")}):
-        with pytest.raises(FairbanditError, match="DSJSON holds decisions of one pick"):
-            random_log(3, **changed).to_dsjson(path)
-    assert not path.exists()
-    path.write_text("")
-    with pytest.raises(FairbanditError, match="holds no decision"):
-        read_log(path)
 
 
 def feedback(n: int = 50, k: int = 4, **changed: Any) -> dict[str, Any]:

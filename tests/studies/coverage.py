@@ -2,18 +2,16 @@
 
 Prints a Markdown table. Each row is a world, a logger and a number of decisions, and each column a
 measure and an estimator: the mean of the estimate less the truth, with its standard error, and how
-many of the intervals of 95 % hold the truth. A column `MEASURE:*` is of the group whose intervals
-hold it least often. The truth is that of the policies that were trained on
+many of the intervals of 95 % hold the truth. The truth is that of the policies that were trained on
 the log's parts, on pools of their own.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
-from itertools import chain, product
+from functools import cache, partial
+from itertools import product
 from multiprocessing import get_context
 from typing import Any
 
@@ -25,8 +23,7 @@ from fairbandit import Agent, build
 from fairbandit.environments import Environment
 from fairbandit.evaluation import evaluate
 from fairbandit.evaluation.frozen import plan
-from fairbandit.logs import Log
-from tests.evaluation.worlds import LOGGERS, Fresh, all_logged, fresh, ratios, totals
+from tests.evaluation.worlds import LOGGERS, Fresh, fresh, logged, truth
 
 WORLDS: dict[str, dict[str, Any]] = {
     "simulation": {"name": "simulation"},
@@ -43,9 +40,6 @@ FRESH = {"simulation": (20_000, 10_000_000), "census": (5_000, 2_000_000)}
 
 POLICY = "fair_greedy"
 
-BATCH = 10
-"""Logs that are made at once."""
-
 TESTED = 0.93
 """Coverage that is significantly below this, after Bonferroni, is bold."""
 
@@ -60,28 +54,18 @@ def world_of(name: str) -> tuple[Environment, list[Fresh]]:
     return made, fresh(made, SETS, *FRESH[name])
 
 
-def errors(job: tuple[str, str, int, int]) -> list[Found]:
-    """The errors of the estimates of a batch of logs, and whether their intervals hold the truth.
-
-    Args:
-        job: world, logger, decisions and the first seed.
-    """
+def errors(name: str, logger: str, rounds: int, seed: int) -> Found:
+    """The errors of the estimates of a log, and whether their intervals hold the truth."""
     torch.set_num_threads(1)
-    name, logger, rounds, first = job
-    seeds = range(first, first + BATCH)
-    logs = all_logged(logger, world_of(name)[0], rounds, seeds)
-    return [_errors(name, log, seed) for log, seed in zip(logs, seeds, strict=True)]
-
-
-def _errors(name: str, log: Log, seed: int) -> Found:
-    table, (world, sets) = evaluate(log, POLICY, seed=seed), world_of(name)
+    world, sets = world_of(name)
+    log = logged(logger, world, rounds, seed)
+    table = evaluate(log, POLICY, seed=seed)
     true, shares = list[dict[str, float]](), []
     for trained, judged in plan(len(log), 0.5, 2, seed, forward=log.adaptive):
         agent = Agent.from_log(POLICY, log[trained], seed=seed)  # as `evaluate` makes it
-        true.append(totals(agent, world, sets[(2 * seed + len(true)) % SETS]))
+        true.append(truth(agent, world, sets[(2 * seed + len(true)) % SETS]))
         shares.append(len(judged))
-    means = {name: np.average([one[name] for one in true], weights=shares) for name in true[0]}
-    right = ratios(means, world)
+    right = {name: np.average([one[name] for one in true], weights=shares) for name in true[0]}
     return {
         (row.measure, row.estimator): (
             row.value - right[row.measure],
@@ -95,7 +79,7 @@ def _errors(name: str, log: Log, seed: int) -> Found:
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", type=int, default=400, help=f"in tens: {BATCH} are made at once")
+    parser.add_argument("--logs", type=int, default=400)
     parser.add_argument("--rounds", type=int, nargs="+", default=[2_000, 10_000])
     parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=WORLDS)
     parser.add_argument("--loggers", nargs="+", default=CELLS, choices=LOGGERS)
@@ -104,27 +88,19 @@ def main() -> None:
     cells, heads = list(product(given.rounds, given.worlds, given.loggers)), list[str]()
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         for rounds, world, logger in cells:
-            jobs = [(world, logger, rounds, first) for first in range(0, given.logs, BATCH)]
-            found = list(chain.from_iterable(pool.map(errors, jobs)))
-            known = ["world", "logger", "decisions", *(" ".join(name) for name in _columns(found))]
+            found = [*pool.map(partial(errors, world, logger, rounds), range(given.logs))]
+            columns = dict.fromkeys(name for one in found for name in one)
+            known = ["world", "logger", "decisions", *map(" ".join, columns)]
             if heads != known:  # some loggers have fewer estimators
                 print(f"\n| {' | '.join(known)} |\n|{'---|' * len(known)}")
             heads, tests = known, len(cells) * len(found[0])
-            entries = [_entry(found, name, tests) for name in _columns(found)]
+            entries = [_entry(found, name, tests) for name in columns]
             print("|", " | ".join([world, logger, f"{rounds:,}", *entries]), "|", flush=True)
-
-
-def _columns(found: list[Found]) -> list[tuple[str, str]]:
-    """The measures and estimators of all logs; groups are one column."""
-    names = dict.fromkeys(name for one in found for name in one)
-    return list(dict.fromkeys((re.sub(":.*", ":*", measure), of) for measure, of in names))
 
 
 def _entry(found: list[Found], column: tuple[str, str], tests: int) -> str:
     """The bias with its standard error, and the coverage, in bold if it is too small."""
-    names = {name for one in found for name in one if _columns([{name: one[name]}]) == [column]}
-    pairs = [[one[name] for one in found if name in one] for name in names]
-    missed, held = np.array(min(pairs, key=lambda own: np.mean([held for _, held in own]))).T
+    missed, held = np.array([one[column] for one in found if column in one]).T
     spread = missed.std(ddof=1) / np.sqrt(len(held))
     chance = binom.cdf(held.sum(), len(held), TESTED)  # of so few, or fewer
     mark = "**" if chance < 0.05 / tests else ""

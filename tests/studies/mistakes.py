@@ -1,14 +1,12 @@
-"""`python -m tests.studies.mistakes`: false alarms and power of the notices of mistakes in logs.
+"""`python -m tests.studies.mistakes`: false alarms of the notices of mistakes in logs.
 
-Prints two Markdown tables, in some two minutes: for each kind of right log, and for each mistake in
-a log of 400 decisions, the share of logs with a notice.
+Prints a Markdown table: for each kind of right log, the share of logs with a notice.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,15 +88,15 @@ MISTAKES: dict[str, Callable[[Log], dict[str, Any]]] = {
 """What each mistake changes in a log."""
 
 
-def notices(log: Log, mistake: str | None = None) -> list[str]:
-    """Returns the notices of a log, with a mistake if one is named."""
+def notices(log: Log) -> list[str]:
+    """Returns the notices of a log."""
     with noted() as found:
-        note_mistakes(replace(log, **MISTAKES[mistake](log)) if mistake else log, "the log")
+        note_mistakes(log, "the log")
     return found
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", type=int, default=400)
     given = parser.parse_args()
@@ -106,13 +104,6 @@ def main() -> None:
     for kind in RIGHT:
         share = np.mean([bool(notices(right(kind, seed))) for seed in range(given.logs)])
         print(f"| {kind} | {share:.2%} |", flush=True)
-    print("\n| mistake |", " | ".join(RIGHT), "|\n|---" + "|---" * len(RIGHT) + "|")
-    for mistake in MISTAKES:
-        cells = []
-        for kind in RIGHT:
-            logs = [right(kind, seed, 400) for seed in range(given.logs // 4)]
-            cells.append(f"{np.mean([bool(notices(log, mistake)) for log in logs]):.0%}")
-        print("|", " | ".join([mistake, *cells]), "|", flush=True)
 
 
 if __name__ == "__main__":
