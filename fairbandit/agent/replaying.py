@@ -12,9 +12,10 @@ import torch
 
 from fairbandit.agent import fold
 from fairbandit.agent.agent import Agent
-from fairbandit.agent.explaining import Explanation
+from fairbandit.agent.explaining import Explanation, explanation
+from fairbandit.agent.inputs import Pool
 from fairbandit.agent.journal import after_lines
-from fairbandit.agent.openings import Opening
+from fairbandit.agent.offers import Offers
 from fairbandit.agent.saving import options
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
@@ -85,24 +86,25 @@ def explain(
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
     for decider, line in _lines(Path(path), agent, truth, policy):
-        event = line.event
+        ledger, event = decider._ledger, line.event
         if not isinstance(event, Decided | Offered) or event.ticket != ticket:
             continue
         if event.contexts is None:
             continue
         if isinstance(event, Decided):
             picks, places = event.places or len(event.picks), event.picks
-            explanation = decider.explain(event.contexts, event.groups, picks)
+            offers: Offers | None = None
         else:
-            ledger = decider._ledger
+            picks, places = 1, (0,) * event.taken
             offers = ledger.state.openings[ticket]
             if offers.n != candidate:
                 continue
-            opening, places = Opening(ledger, offers.name, ticket), (0,) * event.taken
-            explanation = opening.explain(event.contexts[0], event.groups[0])
+        pool = Pool(event.contexts, event.groups, event.rows)
+        with torch.inference_mode():
+            found = explanation(ledger, pool, picks, offers)
         picked = torch.zeros(len(event.groups), dtype=torch.bool)
         picked[list(places)] = True
-        return replace(explanation, picked=picked)
+        return replace(found, picked=picked)
     raise FairbanditError(
         f"{path} lacks a decision of ticket {ticket}, or candidate {candidate} of an opening"
     )
@@ -125,15 +127,15 @@ def _lines(
     files = [saved] if isinstance(saved, (str, Path)) else [*(saved or ())]
 
     def load(digest: str) -> Agent:
-        agents = [Agent.load(f, truth=truth, policy=policy, worker=header.worker) for f in files]
-        for agent in agents:
-            if agent.digest == digest:
+        found = list[str]()
+        for file in files:
+            agent = Agent.load(file, truth=truth, policy=policy, worker=header.worker)
+            if agent._ledger.digest == digest:
                 return agent
+            found.append(f"{file} of SHA-256 {agent._ledger.digest}")
         expected = f"the log goes on from a saved agent whose file has the SHA-256 {digest}"
-        if not files:
-            raise FairbanditError(f"{expected}; give this file")
-        found = [f"{f} of SHA-256 {one.digest}" for f, one in zip(files, agents, strict=True)]
-        raise FairbanditError(f"{expected}; got {', '.join(found)}")
+        remedy = f"got {', '.join(found)}" if found else "give this file"
+        raise FairbanditError(f"{expected}; {remedy}")
 
     try:
         with of_line(first.where):

@@ -149,7 +149,8 @@ class LogFile:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             if not lock_descriptor(self._file, blocking=False):
                 raise FairbanditError(
-                    f"another agent appends to {path}; give each a log, or close the other first"
+                    f"another agent appends to {path}: close it first, or give each worker a "
+                    "number and a log of its own (docs/workers.md)"
                 )
 
     @property
