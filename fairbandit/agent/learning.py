@@ -66,12 +66,10 @@ def observed(policy: Policy, state: State, event: Observed) -> State:
     sizes, received = np.array([len(pool) for pool in pools], np.int64), np.array(rewards)
     if not len(sizes) == len(event.groups) == len(actions) == len(received):
         raise FairbanditError("its rounds have different numbers of pools, actions and rewards")
-    for cut in pieces(sizes, PIECE):
-        state, codes = with_groups(policy, state, [*chain(*event.groups[cut])])
-        x = padded(sizes[cut], np.concatenate(pools[cut]), 0.0)
-        groups = padded(sizes[cut], codes, -1)
-        picks = actions[cut, None]
-        state = after_rounds(policy, state, x, groups, picks, received[cut, None])
+    state, codes = with_groups(policy, state, [*chain(*event.groups)])
+    none = np.zeros((0, state.history.problem.features))
+    rows = np.concatenate([none, *pools]), codes
+    state = _after_rounds(policy, state, sizes, *rows, actions[:, None], received[:, None])
     return state.learned_from(keys(event, state.groups))
 
 
@@ -103,32 +101,40 @@ def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
 @torch.inference_mode()
 def after_log(policy: Policy, state: State, log: Log) -> State:
     """Returns the state after the decisions of a log that numbers the groups like it."""
-    for cut in pieces(log.sizes, PIECE):
-        piece = log[cut]
-        assert piece.contexts is not None
-        pools = piece.padded(piece.contexts, 0.0), piece.padded(piece.groups, -1)
-        state = after_rounds(policy, state, *pools, piece.picks, piece.rewards)
+    assert log.contexts is not None
+    rows = log.contexts, log.groups
+    state = _after_rounds(policy, state, log.sizes, *rows, log.picks, log.rewards)
     return state.learned_from([key for key, _ in log.pick_keys])
 
 
-def after_rounds(
-    policy: Policy, state: State, contexts: Floats, groups: Ints, picks: Ints, rewards: Floats
+def _after_rounds(
+    policy: Policy,
+    state: State,
+    sizes: Ints,
+    contexts: Floats,
+    groups: Ints,
+    picks: Ints,
+    rewards: Floats,
 ) -> State:
-    """Returns the state after n decided rounds, whose pools are padded by groups of −1.
+    """Returns the state after n decided rounds, in pieces of similar pools.
 
-    Picks and rewards are (n, m): −1 for an empty slot, and NaN for an unknown reward.
+    The pools of given sizes are rows, one pool after another. Picks and rewards are (n, m): −1 for
+    an empty slot, and NaN for an unknown reward.
     """
-    first = state.history.rounds + 1
-    x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
-    history = policy.open(state.history, x, g)
-    at, slots = np.nonzero(~np.isnan(rewards))
-    if len(at):
-        places = picks[at, slots]
-        parts = at + first, contexts[at, places][None], groups[at, places][None]
-        outcomes = Outcomes(*map(torch.from_numpy, (*parts, rewards[at, slots][None])))
-        history = tell_checked(policy, history, outcomes)
-    history = policy.close(history, Selection.of(torch.from_numpy(picks)[None]))
-    return state.on(history, len(picks))
+    ends = np.append(0, sizes.cumsum())
+    for cut in pieces(sizes, PIECE):
+        rows, first = slice(ends[cut.start], ends[cut.stop]), state.history.rounds + 1
+        x, g = padded(sizes[cut], contexts[rows], 0.0), padded(sizes[cut], groups[rows], -1)
+        pools = torch.from_numpy(x)[None], torch.from_numpy(g)[None]
+        history = policy.open(state.history, *pools)
+        at, slots = np.nonzero(~np.isnan(rewards[cut]))
+        if len(at):
+            places, received = picks[cut][at, slots], rewards[cut][at, slots][None]
+            parts = at + first, x[at, places][None], g[at, places][None], received
+            history = tell_checked(policy, history, Outcomes(*map(torch.from_numpy, parts)))
+        history = policy.close(history, Selection.of(torch.from_numpy(picks[cut])[None]))
+        state = state.on(history, cut.stop - cut.start)
+    return state
 
 
 def probabilities(

@@ -249,9 +249,9 @@ class State(NamedTuple):
             *(t for t, offers in openings if len(offers.picks) > len(offers.held)),
         )
 
-    def learned_from(self, keys: Sequence[int], items: Mapping[int, int] = {}) -> State:
-        """Returns the state after rewards of picks with some keys, and other items to remember."""
-        remembered = self.remembered.plus({**dict.fromkeys(keys, 0), **items})
+    def learned_from(self, keys: Sequence[int]) -> State:
+        """Returns the state after rewards of picks with some keys."""
+        remembered = self.remembered.plus(dict.fromkeys(keys, 0))
         return self._replace(learned=self.learned + len(keys), remembered=remembered)
 
     def find(self, ticket: int) -> Waiting:
