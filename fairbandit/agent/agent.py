@@ -14,13 +14,13 @@ from fairbandit.agent.journal import merged
 from fairbandit.agent.ledger import Ledger, call
 from fairbandit.agent.offers import Decision
 from fairbandit.agent.openings import Opening
-from fairbandit.agent.state import first_state, with_groups
+from fairbandit.agent.state import with_groups
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Dropped
 from fairbandit.logs.schema import Schema
-from fairbandit.policy.build import build_policy, build_saved
+from fairbandit.policy.build import build_policy
 from fairbandit.policy.policy import Policy
 from fairbandit.tables.labels import spellings
 
@@ -87,11 +87,9 @@ class Agent:
         unknown: Sequence[Hashable] = (),
         shadow: bool = False,
     ) -> None:
-        reader, codes = inputs.reader(features, reward, groups, unknown)
-        self.policy, self.encoder = inputs.policy(policy, refresh), reader.encoder
-        given = reader.features, codes, seed, exploration, truth, patience, shadow
-        self._ledger = Ledger(self.policy, reader, first_state(self.policy, *given))
-        self._ledger.attach(type(self).load, log, log_contexts, log_rows, fsync, save_every)
+        given = features, groups, seed, exploration, truth, refresh, reward, patience
+        self._ledger = Ledger(policy, *given, unknown=unknown, shadow=shadow)
+        self._ledger.attach(log, log_contexts, log_rows, fsync, save_every)
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -105,6 +103,16 @@ class Agent:
         agent = cls(policy, **learning.options_of(log, options))
         agent._ledger.state = learning.after_log(agent.policy, agent._ledger.state, log)
         return agent
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that decides."""
+        return self._ledger.policy
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder of raw rows, if there is one."""
+        return self._ledger.reader.encoder
 
     @property
     def lock(self) -> RLock:
@@ -139,15 +147,14 @@ class Agent:
     @call
     def schema(self) -> Schema:
         """The features, groups, reward and, if rewards are read, decisions that a log may share."""
-        (d, encoder, names, reward), now = self._ledger.reader, self._ledger.state
-        learned = now.remembered.get if self.policy.reads_rewards else None
-        return Schema(d, names, encoder, tuple(now.groups), reward, learned)
+        (d, encoder, names, reward), state = self._ledger.reader, self._ledger.state
+        learned = state.remembered.get if self.policy.reads_rewards else None
+        return Schema(d, names, encoder, tuple(state.groups), reward, learned)
 
     @property
     def log_hash(self) -> str | None:
         """The hash of the last line of the log; None without a log."""
-        log = self._ledger.state.own.log
-        return log and log.sha256
+        return (log := self._ledger.state.own.log) and log.sha256
 
     @call
     def act(
@@ -166,8 +173,8 @@ class Agent:
             groups: the labels of the K candidates' groups, known or new. None reads them from raw
                 rows, if the group is a feature of the encoder.
             picks: the number of picks; a pool of fewer candidates is picked whole.
-            id: your own id of the decision, a text that no other decision has; a ticket, too.
-            about: a small mapping of texts, numbers and truth values, for the log.
+            id, about: your own id of the decision, a text that no other decision has, which is a
+                ticket, too; and a small mapping of texts, numbers and truth values, for the log.
         """
         ledger, before, policy = self._ledger, self._ledger.state, self._ledger.policy
         pool = ledger.reader.pool(contexts, groups)
@@ -285,7 +292,7 @@ class Agent:
     @call
     def refresh(self, path: File) -> None:
         """Takes up a saved agent that `merge` made, and repeats the later lines of its own log."""
-        self._ledger.refresh(type(self).load, path)
+        self._ledger.refresh(Path(path))
 
     @classmethod
     def merge(cls, path: File, logs: Sequence[Any], **options: Any) -> Self:
@@ -295,8 +302,8 @@ class Agent:
         file that the workers loaded, or of an earlier merge. Options: `policy` and `truth`.
         """
         agent = cls.load(path, **options)
-        now = agent._ledger
-        now.state = merged(now.policy, now.state, [*map(Path, logs)], now.header())
+        now, files = agent._ledger, [*map(Path, logs)]
+        now.state = merged(now.policy, now.state, files, now.header())
         return agent
 
     @classmethod
@@ -313,16 +320,11 @@ class Agent:
         """Loads an agent and applies later events of its log; parts made by code need `policy`.
 
         Several workers load one file, each with a number and a log of its own: `worker` is 1, 2, …
-        `logging` stands for `log_contexts`, `log_rows`, `fsync` and `save_every`.
+        `logging` has any of `log_contexts`, `log_rows`, `fsync` and `save_every`.
         """
-        with saving.reading(Path(path)) as saved:
-            agent, policy = cls.__new__(cls), build_saved(saved["config"], policy)
-            agent.__setstate__({**saved, "policy": policy, "truth": truth})
-        ledger = agent._ledger
-        ledger.digest, ledger.origin = saved["digest"], saved.get("agent")
-        if worker is not None:
-            ledger.state = ledger.state.of_worker(inputs.whole(worker, "worker", most=inputs.MOST))
-        ledger.attach(cls.load, log, **logging)
+        agent = cls.__new__(cls)
+        agent._ledger = Ledger.load(Path(path), policy, truth, worker)
+        agent._ledger.attach(log, **logging)
         return agent
 
     def close(self) -> None:
@@ -341,9 +343,7 @@ class Agent:
         return {**self._saved(), "policy": self.policy, "truth": truth}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        options = saving.options(state["options"])
-        Agent.__init__(self, state["policy"], truth=state["truth"], **options)
-        self._ledger.state = saving.restored(state, self._ledger.state)
+        self._ledger = Ledger.restored(state)
 
     @call
     def _saved(self) -> dict[str, Any]:

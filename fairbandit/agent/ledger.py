@@ -15,10 +15,10 @@ from weakref import WeakSet
 import torch
 from msgspec.structs import replace
 
-from fairbandit.agent import fold, saving
-from fairbandit.agent.inputs import Reader, whole
+from fairbandit.agent import fold, inputs, saving
 from fairbandit.agent.journal import after_lines, check_settings, resume
-from fairbandit.agent.state import State
+from fairbandit.agent.state import State, first_state
+from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.logs.chain import LogFile, Position, encoded, holds, now
 from fairbandit.logs.events import (
@@ -32,6 +32,7 @@ from fairbandit.logs.events import (
     check_label,
 )
 from fairbandit.notices import listed, remark
+from fairbandit.policy.build import build_saved
 from fairbandit.policy.policy import Policy
 from fairbandit.tables.labels import is_unknown
 from fairbandit.version import VERSION
@@ -64,8 +65,24 @@ class Ledger:
     `digest` of the agent that wrote this file.
     """
 
-    def __init__(self, policy: Policy, reader: Reader, state: State) -> None:
-        self.policy, self.reader, self.state = policy, reader, state
+    def __init__(
+        self,
+        policy: Policy,
+        features: Any,
+        groups: Any = (),
+        seed: Any = 0,
+        exploration: Any = 1.0,
+        truth: Truth | None = None,
+        refresh: Any = None,
+        reward: str | None = None,
+        patience: Any = None,
+        unknown: Any = (),
+        shadow: bool = False,
+    ) -> None:
+        self.policy = inputs.policy(policy, refresh)
+        self.reader, codes = inputs.reader(features, reward, groups, unknown)
+        given = self.reader.features, codes, seed, exploration, truth, patience, shadow
+        self.state = first_state(self.policy, *given)
         self.next: State | None = None
         self.log: LogFile | None = None
         self.digest: str | None = None
@@ -76,6 +93,30 @@ class Ledger:
         torch.set_num_threads(1)
         self.renew_locks()
         self._note_groups(0)
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> Ledger:
+        """Returns the ledger of an agent that was saved, with its policy and truth."""
+        ledger = cls(saved["policy"], truth=saved["truth"], **saving.options(saved["options"]))
+        ledger.state = saving.restored(saved, ledger.state)
+        return ledger
+
+    @classmethod
+    def load(
+        cls,
+        path: Path,
+        policy: Policy | None = None,
+        truth: Truth | None = None,
+        worker: int | None = None,
+    ) -> Ledger:
+        """Loads a saved agent, without a log; see `Agent.load`."""
+        with saving.reading(path) as saved:
+            policy = build_saved(saved["config"], policy)
+            ledger = cls.restored({**saved, "policy": policy, "truth": truth})
+        ledger.digest, ledger.origin = saved["digest"], saved.get("agent")
+        if worker is not None:
+            ledger.state = ledger.state.of_worker(inputs.whole(worker, "worker", most=inputs.MOST))
+        return ledger
 
     def renew_locks(self) -> None:
         """Makes new locks; in a fork, threads that no longer exist may hold the old ones."""
@@ -150,7 +191,6 @@ class Ledger:
 
     def attach(
         self,
-        load: Callable[..., Any],
         path: str | PathLike[str] | None,
         log_contexts: bool = True,
         log_rows: bool = True,
@@ -159,9 +199,9 @@ class Ledger:
     ) -> None:
         """Makes a new or loaded agent append to a log, after the events that it lacks.
 
-        The agent goes on from the file beside the log, if it saved itself there; `load` reads it.
+        The agent goes on from the file beside the log, if it saved itself there.
         """
-        every = None if save_every is None else whole(save_every, "save_every", 1)
+        every = None if save_every is None else inputs.whole(save_every, "save_every", 1)
         if path is None and every is not None:
             raise FairbanditError("save_every: expected a log=…, from which a saved agent goes on")
         if path is None:
@@ -169,7 +209,7 @@ class Ledger:
         log = LogFile(path, fsync)
         begin = resume(log, self.header(log_contexts), self.state.own.log)
         state = self.state.with_own(log=begin)
-        if every is not None and (saved := self._saved_beside(load, log.path)):
+        if every is not None and (saved := self._saved_beside(log.path)):
             state, begin = max((state, begin), saved, key=itemgetter(1))
         state, last = after_lines(self.policy, state, log.path)
         if last not in (None, self.digest):
@@ -185,13 +225,13 @@ class Ledger:
         self.state, self.log, self._every = state, log, every
         self._contexts, self._rows, self._saved_line = log_contexts, log_rows, begin.line
 
-    def _saved_beside(self, load: Callable[..., Any], log: Path) -> tuple[State, Position] | None:
+    def _saved_beside(self, log: Path) -> tuple[State, Position] | None:
         """Returns the state that the agent saved beside its log, and its position, or None."""
         if not beside(log).exists():
             return None
         try:
             truth = self.state.history.problem.truth
-            saved: Ledger = load(beside(log), policy=self.policy, truth=truth)._ledger
+            saved = self.load(beside(log), self.policy, truth)
         except FairbanditError as error:
             remark(f"{error}; the agent repeats its log without this file")
             return None
@@ -227,14 +267,12 @@ class Ledger:
             worker=self.state.worker,
         )
 
-    def refresh(self, load: Callable[..., Any], path: str | PathLike[str]) -> None:
-        """Takes up the state of an agent that `load` loads."""
+    def refresh(self, path: Path) -> None:
+        """Takes up the state of a saved agent."""
         if self.log is None:
             raise FairbanditError("only an agent with a log can take up a saved agent")
         truth = self.state.history.problem.truth
-        other: Ledger = load(
-            path, policy=self.policy, truth=truth, worker=self.state.worker
-        )._ledger
+        other = self.load(path, self.policy, truth, self.state.worker)
         check_settings(self.header(), other.header(), "the agent")
         state, _ = after_lines(self.policy, other.state, self.log.path)
         assert other.digest is not None

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 
 from fairbandit.agent import fold
-from fairbandit.agent.agent import Agent
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.inputs import Pool
 from fairbandit.agent.journal import after_lines
+from fairbandit.agent.ledger import Ledger
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.saving import options
 from fairbandit.environments.base import Truth
@@ -85,8 +85,8 @@ def explain(
     Raises:
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
-    for decider, line in _lines(Path(path), agent, truth, policy):
-        ledger, event = decider._ledger, line.event
+    for ledger, line in _lines(Path(path), agent, truth, policy):
+        event = line.event
         if not isinstance(event, Decided | Offered) or event.ticket != ticket:
             continue
         if event.contexts is None:
@@ -112,7 +112,7 @@ def explain(
 
 def _lines(
     path: Path, saved: Saved | None, truth: Truth | None, policy: Policy | None
-) -> Iterator[tuple[Agent, LoggedLine]]:
+) -> Iterator[tuple[Ledger, LoggedLine]]:
     """Yields the lines of a log, the header first, each with the agent before it; replays each."""
     lines = own_lines(path)
     first = next(lines)
@@ -126,13 +126,13 @@ def _lines(
         )
     files = [saved] if isinstance(saved, (str, Path)) else [*(saved or ())]
 
-    def load(digest: str) -> Agent:
+    def load(digest: str) -> Ledger:
         found = list[str]()
         for file in files:
-            agent = Agent.load(file, truth=truth, policy=policy, worker=header.worker)
-            if agent._ledger.digest == digest:
-                return agent
-            found.append(f"{file} of SHA-256 {agent._ledger.digest}")
+            ledger = Ledger.load(Path(file), policy, truth, header.worker)
+            if ledger.digest == digest:
+                return ledger
+            found.append(f"{file} of SHA-256 {ledger.digest}")
         expected = f"the log goes on from a saved agent whose file has the SHA-256 {digest}"
         remedy = f"got {', '.join(found)}" if found else "give this file"
         raise FairbanditError(f"{expected}; {remedy}")
@@ -141,17 +141,16 @@ def _lines(
         with of_line(first.where):
             if header.agent is None:
                 policy = build_saved(header.config, policy)
-                agent = Agent(policy, truth=truth, **options(header.options))
+                ledger = Ledger(policy, truth=truth, **options(header.options))
             else:
-                agent = load(header.agent)
-        yield agent, first
-        ledger = agent._ledger
+                ledger = load(header.agent)
+        yield ledger, first
         for line in lines:
-            yield agent, line
+            yield ledger, line
             with of_line(line.where), torch.inference_mode():
                 event = line.event
                 if isinstance(event, Refreshed):
-                    state = load(event.agent)._ledger.state
+                    state = load(event.agent).state
                     ledger.state, _ = after_lines(ledger.policy, state, path, line.at.line)
                 else:
                     given = ledger.policy, ledger.state, event, line.where
