@@ -8,19 +8,19 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from fairbandit.agent import fold, inputs, journal, learning, notes, openings, reports, saving
+from fairbandit.agent import deciding, fold, inputs, learning, openings, saving
 from fairbandit.agent.explaining import Explanation, explanation
+from fairbandit.agent.journal import merged
 from fairbandit.agent.ledger import Ledger, call
 from fairbandit.agent.offers import Decision
 from fairbandit.agent.openings import Opening
-from fairbandit.agent.pools import reader as read_options
-from fairbandit.agent.state import first_state
+from fairbandit.agent.state import with_groups
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Dropped
 from fairbandit.logs.schema import Schema
-from fairbandit.policy.build import build_policy, build_saved
+from fairbandit.policy.build import build_policy
 from fairbandit.policy.policy import Policy
 from fairbandit.tables.labels import spellings
 
@@ -37,7 +37,7 @@ class Agent:
     An agent is thread-safe. Every call raises a `FairbanditError` for invalid input, for a group
     that the truth does not know, and for files that cannot be read or written; such a call leaves
     the agent unchanged. An agent sets torch's number of threads to one. As a context manager, it is
-    closed at the end of the block. `digest` is the SHA-256 of the file that it was loaded from.
+    closed at the end of the block.
 
     Args:
         policy: the policy that decides.
@@ -54,7 +54,10 @@ class Agent:
             file. The events in the log of an agent with the same settings are applied first.
         unknown: labels of the group `unknown`, such as `["undisclosed"]`, beside None, NaN, an
             empty text, `unknown` and the words of an encoder.
-        log_contexts, fsync: whether to log contexts, which a replay needs, and to sync each line.
+        log_contexts, log_rows, fsync: whether to log contexts, which a replay needs, and the raw
+            rows that an encoder read, and whether to wait until each line is on the disk.
+        save_every: the agent saves itself to the file LOG.agent whenever the log is longer by this
+            number of lines, and the next start goes on from this file; None never does.
         shadow: whether a person decides: the agent learns from nobody but those who are `taken`.
 
     >>> agent = Agent.from_config("fair_greedy", features=2, groups=["a", "b"], seed=0)
@@ -78,19 +81,15 @@ class Agent:
         patience: int | None = None,
         log: File | None = None,
         log_contexts: bool = True,
+        log_rows: bool = True,
         fsync: bool = False,
+        save_every: int | None = None,
         unknown: Sequence[Hashable] = (),
         shadow: bool = False,
     ) -> None:
-        reader, codes = read_options(features, reward, groups, unknown)
-        self.policy, self.encoder = inputs.policy(policy, refresh), reader.encoder
-        given = reader.features, codes, seed, exploration, truth, patience, shadow
-        state = first_state(self.policy, *given)
-        self._ledger = Ledger(self.policy, reader, state)
-        notes.new_groups(self.encoder, codes, 0)
-        self.digest: str | None = None
-        if log is not None:
-            self._ledger.attach(log, None, log_contexts, fsync)
+        given = features, groups, seed, exploration, truth, refresh, reward, patience
+        self._ledger = Ledger(policy, *given, unknown=unknown, shadow=shadow)
+        self._ledger.attach(log, log_contexts, log_rows, fsync, save_every)
 
     @classmethod
     def from_config(cls, config: str | Mapping[str, Any], **options: Any) -> Self:
@@ -104,6 +103,16 @@ class Agent:
         agent = cls(policy, **learning.options_of(log, options))
         agent._ledger.state = learning.after_log(agent.policy, agent._ledger.state, log)
         return agent
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that decides."""
+        return self._ledger.policy
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder of raw rows, if there is one."""
+        return self._ledger.reader.encoder
 
     @property
     def lock(self) -> RLock:
@@ -138,15 +147,14 @@ class Agent:
     @call
     def schema(self) -> Schema:
         """The features, groups, reward and, if rewards are read, decisions that a log may share."""
-        (d, encoder, names, reward), now = self._ledger.reader, self._ledger.state
-        learned = now.remembered.get if self.policy.reads_rewards else None
-        return Schema(d, names, encoder, tuple(now.groups), reward, learned)
+        (d, encoder, names, reward), state = self._ledger.reader, self._ledger.state
+        learned = state.remembered.get if self.policy.reads_rewards else None
+        return Schema(d, names, encoder, tuple(state.groups), reward, learned)
 
     @property
     def log_hash(self) -> str | None:
         """The hash of the last line of the log; None without a log."""
-        log = self._ledger.state.own.log
-        return log and log.sha256
+        return (log := self._ledger.state.own.log) and log.sha256
 
     @call
     def act(
@@ -165,16 +173,17 @@ class Agent:
             groups: the labels of the K candidates' groups, known or new. None reads them from raw
                 rows, if the group is a feature of the encoder.
             picks: the number of picks; a pool of fewer candidates is picked whole.
-            id: your own id of the decision, a text that no other decision has; a ticket, too.
-            about: a small mapping of texts, numbers and truth values, for the log.
+            id, about: your own id of the decision, a text that no other decision has, which is a
+                ticket, too; and a small mapping of texts, numbers and truth values, for the log.
         """
         ledger, before, policy = self._ledger, self._ledger.state, self._ledger.policy
-        state, x, codes = ledger.read(contexts, groups)
-        m = min(inputs.whole(picks, "picks", 1), len(x))
-        state, (event,) = fold.decide(policy, state, [x], [codes], m)
+        pool = ledger.reader.pool(contexts, groups)
+        state, codes = with_groups(policy, before, pool.labels)
+        m = min(inputs.whole(picks, "picks", 1), len(codes))
+        state, (event,) = deciding.decide(policy, state, [pool], [codes], m)
         if id is not None or about is not None:
             event = before.named(event, id, about)
-        ledger.commit(before, fold.moved(policy, state, [event]), event)
+        ledger.commit(before, deciding.moved(policy, state, [event]), event)
         return Decision.of(event)
 
     @call
@@ -186,16 +195,15 @@ class Agent:
         Probabilities are the same up to rounding. If a pool is invalid, none is decided.
 
         Args:
-            contexts, groups: an array (N, K, d) or a list of pools as `act` takes them, and their
-                labels. With `pools`, the candidates of all pools: a table or an array (R, d), and
-                their labels or the column that holds them.
+            contexts, groups: an array (N, K, d) or a list of pools, and their labels. With `pools`,
+                the candidates of all pools: a table or an array (R, d), and their labels or column.
             picks: the number of picks from each pool.
             pools: the column, or the R values, that say the pool of each row. Pools are decided in
                 the order of their first rows.
         """
         ledger, before, m = self._ledger, self._ledger.state, inputs.whole(picks, "picks", 1)
-        arrays, labels = ledger.reader.pools(contexts, groups, pools)
-        state, events = fold.decide_many(ledger.policy, before, arrays, labels, m)
+        given = ledger.reader.pools(contexts, groups, pools)
+        state, events = deciding.decide_many(ledger.policy, before, given, m)
         ledger.commit(before, state, *events)
         return [Decision.of(event) for event in events]
 
@@ -211,7 +219,7 @@ class Agent:
             ticket: the ticket or the id of the decision; None stands for the latest decision.
             candidate: for a single reward of several picks, the candidate's place in the pool.
         """
-        if event := reports.reward_event(self._ledger.state, reward, ticket, candidate):
+        if event := fold.reward_event(self._ledger.state, reward, ticket, candidate):
             self._ledger.apply(event)
 
     @call
@@ -227,7 +235,7 @@ class Agent:
             instead, by, why: for several picks, the place of the pick; the person and the reason.
         """
         given = ticket, candidate, instead, by or None, why or None
-        self._ledger.apply(reports.taken_event(self._ledger.state, *given))
+        self._ledger.apply(fold.taken_event(self._ledger.state, *given))
 
     @call
     def drop(self, ticket: int | str) -> None:
@@ -241,14 +249,14 @@ class Agent:
         """Learns from logged rounds of any policy, which count as the agent's next rounds.
 
         Args:
-            contexts, groups: n pools and their labels, as for `act_many`; or a table, each of whose
-                n rows is a pool of one candidate, and n labels.
+            contexts, groups: n pools and their labels, as for `act_many`; or a table of n rows,
+                each of which is a pool of one candidate, and n labels.
             actions: the place of each round's pick, (n,), from 0. None for pools of one candidate.
             rewards: the rewards of the picks, (n,).
         """
         ledger = self._ledger
         if (event := ledger.reader.observed(contexts, groups, actions, rewards)).groups:
-            notes.observed(ledger.policy, ledger.state, event)
+            learning.note_observed(ledger.policy, ledger.state, event)
             ledger.apply(event)
 
     @call
@@ -266,7 +274,7 @@ class Agent:
     @call
     def explain(self, contexts: Any, groups: Any = None, picks: int = 1) -> Explanation:
         """Explains how `act` would decide about a pool now, without changing the agent."""
-        return explanation(self._ledger, contexts, groups, picks)
+        return explanation(self._ledger, self._ledger.reader.pool(contexts, groups), picks)
 
     @call
     def probabilities(
@@ -279,12 +287,12 @@ class Agent:
     def save(self, path: File) -> None:
         """Writes the agent, without a truth, to a file; a failed write leaves an existing file."""
         with self._ledger.writing:
-            saving.write(Path(path), {"config": self.policy.describe(), **self._saved()})
+            self._ledger.save(Path(path), self._saved())
 
     @call
     def refresh(self, path: File) -> None:
         """Takes up a saved agent that `merge` made, and repeats the later lines of its own log."""
-        self._ledger.refresh(type(self).load, path)
+        self._ledger.refresh(Path(path))
 
     @classmethod
     def merge(cls, path: File, logs: Sequence[Any], **options: Any) -> Self:
@@ -294,8 +302,8 @@ class Agent:
         file that the workers loaded, or of an earlier merge. Options: `policy` and `truth`.
         """
         agent = cls.load(path, **options)
-        ledger, files = agent._ledger, [*map(Path, logs)]
-        ledger.state = journal.merged(ledger.policy, ledger.state, files, ledger.header())
+        now, files = agent._ledger, [*map(Path, logs)]
+        now.state = merged(now.policy, now.state, files, now.header())
         return agent
 
     @classmethod
@@ -306,23 +314,17 @@ class Agent:
         policy: Policy | None = None,
         truth: Truth | None = None,
         log: File | None = None,
-        log_contexts: bool = True,
-        fsync: bool = False,
         worker: int | None = None,
+        **logging: Any,
     ) -> Self:
         """Loads an agent and applies later events of its log; parts made by code need `policy`.
 
         Several workers load one file, each with a number and a log of its own: `worker` is 1, 2, …
+        `logging` has any of `log_contexts`, `log_rows`, `fsync` and `save_every`.
         """
-        with saving.reading(Path(path)) as saved:
-            agent, policy = cls.__new__(cls), build_saved(saved["config"], policy)
-            agent.__setstate__({**saved, "policy": policy, "truth": truth})
-            agent.digest = saved["digest"]
-        if worker is not None:
-            ledger = agent._ledger
-            ledger.state = ledger.state.of_worker(inputs.whole(worker, "worker", most=inputs.MOST))
-        if log is not None:
-            agent._ledger.attach(log, agent.digest, log_contexts, fsync)
+        agent = cls.__new__(cls)
+        agent._ledger = Ledger.load(Path(path), policy, truth, worker)
+        agent._ledger.attach(log, **logging)
         return agent
 
     def close(self) -> None:
@@ -341,9 +343,7 @@ class Agent:
         return {**self._saved(), "policy": self.policy, "truth": truth}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        options = saving.options(state["options"])
-        Agent.__init__(self, state["policy"], truth=state["truth"], **options)
-        self._ledger.state = saving.restored(state, self._ledger.state)
+        self._ledger = Ledger.restored(state)
 
     @call
     def _saved(self) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from fairbandit.agent.inputs import whole
+from fairbandit.agent.inputs import Pool, whole
 from fairbandit.agent.ledger import Ledger
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.reasons import Asked, Needed, needed, reasons
+from fairbandit.agent.state import with_groups
 from fairbandit.errors import FairbanditError, brief, shown
 from fairbandit.estimators import NoBounds
 from fairbandit.history import History
@@ -164,11 +165,12 @@ class Explanation:
 
 
 def explanation(
-    ledger: Ledger, contexts: Any, groups: Any, picks: int, offers: Offers | None = None
+    ledger: Ledger, pool: Pool, picks: int, offers: Offers | None = None
 ) -> Explanation:
     """Explains the decision about a pool, or about the next candidate of an opening."""
     policy, reader, lock = ledger.policy, ledger.reader, ledger.lock
-    state, contexts, codes = ledger.read(contexts, groups)
+    contexts, labels, rows = pool
+    state, codes = with_groups(policy, ledger.state, labels)
     m, history = min(whole(picks, "picks", 1), len(contexts)), state.numbered
     values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
     names, compares = reader.names or unnamed(contexts.shape[1]), "contexts" in policy.rank.needs
@@ -186,7 +188,7 @@ def explanation(
                 return ranked, (inclusion, bars, expected)
             return ranked, (selector.select(ranked, m).inclusion, None, None)
 
-    asked = Asked(contexts, names, reader.encoder, compares, m, play)
+    asked = Asked(contexts, names, reader.encoder, rows, compares, m, play)
     ranked, outcome = play(contexts)
     scored = ranked.scored
     values["probabilities"], values["threshold"], values["to_come"] = outcome
@@ -202,8 +204,8 @@ def explanation(
     with torch.inference_mode(False):
         for name, tensor in values.items():
             values[name] = None if tensor is None else tensor[0, 0].detach().clone()
-    labels = spellings(state.groups)
-    values["_asked"], values["groups"] = asked, tuple(labels[code] for code in codes.tolist())
+    known = spellings(state.groups)
+    values["_asked"], values["groups"] = asked, tuple(known[code] for code in codes.tolist())
     values["note"] = _note(state.learned, history, scored) if policy.learns else ""
     return Explanation(**values)
 

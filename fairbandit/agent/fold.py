@@ -1,34 +1,30 @@
-"""Decisions and events: the next state of an agent.
+"""The fold of events: the next state of an agent.
 
-`decide` proposes the decision about pools that come next, and `apply` returns the state after an
-event. A call of an agent decides, applies the event, appends it to the log and only then assigns
-the new state; a replay applies the logged events in order.
+`apply` returns the state after an event. A call of an agent makes an event, applies it, appends it
+to the log and only then assigns the new state; a replay applies the logged events in order.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 import torch
 
-from fairbandit.agent.inputs import check_known
+from fairbandit.agent.deciding import decide, moved, opened
+from fairbandit.agent.inputs import Pool, number, whole
 from fairbandit.agent.learning import observed, tell_checked
 from fairbandit.agent.offers import Offer, Offers
-from fairbandit.agent.pools import of_pool
-from fairbandit.agent.reports import after_taken
-from fairbandit.agent.state import State, Told, Waiting, grown, key, with_groups
-from fairbandit.errors import FairbanditError
+from fairbandit.agent.state import State, Told, Waiting, key, with_groups
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators.ties import SUMS
 from fairbandit.history import Outcomes
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.events import (
+    TICKETS,
     Closed,
-    Decided,
     Event,
     Line,
     Observed,
@@ -38,132 +34,28 @@ from fairbandit.logs.events import (
     Rewarded,
     Taken,
 )
-from fairbandit.logs.log import padded, pick_key, pieces
+from fairbandit.logs.log import pick_key
 from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
-from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.tables.labels import Codes, coded
-
-BLOCK = CHUNK_ROUNDS // 2
-"""The most pools that are decided together. Larger blocks share more work, but the rank windows of
-their rounds differ more, which costs masks."""
-
-
-def opened(policy: Policy, state: State, pools: Sequence[Floats], codes: Sequence[Ints]) -> State:
-    """Returns a state whose history has N pools (Kᵢ, d) with known groups as its open block."""
-    if len(pools) == 1:
-        x, g = pools[0][None], codes[0][None]
-    else:
-        sizes = np.array([len(pool) for pool in pools])
-        x, g = padded(sizes, np.concatenate(pools), 0.0), padded(sizes, np.concatenate(codes), -1)
-    history = policy.open(state.history, torch.from_numpy(x)[None], torch.from_numpy(g)[None])
-    return state._replace(history=history._replace(rewards_pending=len(pools) > 1))
-
-
-def decide(
-    policy: Policy, state: State, pools: Sequence[Floats], codes: Sequence[Ints], picks: int
-) -> tuple[State, list[Decided]]:
-    """Decides N pools as the next rounds; returns them as the open block, and the decisions."""
-    first, at = state.next_ticket, opened(policy, state, pools, codes)
-    selection = policy.propose(at.numbered, picks)
-    [actions], [chances] = selection.actions.tolist(), selection.inclusion.tolist()
-    names, m = [group.spelling for group in state.groups.values()], len(actions[0])
-    events = []
-    rows = zip(pools, codes, actions, chances, strict=True)
-    for ticket, (x, numbers, places, shares) in enumerate(rows, first):
-        if places[-1] < 0:  # empty slots come last
-            places = places[: places.index(-1)]
-        event = Decided(
-            ticket=ticket,
-            contexts=x,
-            groups=[names[code] for code in numbers.tolist()],
-            probabilities=shares[: len(x)],
-            picks=tuple(places),
-            places=m if round(math.fsum(shares) - m, 6) else None,  # some may stay open
-        )
-        events.append(event)
-    return at, events
-
-
-def moved(policy: Policy, state: State, events: Sequence[Decided]) -> State:
-    """Returns the state after the decisions about the pools of its open block."""
-    n, m, ids = len(events), 1, dict[int, int]()
-    for event in events:
-        m = max(m, len(event.picks))
-        if event.id is not None:
-            ids[key("id", event.id)] = event.ticket
-    actions, waiting = np.full((1, n, m), -1), dict(state.waiting)
-    block, turn = state.history.block, state.workers[state.worker].rounds
-    codes = block.groups[0].numpy()
-    for at, event in enumerate(events):
-        if picks := event.picks:
-            assert event.contexts is not None
-            own = codes[at, : len(event.contexts)]
-            own = own if n == 1 else own.copy()  # a view keeps the block in memory
-            pool = block.first + at, turn + at + 1, event.contexts, own, picks
-            if state.shadow:
-                waiting[event.ticket] = Waiting(*pool, (), picks)
-            else:
-                waiting[event.ticket] = Waiting(*pool, picks)
-                actions[0, at, : len(picks)] = picks
-    if ids:
-        state = state._replace(remembered=state.remembered.plus(ids))
-    history = policy.close(state.history, Selection.of(torch.from_numpy(actions)))
-    return state.on(history, waiting, n, events[-1].ticket)
-
-
-def decide_many(
-    policy: Policy,
-    state: State,
-    pools: Sequence[Floats],
-    labels: Sequence[Sequence[Any]],
-    picks: int,
-) -> tuple[State, list[Decided]]:
-    """Decides N pools like N calls between which no reward comes; returns the later state."""
-    codes, groups_at = list[Ints](), list[Codes]()
-    groups, truth = state.groups, state.history.problem.truth
-    for at, pool in enumerate(labels):
-        with of_pool(at):
-            numbers, more = coded(pool, groups)
-            if more is not groups:
-                check_known(policy, truth, more, len(groups))
-        groups = more
-        codes.append(numbers)
-        groups_at.append(groups)
-    sizes, events = np.array([len(pool) for pool in pools], np.int64), list[Decided]()
-    for cut in _blocks(policy, state.history.rounds, sizes, groups_at, picks):
-        if (groups := groups_at[cut.start]) is not state.groups:
-            state = grown(policy, state, groups)
-        m = min(picks, int(sizes[cut.start]))
-        state, decided = decide(policy, state, pools[cut], codes[cut], m)
-        state = moved(policy, state, decided)
-        events += decided
-    return state, events
-
-
-def _blocks(
-    policy: Policy, played: int, sizes: Ints, groups_at: Sequence[Codes], picks: int
-) -> Iterator[slice]:
-    """Cuts N pools into consecutive ones that can be decided together, as if one by one.
-
-    Pools of a block have the same number of picks and of known groups, and a similar size. No
-    decision reads the pick of another. A block ends with a chunk of rounds, after which contexts
-    may be forgotten.
-    """
-    alike = np.stack([sizes.clip(max=picks), [*map(len, groups_at)]])
-    stops = {*(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
-    stops |= {*range(-played % CHUNK_ROUNDS, len(sizes), CHUNK_ROUNDS)}
-    for low, high in pairwise(sorted({0} | stops)):
-        step = 1 if policy.reads_picks else high - low
-        for first in range(low, high, step):
-            yield from pieces(sizes[first : first + step], BLOCK, first)
 
 
 def apply(policy: Policy, state: State, event: Event, *, check: bool = False) -> State:
     """Returns the state after an event; with `check`, every decision is made again and compared."""
     if isinstance(event, Told):
-        return _told(policy, state, event)
+        waiting, ticket = state.waits(event.ticket), event.ticket
+        if waiting is None and state.is_early(ticket):  # it waits until the decision is known
+            plain: Told = msgspec.structs.replace(event, time=None, previous=None)
+            events = *state.early.get(ticket, ()), plain
+            return state._replace(early={**state.early, ticket: events})
+        waiting = waiting or state.find(ticket)
+        if isinstance(event, Rewarded):
+            return _rewarded(policy, state, waiting, event)
+        if ticket in state.openings:
+            raise FairbanditError(f"ticket {ticket} is of an open opening: close it first")
+        if isinstance(event, Taken):
+            return _taken(state, waiting, event)
+        return state.with_waiting({ticket: None})
     assert not isinstance(event, Refreshed)
     if isinstance(event, Closed):
         return _closed(policy, state, event.ticket)
@@ -186,14 +78,14 @@ def apply(policy: Policy, state: State, event: Event, *, check: bool = False) ->
     _check("ticket", state.next_ticket, event.ticket)
     if check:
         picks = event.places or len(event.picks)
-        state, (decided,) = decide(policy, state, [x], [codes], picks)
+        state, (decided,) = decide(policy, state, [Pool(x, event.groups)], [codes], picks)
         _check("picks", decided.picks, event.picks)
         _check("probabilities", decided.probabilities, event.probabilities)
     else:
         state = opened(policy, state, [x], [codes])
     state = moved(policy, state, [event])
     if early := state.early.get(event.ticket):
-        state = state._replace(early=_without(state.early, event.ticket))
+        state = state._replace(early={t: e for t, e in state.early.items() if t != event.ticket})
         for told in early:
             state = applied(policy, state, told, f"worker {state.worker}")
     return state
@@ -227,34 +119,9 @@ def _check(name: str, value: Any, logged: Any) -> None:
         raise FairbanditError(f"{name} is {value} in the replay, and {logged} in the log")
 
 
-def _without(values: Mapping[int, Any], ticket: int) -> dict[int, Any]:
-    rest = dict(values)
-    rest.pop(ticket, None)
-    return rest
-
-
-def _told(policy: Policy, state: State, event: Told) -> State:
-    """Returns the state after an event about an earlier decision.
-
-    The event is kept for later if another worker made the decision, and this state lacks it.
-    """
-    ticket = event.ticket
-    if ticket not in state.waiting and state.is_early(ticket):
-        plain: Told = msgspec.structs.replace(event, time=None, previous=None)
-        return state._replace(early={**state.early, ticket: (*state.early.get(ticket, ()), plain)})
-    if isinstance(event, Rewarded):
-        return _rewarded(policy, state, event)
-    waiting = state.find(ticket)
-    if ticket in state.openings:
-        raise FairbanditError(f"ticket {ticket} is of an open opening: close it first")
-    if isinstance(event, Taken):
-        return after_taken(state, waiting, event)
-    return state._replace(waiting=_without(state.waiting, ticket))
-
-
-def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
+def _rewarded(policy: Policy, state: State, waiting: Waiting, event: Rewarded) -> State:
     """Returns the state after rewards; rewards of an open opening are held until it is closed."""
-    ticket, waiting, rewards = event.ticket, state.find(event.ticket), event.rewards
+    ticket, rewards = event.ticket, event.rewards
     if not isinstance(rewards, dict):
         if len(waiting.places) > 1:
             raise FairbanditError(f"ticket {ticket} has several picks, and one reward was reported")
@@ -269,20 +136,45 @@ def _rewarded(policy: Policy, state: State, event: Rewarded) -> State:
     x, codes = waiting.contexts[places], waiting.codes[places]
     parts = np.full(len(places), waiting.round), x[None], codes[None], received
     history = tell_checked(policy, state.history, Outcomes(*map(torch.from_numpy, parts)))
-    forms = [*state.groups]
-    pool = ticket, [forms[code] for code in waiting.codes.tolist()], waiting.contexts
-    picks = zip(places, received[0].tolist(), strict=True)
-    items = dict[int, int]()
+    forms, items = [*state.groups], dict[int, int]()
+    labels = [forms[code] for code in waiting.codes.tolist()]
     for place, bits in zip(places, received.view(np.int64)[0].tolist(), strict=True):
+        items[pick_key(ticket, labels, waiting.contexts, place, rewards[place])] = 0
         items[key(ticket, "place", place)] = bits
         items[key(ticket, "slot", waiting.places.index(place))] = bits
-    state = state.learned_from([pick_key(*pool, *pick) for pick in picks], items)
-    rest = dict(state.waiting)
-    if left or waiting.recommended:
-        rest[ticket] = waiting._replace(open=left)
-    else:
-        del rest[ticket]
-    return state._replace(history=history, waiting=rest)
+    state = state._replace(
+        history=history,
+        learned=state.learned + len(places),
+        remembered=state.remembered.plus(items),
+    )
+    remains = waiting._replace(open=left) if left or waiting.recommended else None
+    return state.with_waiting({ticket: remains})
+
+
+def _taken(state: State, waiting: Waiting, event: Taken) -> State:
+    """Returns the state after a person took a candidate in place of a pick."""
+    ticket, new, old = event.ticket, event.candidate, event.instead
+    places, k = (*waiting.open, *waiting.recommended), len(waiting.codes)
+    if old not in places:
+        raise FairbanditError(
+            f"candidate {old} of ticket {ticket} was not picked, or has a reward already; instead: "
+            f"expected one of {', '.join(map(str, places))}"
+        )
+    if new >= k or (new != old and new in waiting.places):
+        raise FairbanditError(
+            f"candidate {new} of ticket {ticket} is picked already, or is not one of the {k} in "
+            "the pool"
+        )
+    group, before = int(waiting.codes[new]), int(waiting.codes[old])
+    history = state.history.with_other_pick(group, before if old in waiting.open else None)
+    held = {*waiting.open, new} - ({old} - {new})
+    order = tuple(new if place == old else place for place in waiting.places)
+    waiting = waiting._replace(
+        places=order,
+        open=tuple(place for place in order if place in held),
+        recommended=tuple(place for place in waiting.recommended if place != old),
+    )
+    return state._replace(history=history).with_waiting({ticket: waiting})
 
 
 def offered(
@@ -298,15 +190,104 @@ def offered(
 def _closed(policy: Policy, state: State, ticket: int) -> State:
     """Returns the state with an opening as its next round, and with its early rewards."""
     offers = state.openings[ticket]
-    state = state._replace(openings=_without(state.openings, ticket))
+    state = state._replace(openings={t: o for t, o in state.openings.items() if t != ticket})
     if not offers.n:
         return state
     (x, codes), picks = offers.rows, offers.picks
     at = opened(policy, state, [x], [codes])
     actions = torch.tensor(picks, dtype=torch.int64)[None, None]
-    history, waiting = policy.close(at.history, Selection.of(actions)), dict(state.waiting)
+    history, waiting = policy.close(at.history, Selection.of(actions)), dict[int, Waiting]()
     if picks:
-        waiting[ticket] = Waiting(history.rounds, state.own.rounds + 1, x, codes, picks, picks)
-    state = state.on(history, waiting, 1, ticket)
-    held = dict(offers.held)
-    return _rewarded(policy, state, Rewarded(ticket=ticket, rewards=held)) if held else state
+        turn = state.own.rounds + 1
+        waiting[ticket] = Waiting(history.rounds, turn, x, codes, picks, picks)
+    state = state.on(history, 1, waiting, ticket)
+    if not offers.held:
+        return state
+    held = Rewarded(ticket=ticket, rewards=dict(offers.held))
+    return _rewarded(policy, state, waiting[ticket], held)
+
+
+def reward_event(state: State, reward: Any, ticket: Any, candidate: Any) -> Rewarded | None:
+    """Returns the event of a report, or None if it repeats an earlier one."""
+    if ticket is None and not (ticket := state.own.latest % TICKETS and state.own.latest):
+        raise FairbanditError("no decision waits for a reward: none was made so far")
+    t = state.number_of(ticket)
+    waiting = state.waits(t)
+    rewards = reward.tolist() if hasattr(reward, "tolist") else reward
+    if candidate is not None:
+        rewards = {whole(candidate, "candidate"): rewards}
+    if waiting is None or waiting.open != waiting.places:
+        if _repeats(state, t, waiting, rewards):
+            remark(f"the reward of ticket {t} was reported before, and changes nothing")
+            return None
+        if waiting is None and state.is_early(t):
+            if not isinstance(rewards, Mapping):
+                return Rewarded(ticket=t, rewards=_reward(rewards, t))
+            placed = {whole(place, "candidate"): _reward(r, t) for place, r in rewards.items()}
+            return Rewarded(ticket=t, rewards=placed)
+        waiting = state.find(t)
+        if waiting.recommended and not waiting.open:
+            raise FairbanditError(
+                f"ticket {t}: say first who was taken, by agent.taken({t}, candidate)"
+            )
+    places = waiting.places
+    if not isinstance(rewards, Mapping):
+        if len(places) == 1:
+            return Rewarded(ticket=t, rewards=_reward(rewards, t))
+        if isinstance(rewards, (list, tuple)) and len(rewards) == len(places):
+            rewards = dict(zip(places, rewards, strict=True))
+    if not isinstance(rewards, Mapping) or not rewards:
+        raise FairbanditError(
+            f"ticket {t} has {len(places)} picks: name the candidate of a reward, "
+            f"update(reward, ticket, candidate={places[0]}), or give a list with all rewards "
+            f"in the order of decision.picks; got {shown(reward)}"
+        )
+    if wrong := [place for place in rewards if place not in waiting.open]:
+        raise FairbanditError(
+            f"candidate {shown(wrong[0])} of ticket {t} does not wait for a reward; "
+            f"waiting candidates: {', '.join(map(str, waiting.open))}"
+        )
+    return Rewarded(ticket=t, rewards={int(place): _reward(r, t) for place, r in rewards.items()})
+
+
+def _repeats(state: State, ticket: int, waiting: Waiting | None, rewards: Any) -> bool:
+    """Whether rewards of a decision that no longer waits for them are those it had."""
+    what = "place" if isinstance(rewards, Mapping) else "slot"
+    if waiting is not None and (what == "slot" or not {*waiting.open}.isdisjoint(rewards)):
+        return False
+    if not isinstance(rewards, Mapping):
+        rewards = dict(enumerate(rewards if isinstance(rewards, (list, tuple)) else [rewards]))
+    bits = [state.remembered.get(key(ticket, what, place)) for place in rewards]
+    if not bits or None in bits:
+        return False
+    known = np.array(bits, np.int64).view(np.float64).tolist()
+    for before, value in zip(known, rewards.values(), strict=True):
+        if number(value, "reward") != before:
+            raise FairbanditError(
+                f"ticket {ticket} does not wait for a reward: its reward was reported, and was "
+                f"{before:g}; got {shown(value)}"
+            )
+    return True
+
+
+def _reward(given: Any, ticket: int) -> float:
+    try:
+        return number(given, "reward")
+    except FairbanditError as error:
+        raise FairbanditError(
+            f"{error}; a ticket whose reward is not known waits until agent.drop({ticket})"
+        ) from error
+
+
+def taken_event(
+    state: State, ticket: Any, candidate: Any, instead: Any, by: Any, why: Any
+) -> Taken:
+    """Returns the event that a candidate was taken; see `Agent.taken`."""
+    for what, text in (("by", by), ("why", why)):
+        if text is not None and not isinstance(text, str):
+            raise FairbanditError(f"{what}: expected a text, got {shown(text)}")
+    t, place = state.number_of(ticket), whole(candidate, "candidate")
+    if instead is None:
+        places = state.find(t).places
+        instead = place if place in places or len(places) > 1 else places[0]
+    return Taken(ticket=t, candidate=place, instead=whole(instead, "instead"), by=by, why=why)

@@ -1,9 +1,10 @@
-"""Checks and conversions of arguments: NumPy arrays, tensors and nested lists."""
+"""Checks and conversions of the arguments of agents: numbers, labels, and pools of any form."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,8 +14,13 @@ from torch import Tensor
 from fairbandit.environments import Encoder
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown, typed
+from fairbandit.logs import Floats
+from fairbandit.logs.events import Observed
+from fairbandit.logs.schema import described
 from fairbandit.policy.policy import Policy
-from fairbandit.tables.labels import Codes, coded, words_of
+from fairbandit.tables.encoder import Cells
+from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, pool_codes, words_of
+from fairbandit.tables.reading import read_table
 
 LARGEST, SMALLEST = 1e100, 1e-100
 """The bounds of the size of numbers other than 0. The squares of larger or smaller numbers could
@@ -112,28 +118,6 @@ def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> 
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 
-def groups(value: int | Sequence[Hashable], unknown: Sequence[Hashable] = ()) -> Codes:
-    """Returns the first groups by the normal forms of their labels; G stands for 0 … G−1."""
-    if isinstance(value, (int, np.integer)):
-        value = range(whole(value, "groups", most=MOST))
-    labels = listed(value, "groups")
-    _, codes = coded(labels, Codes(words=words_of(unknown)))
-    if len(codes) < len(labels):
-        raise FairbanditError(f"groups: expected labels that differ, got {shown(labels)}")
-    return codes
-
-
-def features(value: Any) -> Encoder | tuple[str, ...] | int:
-    """Checks the features of an agent: an encoder, the features' names, or their number d."""
-    if isinstance(value, Encoder):
-        return value
-    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-        return whole(value, "features", 1, MOST)
-    if len(set(value)) < max(len(value), 1):
-        raise FairbanditError(f"features: expected names that differ, got {shown(value)}")
-    return tuple(value)
-
-
 def policy(given: Any, refresh: Any) -> Policy:
     """Returns the policy of an agent, with another `refresh` unless it is None."""
     if not isinstance(given, Policy):
@@ -173,3 +157,194 @@ def check_known(policy: Policy, given: Truth | None, groups: Codes, first: int) 
             raise FairbanditError(
                 f"the truth's cdf does not know group {label!r}, number {code}: {reason}"
             )
+
+
+@contextmanager
+def of_pool(at: int) -> Iterator[None]:
+    """Re-raises errors of a block with the number of the pool in their messages."""
+    try:
+        yield
+    except FairbanditError as error:
+        raise FairbanditError(f"pool {at}: {error}") from error
+
+
+class Pool(NamedTuple):
+    """A pool: its contexts, (K, d) float64, its labels, and the raw rows by column, if any."""
+
+    contexts: Floats
+    labels: list[Any]
+    rows: Cells | None = None
+
+
+class Reader(NamedTuple):
+    """Reads pools of candidates with d features, with their names, if they have any."""
+
+    features: int
+    encoder: Encoder | None
+    names: tuple[str, ...] | None
+    reward: str | None = None
+
+    def pool(self, contexts: Any, groups: Any, where: str = "the pool") -> Pool:
+        """Returns a pool, whose contexts are a copy."""
+        forms: list[Any] | None = None
+        cells: Cells | None = None
+        if not isinstance(contexts, (np.ndarray, Tensor)):
+            check_index(contexts, groups=groups)
+            of_rows = not isinstance(contexts, (list, tuple))
+            of_rows = of_rows or any(isinstance(row, Mapping) for row in contexts)
+            if self.encoder is not None and of_rows:
+                contexts, forms, cells = self.encoder.labelled(contexts, where, groups is None)
+            columns = getattr(contexts, "column_names", getattr(contexts, "columns", None))
+            if columns is not None and list(columns) != list(self.names or ()):
+                raise FairbanditError(
+                    f"contexts: the columns are {shown(list(columns))}; an agent takes a table "
+                    "only if these are its features, in this order: "
+                    f"features={shown(list(self.names or columns))}"
+                )
+        array = numbers(contexts, "contexts")
+        if not array.size:
+            raise FairbanditError("contexts: the pool is empty; expected at least one candidate")
+        if array.ndim != 2 or array.shape[1] != self.features:
+            raise FairbanditError(
+                f"contexts: expected shape (K, {self.features}), a row of {self.features} features "
+                f"per candidate; got shape {array.shape}"
+            )
+        given = forms if groups is None and forms is not None else labels(groups)
+        if len(given) != len(array):
+            raise FairbanditError(
+                f"groups: expected {len(array)} labels, one per candidate; got {len(given)}"
+            )
+        if self.encoder is not None:
+            forms = self.encoder.labels_in(array) if forms is None else forms
+            check_labels(given, forms, JOINED.join(self.encoder.groups), self.encoder.unknown)
+        return Pool(np.array(array, dtype=np.float64), given, cells)
+
+    def pools(
+        self, contexts: Any, groups: Any, pools: Any = None, where: str = "the pool"
+    ) -> list[Pool]:
+        """Returns N pools, whose contexts are copies."""
+        if pools is not None:
+            return self._split(contexts, groups, pools)
+        if _is_table(contexts):
+            raise FairbanditError(
+                "contexts: expected an array or a list of pools, got one table; "
+                "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each "
+                "row"
+            )
+        if not isinstance(contexts, (list, tuple)):
+            contexts = numbers(contexts, "contexts")
+            if contexts.ndim < 2:
+                raise FairbanditError(
+                    f"contexts: expected an array of pools, (N, K, d), got shape {contexts.shape}"
+                )
+        if hasattr(groups, "itertuples"):
+            groups = [[label] for label in labels(groups)]
+        expected = "one list of labels for each pool"
+        of_pools = [None] * len(contexts) if groups is None else listed(groups, "groups", expected)
+        if len(of_pools) != len(contexts):
+            raise FairbanditError(
+                f"groups: expected the labels of {len(contexts)} pools, like the contexts; got "
+                f"{len(of_pools)} pools"
+            )
+        read = list[Pool]()
+        for at, pool in enumerate(zip(contexts, of_pools, strict=True)):
+            with of_pool(at):
+                read.append(self.pool(*pool, where))
+        return read
+
+    def observed(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> Observed:
+        """Returns logged rounds as an event; each row of a table is a pool of one candidate."""
+        where = "the observed rows"
+        if _is_table(contexts):
+            check_index(contexts, actions=actions, rewards=rewards)
+            table = self.pool(contexts, groups, where)
+            pools = _parts(table, [[row] for row in range(len(table.labels))])
+        else:
+            pools = self.pools(contexts, groups, where=where)
+        n = len(pools)
+        if actions is None and any(len(pool.labels) > 1 for pool in pools):
+            raise FairbanditError(
+                "actions: expected the place of the pick, as pools have several places"
+            )
+        actions = [0] * n if actions is None else actions
+        if rewards is None:
+            raise FairbanditError("rewards: expected the reward of each round, rewards=...")
+        places, received = numbers(actions, "actions"), numbers(rewards, "rewards")
+        if not places.shape == received.shape == (n,):
+            raise FairbanditError(
+                f"expected actions and rewards of {n} rounds, like the contexts; got "
+                f"{places.shape} and {received.shape}"
+            )
+        if n and places.dtype.kind not in "iu":
+            raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
+        for at, (pool, place) in enumerate(zip(pools, places.tolist(), strict=True)):
+            if not 0 <= place < (k := len(pool.labels)):
+                raise FairbanditError(
+                    f"expected an action from 0 to {k - 1} in pool {at}; got action {place}"
+                )
+        rows = [pool.rows for pool in pools]
+        return Observed(
+            contexts=[pool.contexts for pool in pools],
+            rows=rows if any(rows) else None,
+            groups=[pool.labels for pool in pools],
+            actions=places.tolist(),
+            rewards=received.astype(np.float64).tolist(),
+        )
+
+    def _split(self, contexts: Any, groups: Any, pools: Any) -> list[Pool]:
+        check_index(contexts, pools=pools)
+        if isinstance(pools, str):
+            table = read_table(contexts)
+            named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})
+            for what, name in named.items():
+                if name not in table:
+                    raise FairbanditError(f"{what}: the table lacks the column {shown(name)}")
+            cells = {
+                what: table[name].astype(object).where(table[name].notna(), None).tolist()
+                for what, name in named.items()
+            }
+            pools, groups = cells["pools"], cells.get("groups", groups)
+            if self.encoder is None:  # encoders ignore other columns
+                table = table.drop(columns=sorted({*named.values()} - {*(self.names or ())}))
+            contexts = table
+        table, pool_of_row = self.pool(contexts, groups), listed(pools, "pools")
+        if len(pool_of_row) != (n := len(table.labels)):
+            raise FairbanditError(
+                f"pools: expected the pools of {n} candidates, got {len(pool_of_row)}"
+            )
+        codes = pool_codes(pool_of_row)
+        *places, _ = np.split(codes.argsort(kind="stable"), np.bincount(codes).cumsum())
+        return _parts(table, [at.tolist() for at in places])
+
+
+def _parts(table: Pool, places: Iterable[list[int]]) -> list[Pool]:
+    """Splits the candidates of a table into pools, whose places are given."""
+    (x, labels, rows), pools = table, list[Pool]()
+    for at in places:
+        cells = rows and {name: [column[row] for row in at] for name, column in rows.items()}
+        pools.append(Pool(x[at], [labels[row] for row in at], cells))
+    return pools
+
+
+def _is_table(contexts: Any) -> bool:
+    return hasattr(contexts, "columns") or isinstance(contexts, Mapping)
+
+
+def reader(features: Any, reward: str | None, groups: Any, unknown: Any) -> tuple[Reader, Codes]:
+    """Returns the reader and the first groups of an agent, whose arguments it checks.
+
+    The features are an encoder, names, or a number d; a number G of groups stands for 0 … G−1.
+    """
+    if isinstance(features, (list, tuple)) and all(isinstance(name, str) for name in features):
+        if len({*features}) < max(len(features), 1):
+            raise FairbanditError(f"features: expected names that differ, got {shown(features)}")
+    elif not isinstance(features, Encoder):
+        features = whole(features, "features", 1, MOST)
+    encoder, names, d = described(features)
+    if isinstance(groups, (int, np.integer)):
+        groups = range(whole(groups, "groups", most=MOST))
+    given, words = listed(groups, "groups"), encoder.unknown if encoder else ()
+    _, codes = coded(given, Codes(words=words_of([*listed(unknown, "unknown"), *words])))
+    if len(codes) < len(given):
+        raise FairbanditError(f"groups: expected labels that differ, got {shown(given)}")
+    return Reader(d, encoder, names, reward), codes

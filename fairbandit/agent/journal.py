@@ -38,10 +38,10 @@ def resume(file: LogFile, header: Header, saved: Position | None) -> Position:
         return at
     assert isinstance(first.event, Header)
     same = first.event.agent == header.agent if saved is None else holds(file.path, saved)
+    if saved is None or not same:
+        check_settings(first.event, header, str(file.path), groups=saved is None and same)
     if not same or first.event.worker != header.worker:
         raise FairbanditError(f"{file.path} {_OTHER}")
-    if saved is None:
-        check_settings(first.event, header, str(file.path), groups=True)
     return saved or first.at
 
 

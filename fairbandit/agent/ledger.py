@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
+from operator import itemgetter
 from os import PathLike
+from pathlib import Path
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
@@ -13,12 +15,12 @@ from weakref import WeakSet
 import torch
 from msgspec.structs import replace
 
-from fairbandit.agent import fold, journal, notes, saving
-from fairbandit.agent.pools import Reader
-from fairbandit.agent.state import State, with_groups
-from fairbandit.errors import FairbanditError
-from fairbandit.logs import Floats, Ints
-from fairbandit.logs.chain import LogFile, encoded, now
+from fairbandit.agent import fold, inputs, saving
+from fairbandit.agent.journal import after_lines, check_settings, resume
+from fairbandit.agent.state import State, first_state
+from fairbandit.environments.base import Truth
+from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.logs.chain import LogFile, Position, encoded, holds, now
 from fairbandit.logs.events import (
     SCHEMA,
     Decided,
@@ -29,8 +31,10 @@ from fairbandit.logs.events import (
     Refreshed,
     check_label,
 )
-from fairbandit.notices import remark
+from fairbandit.notices import listed, remark
+from fairbandit.policy.build import build_saved
 from fairbandit.policy.policy import Policy
+from fairbandit.tables.labels import is_unknown
 from fairbandit.version import VERSION
 
 P = ParamSpec("P")
@@ -57,15 +61,62 @@ class Ledger:
     """The state of an agent, which each call replaces at its end, and the log of its events.
 
     `next` is the state after a call whose lines are being appended, and None between calls.
+    `digest` is the SHA-256 of the file that the agent was loaded from or took up, and `origin` the
+    `digest` of the agent that wrote this file.
     """
 
-    def __init__(self, policy: Policy, reader: Reader, state: State) -> None:
-        self.policy, self.reader, self.state = policy, reader, state
+    def __init__(
+        self,
+        policy: Policy,
+        features: Any,
+        groups: Any = (),
+        seed: Any = 0,
+        exploration: Any = 1.0,
+        truth: Truth | None = None,
+        refresh: Any = None,
+        reward: str | None = None,
+        patience: Any = None,
+        unknown: Any = (),
+        shadow: bool = False,
+    ) -> None:
+        self.policy = inputs.policy(policy, refresh)
+        self.reader, codes = inputs.reader(features, reward, groups, unknown)
+        given = self.reader.features, codes, seed, exploration, truth, patience, shadow
+        self.state = first_state(self.policy, *given)
         self.next: State | None = None
         self.log: LogFile | None = None
-        self._contexts = True
+        self.digest: str | None = None
+        self.origin: str | None = None
+        self._contexts = self._rows = True
+        self._every: int | None = None
+        self._saved_line = 0
         torch.set_num_threads(1)
         self.renew_locks()
+        self._note_groups(0)
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> Ledger:
+        """Returns the ledger of an agent that was saved, with its policy and truth."""
+        ledger = cls(saved["policy"], truth=saved["truth"], **saving.options(saved["options"]))
+        ledger.state = saving.restored(saved, ledger.state)
+        return ledger
+
+    @classmethod
+    def load(
+        cls,
+        path: Path,
+        policy: Policy | None = None,
+        truth: Truth | None = None,
+        worker: int | None = None,
+    ) -> Ledger:
+        """Loads a saved agent, without a log; see `Agent.load`."""
+        with saving.reading(path) as saved:
+            policy = build_saved(saved["config"], policy)
+            ledger = cls.restored({**saved, "policy": policy, "truth": truth})
+        ledger.digest, ledger.origin = saved["digest"], saved.get("agent")
+        if worker is not None:
+            ledger.state = ledger.state.of_worker(inputs.whole(worker, "worker", most=inputs.MOST))
+        return ledger
 
     def renew_locks(self) -> None:
         """Makes new locks; in a fork, threads that no longer exist may hold the old ones."""
@@ -76,12 +127,6 @@ class Ledger:
         """Applies an event, and commits it."""
         before = self.state
         self.commit(before, fold.apply(self.policy, before, event), event)
-
-    def read(self, contexts: Any, groups: Any) -> tuple[State, Floats, Ints]:
-        """Reads a pool: the state with its groups, its contexts, (K, d), and group numbers."""
-        x, labels = self.reader.pool(contexts, groups)
-        state, codes = with_groups(self.policy, self.state, labels)
-        return state, x, codes
 
     def commit(self, before: State, state: State, *events: Event) -> None:
         """Ends a call: assigns a new state, after the state `before` at its start.
@@ -105,8 +150,11 @@ class Ledger:
                     check_label(group.spelling)
             at, time, data = start, now(), b""
             for event in events:
-                if not self._contexts and isinstance(event, Decided | Offered | Observed):
-                    event = replace(event, contexts=None)
+                if isinstance(event, Decided | Offered | Observed):
+                    if not self._contexts:
+                        event = replace(event, contexts=None, rows=None)
+                    elif not self._rows and event.rows is not None:
+                        event = replace(event, rows=None)
                 line, at = encoded(event, at, time)
                 data += line
             state = self.next = state.with_own(log=at)
@@ -116,7 +164,23 @@ class Ledger:
         self.state = state
         self.next = None
         if state.groups is not before.groups:
-            notes.new_groups(self.reader.encoder, state.groups, len(before.groups))
+            self._note_groups(len(before.groups))
+        if self._every is not None:
+            self._save_beside()
+
+    def _note_groups(self, first: int) -> None:
+        """Notes groups that the table of the encoder lacks, from number `first` on."""
+        new, encoder = [*self.state.groups][first:], self.reader.encoder
+        if any(map(is_unknown, new)):
+            remark(
+                "people whose group is unknown are one more group, and are ranked among themselves "
+                "(docs/unknown.md); an audit of the log gives their selection rate"
+            )
+        labels = encoder.labels if encoder else ()
+        for label in new if labels else ():
+            if label not in labels:
+                guess = did_you_mean(label, labels)
+                remark(f"new group {label!r}{guess}: the encoder's table has {listed(labels)}")
 
     def settle(self) -> None:
         """Completes or discards the previous call, if it was interrupted; see `commit`."""
@@ -126,13 +190,29 @@ class Ledger:
         self.next = None
 
     def attach(
-        self, path: str | PathLike[str], digest: str | None, contexts: bool, fsync: bool
+        self,
+        path: str | PathLike[str] | None,
+        log_contexts: bool = True,
+        log_rows: bool = True,
+        fsync: bool = False,
+        save_every: int | None = None,
     ) -> None:
-        """Makes a new or loaded agent append to a log, after the events that it lacks."""
+        """Makes a new or loaded agent append to a log, after the events that it lacks.
+
+        The agent goes on from the file beside the log, if it saved itself there.
+        """
+        every = None if save_every is None else inputs.whole(save_every, "save_every", 1)
+        if path is None and every is not None:
+            raise FairbanditError("save_every: expected a log=…, from which a saved agent goes on")
+        if path is None:
+            return
         log = LogFile(path, fsync)
-        begin = journal.resume(log, self.header(digest, contexts), self.state.own.log)
-        state, last = journal.after_lines(self.policy, self.state.with_own(log=begin), log.path)
-        if last not in (None, digest):
+        begin = resume(log, self.header(log_contexts), self.state.own.log)
+        state = self.state.with_own(log=begin)
+        if every is not None and (saved := self._saved_beside(log.path)):
+            state, begin = max((state, begin), saved, key=itemgetter(1))
+        state, last = after_lines(self.policy, state, log.path)
+        if last not in (None, self.digest):
             raise FairbanditError(
                 f"{log.path} goes on from a saved agent whose file has the SHA-256 {last}; load "
                 "this file"
@@ -142,35 +222,72 @@ class Ledger:
         if repeated := at.line - begin.line:
             remark(f"{log.path}: the agent repeats {repeated:,} lines, and goes on after them")
         log.begin(at.end)
-        self.state, self.log, self._contexts = state, log, contexts
+        self.state, self.log, self._every = state, log, every
+        self._contexts, self._rows, self._saved_line = log_contexts, log_rows, begin.line
 
-    def header(self, digest: str | None = None, contexts: bool = True) -> Header:
+    def _saved_beside(self, log: Path) -> tuple[State, Position] | None:
+        """Returns the state that the agent saved beside its log, and its position, or None."""
+        if not beside(log).exists():
+            return None
+        try:
+            truth = self.state.history.problem.truth
+            saved = self.load(beside(log), self.policy, truth)
+        except FairbanditError as error:
+            remark(f"{error}; the agent repeats its log without this file")
+            return None
+        at = saved.state.own.log
+        same = saved.origin == self.digest and at is not None and holds(log, at)
+        return (saved.state, at) if same and at is not None else None
+
+    def _save_beside(self) -> None:
+        """Saves the agent beside its log, if enough lines were added; a failure is noted."""
+        at, log, every = self.state.own.log, self.log, self._every
+        if at and log and every and at.line - self._saved_line >= every:
+            self._saved_line = at.line
+            try:
+                self.save(beside(log.path), saving.plain(self.state, self.reader))
+            except FairbanditError as error:
+                remark(f"{error}; the log holds everything, and the agent goes on")
+
+    def save(self, path: Path, plain: Mapping[str, Any]) -> None:
+        """Writes the state of the agent as plain data to a file."""
+        head = {"config": self.policy.describe(), "agent": self.digest}
+        saving.write(path, {**head, **plain})
+
+    def header(self, contexts: bool = True) -> Header:
         """Returns the header of a log that begins now."""
         return Header(
             schema=SCHEMA,
             version=VERSION,
             config=self.policy.describe(),
             options=saving.plain_options(self.state, self.reader),
-            agent=digest,
+            agent=self.digest,
             contexts=contexts,
             rounds=self.state.history.rounds,
             worker=self.state.worker,
         )
 
-    def refresh(self, load: Callable[..., Any], path: str | PathLike[str]) -> None:
-        """Takes up the state of an agent that `load` loads."""
+    def refresh(self, path: Path) -> None:
+        """Takes up the state of a saved agent."""
         if self.log is None:
             raise FairbanditError("only an agent with a log can take up a saved agent")
         truth = self.state.history.problem.truth
-        other = load(path, policy=self.policy, truth=truth, worker=self.state.worker)
-        journal.check_settings(self.header(), other._ledger.header(), "the agent")
-        state, _ = journal.after_lines(self.policy, other._ledger.state, self.log.path)
+        other = self.load(path, self.policy, truth, self.state.worker)
+        check_settings(self.header(), other.header(), "the agent")
+        state, _ = after_lines(self.policy, other.state, self.log.path)
+        assert other.digest is not None
         self.commit(self.state, state, Refreshed(agent=other.digest))
+        self.digest = other.digest
 
     def close(self, unlock: bool = True) -> None:
         """Closes the log; a fork leaves the lock to its parent."""
         if self.log is not None:
             self.log.close(unlock)
+
+
+def beside(log: Path) -> Path:
+    """Returns the file beside a log in which an agent saves itself."""
+    return log.with_name(f"{log.name}.agent")
 
 
 def _renew_all() -> None:

@@ -9,6 +9,7 @@ from fairbandit.agent import fold, inputs
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.ledger import Ledger, call
 from fairbandit.agent.offers import Offer, Offers, law_of
+from fairbandit.agent.state import with_groups
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs.events import Closed, Offered, Opened
 
@@ -41,12 +42,14 @@ class Opening:
             FairbanditError: an invalid candidate, or the opening is closed.
         """
         ledger, before, offers = self._ledger, self._ledger.state, self._offers()
-        state, x, codes = ledger.read([context], _label(context, group))
+        x, labels, rows = ledger.reader.pool([context], _label(context, group))
+        state, codes = with_groups(ledger.policy, before, labels)
         offers.note_candidate()
         state, offer = fold.offered(ledger.policy, state, self.ticket, x, codes)
         event = Offered(
             ticket=self.ticket,
             contexts=x,
+            rows=rows,
             groups=[[*state.groups.values()][codes[0]].spelling],
             probability=offer.probability,
             taken=offer.taken,
@@ -57,8 +60,8 @@ class Opening:
     @call
     def explain(self, context: Any, group: Hashable = None) -> Explanation:
         """Explains how `offer` would decide about a candidate now, without changing anything."""
-        offers = self._offers()
-        return explanation(self._ledger, [context], _label(context, group), 1, offers)
+        pool = self._ledger.reader.pool([context], _label(context, group))
+        return explanation(self._ledger, pool, 1, self._offers())
 
     @call
     def close(self) -> None:

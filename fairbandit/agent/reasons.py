@@ -14,8 +14,9 @@ from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import PLAIN
 from fairbandit.logs import Floats
-from fairbandit.notices import listed
+from fairbandit.notices import listed, remark
 from fairbandit.selectors import Ranked
+from fairbandit.tables.encoder import Cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,8 @@ AGAINST = "group", "all"
 class Asked(NamedTuple):
     """The pool that an explanation is about, and a way to decide it again.
 
-    `compares` says whether the policy reads past contexts. `play` decides the pool with other
+    `rows` are the raw rows by column, if they are known. `compares` says whether the policy reads
+    past contexts. `play` decides the pool with other
     contexts (K, d) in the same round, with the same draws; it returns the ranked pool, and
     probabilities, thresholds and numbers to come, (1, 1, K) each.
     """
@@ -41,6 +43,7 @@ class Asked(NamedTuple):
     contexts: Floats
     names: tuple[str, ...]
     encoder: Encoder | None
+    rows: Cells | None
     compares: bool
     picks: int
     play: Callable[[Floats], tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]]
@@ -59,10 +62,23 @@ class Asked(NamedTuple):
         contexts[place] = row
         return contexts
 
-    def decoded(self, row: Floats) -> dict[str, Any]:
+    def values(self, place: int) -> dict[str, Any]:
+        """Returns the value of each column of a candidate; see `decoded`."""
+        row, encoder, rows = self.contexts[place], self.encoder, self.rows
+        missing = [name for name, cells in (rows or {}).items() if cells[place] is None]
+        if encoder is not None and rows is None and encoder.fill:
+            ends = {name: span for name, (span, _) in encoder.ranges.items() if len({*span}) > 1}
+            if doubtful := [repr(name) for name in ends if not row[self.names.index(name)]]:
+                remark(
+                    f"{listed(doubtful)}: the mean of the encoder's table also stands for a "
+                    "missing number; only raw rows tell them apart"
+                )
+        return self.decoded(row, missing)
+
+    def decoded(self, row: Floats, missing: Sequence[str] = ()) -> dict[str, Any]:
         """Returns the value of each column, in the units of the table if there is an encoder."""
         if self.encoder is not None:
-            return self.encoder.decode(row)
+            return self.encoder.decode(row, missing)
         return dict(zip(self.names, row.tolist(), strict=True))
 
     def moved(self, place: int, column: str, value: Any) -> Floats:
@@ -131,7 +147,7 @@ def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
         if first not in differ or second not in differ:  # the other column makes the difference
             column = second if first not in differ else first
         contributions[column] += term
-    values, means = asked.decoded(row), asked.decoded(row - away.mean(0) + 0.0)  # −0.0 is a gap
+    values, means = asked.values(place), asked.decoded(row - away.mean(0))
     rows = [
         (
             *(column, values[column]),
@@ -178,7 +194,7 @@ def needed(asked: Asked, place: int) -> Needed:
         return min(filter(certain, turns), key=lambda other: abs(other - value), default=None)
 
     row, rows = asked.contexts[place], list[tuple[str, Any, Any]]()
-    values, means = asked.decoded(row), asked.decoded(np.zeros_like(row))
+    values, means = asked.values(place), asked.decoded(np.zeros_like(row))
     numbers = dict.fromkeys(asked.names, ((), False))
     for column, (span, whole) in (asked.encoder.ranges if asked.encoder else numbers).items():
         value = values[column]

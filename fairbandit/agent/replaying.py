@@ -11,10 +11,11 @@ from typing import NamedTuple
 import torch
 
 from fairbandit.agent import fold
-from fairbandit.agent.agent import Agent
-from fairbandit.agent.explaining import Explanation
+from fairbandit.agent.explaining import Explanation, explanation
+from fairbandit.agent.inputs import Pool
 from fairbandit.agent.journal import after_lines
-from fairbandit.agent.openings import Opening
+from fairbandit.agent.ledger import Ledger
+from fairbandit.agent.offers import Offers
 from fairbandit.agent.saving import options
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
@@ -84,7 +85,7 @@ def explain(
     Raises:
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
-    for decider, line in _lines(Path(path), agent, truth, policy):
+    for ledger, line in _lines(Path(path), agent, truth, policy):
         event = line.event
         if not isinstance(event, Decided | Offered) or event.ticket != ticket:
             continue
@@ -92,17 +93,18 @@ def explain(
             continue
         if isinstance(event, Decided):
             picks, places = event.places or len(event.picks), event.picks
-            explanation = decider.explain(event.contexts, event.groups, picks)
+            offers: Offers | None = None
         else:
-            ledger = decider._ledger
+            picks, places = 1, (0,) * event.taken
             offers = ledger.state.openings[ticket]
             if offers.n != candidate:
                 continue
-            opening, places = Opening(ledger, offers.name, ticket), (0,) * event.taken
-            explanation = opening.explain(event.contexts[0], event.groups[0])
+        pool = Pool(event.contexts, event.groups, event.rows)
+        with torch.inference_mode():
+            found = explanation(ledger, pool, picks, offers)
         picked = torch.zeros(len(event.groups), dtype=torch.bool)
         picked[list(places)] = True
-        return replace(explanation, picked=picked)
+        return replace(found, picked=picked)
     raise FairbanditError(
         f"{path} lacks a decision of ticket {ticket}, or candidate {candidate} of an opening"
     )
@@ -110,7 +112,7 @@ def explain(
 
 def _lines(
     path: Path, saved: Saved | None, truth: Truth | None, policy: Policy | None
-) -> Iterator[tuple[Agent, LoggedLine]]:
+) -> Iterator[tuple[Ledger, LoggedLine]]:
     """Yields the lines of a log, the header first, each with the agent before it; replays each."""
     lines = own_lines(path)
     first = next(lines)
@@ -124,32 +126,31 @@ def _lines(
         )
     files = [saved] if isinstance(saved, (str, Path)) else [*(saved or ())]
 
-    def load(digest: str) -> Agent:
-        agents = [Agent.load(f, truth=truth, policy=policy, worker=header.worker) for f in files]
-        for agent in agents:
-            if agent.digest == digest:
-                return agent
+    def load(digest: str) -> Ledger:
+        found = list[str]()
+        for file in files:
+            ledger = Ledger.load(Path(file), policy, truth, header.worker)
+            if ledger.digest == digest:
+                return ledger
+            found.append(f"{file} of SHA-256 {ledger.digest}")
         expected = f"the log goes on from a saved agent whose file has the SHA-256 {digest}"
-        if not files:
-            raise FairbanditError(f"{expected}; give this file")
-        found = [f"{f} of SHA-256 {one.digest}" for f, one in zip(files, agents, strict=True)]
-        raise FairbanditError(f"{expected}; got {', '.join(found)}")
+        remedy = f"got {', '.join(found)}" if found else "give this file"
+        raise FairbanditError(f"{expected}; {remedy}")
 
     try:
         with of_line(first.where):
             if header.agent is None:
                 policy = build_saved(header.config, policy)
-                agent = Agent(policy, truth=truth, **options(header.options))
+                ledger = Ledger(policy, truth=truth, **options(header.options))
             else:
-                agent = load(header.agent)
-        yield agent, first
-        ledger = agent._ledger
+                ledger = load(header.agent)
+        yield ledger, first
         for line in lines:
-            yield agent, line
+            yield ledger, line
             with of_line(line.where), torch.inference_mode():
                 event = line.event
                 if isinstance(event, Refreshed):
-                    state = load(event.agent)._ledger.state
+                    state = load(event.agent).state
                     ledger.state, _ = after_lines(ledger.policy, state, path, line.at.line)
                 else:
                     given = ledger.policy, ledger.state, event, line.where

@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 import msgspec
 import numpy as np
 import torch
 
+from fairbandit.agent.inputs import Reader
 from fairbandit.agent.offers import Offers
-from fairbandit.agent.pools import Reader
 from fairbandit.agent.state import Remembered, State, Told, Waiting, Worker
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown
@@ -31,7 +31,7 @@ VERSION = 13
 """The version of the format; files of other versions are refused."""
 
 _PLACES = tuple[Natural, ...]
-_HEAD = mapping(config=Plain, options=Options)
+_HEAD = mapping(config=Plain, options=Options, agent=NotRequired[Sha256 | None])
 _STATE = mapping(
     worker=Natural,
     workers=list[tuple[Natural, Natural, Natural, tuple[Natural, Sha256, Natural] | None]],
@@ -71,9 +71,9 @@ def plain_options(now: State, reader: Reader) -> dict[str, Any]:
 
 def plain(now: State, reader: Reader) -> dict[str, Any]:
     """Returns the options and the state of an agent as plain data."""
-    d, decisions = reader.features, now.waiting.values()
-    contexts = np.concatenate([np.zeros((0, d)), *(one.contexts for one in decisions)])
-    codes = np.concatenate([np.zeros(0, np.int64), *(one.codes for one in decisions)])
+    d, waiting = reader.features, now.waiting
+    contexts = np.concatenate([np.zeros((0, d)), *(one.contexts for one in waiting.values())])
+    codes = np.concatenate([np.zeros(0, np.int64), *(one.codes for one in waiting.values())])
     return {
         "options": plain_options(now, reader),
         "known": now.history.saved(),
@@ -82,7 +82,7 @@ def plain(now: State, reader: Reader) -> dict[str, Any]:
         "waiting": {
             "rows": [
                 [ticket, one.round, one.turn, one.places, one.open, one.recommended, len(one.codes)]
-                for ticket, one in now.waiting.items()
+                for ticket, one in waiting.items()
             ],
             "groups": torch.from_numpy(codes),
             "contexts": torch.from_numpy(contexts),
@@ -109,18 +109,19 @@ def restored(saved: Mapping[str, Any], now: State) -> State:
     early = dict[int, tuple[Told, ...]]()
     for event in read["early"]:
         early[event.ticket] = (*early.get(event.ticket, ()), event)
-    return worker._replace(
+    now = worker._replace(
         history=history,
         workers={
             number: Worker(latest, rounds, at and Position(*at))
             for number, latest, rounds, at in read["workers"]
         },
-        waiting=waiting,
+        settled=waiting,
         openings={o["ticket"]: Offers.restored(o, problem) for o in saved["openings"]},
         early=early,
         learned=saved["learned"],
         remembered=Remembered.restored(saved["remembered"]),
     )
+    return now._replace(settled=now.waiting)  # or raises for an unknown worker
 
 
 def write(path: Path, saved: Mapping[str, Any]) -> None:

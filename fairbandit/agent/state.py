@@ -22,7 +22,7 @@ from fairbandit.history import History
 from fairbandit.history.problem import Problem
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.chain import Position
-from fairbandit.logs.events import TICKETS, About, Decided, Dropped, Rewarded, Taken
+from fairbandit.logs.events import TICKETS, Cell, Decided, Dropped, Rewarded, Taken
 from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
 from fairbandit.tables.labels import Codes, coded
@@ -32,6 +32,9 @@ Told = Rewarded | Dropped | Taken
 
 SHOWN = 10
 """The largest number of waiting tickets that a message lists."""
+
+CHANGED = 64
+"""The most changed entries that are kept beside a small mapping of waiting decisions."""
 
 RECENT = 4_096
 """The most items in a dictionary; more items are kept in sorted arrays of 16 bytes an item."""
@@ -67,13 +70,14 @@ class Remembered(NamedTuple):
 
     def plus(self, items: Mapping[int, int]) -> Remembered:
         """Returns the mapping with further items; the number of a known hash stays."""
-        items = {hashed: number for hashed, number in items.items() if self.get(hashed) is None}
-        recent, known = self.recent, self.known
+        keys, recent, known = self.keys, self.recent, self.known
         if len(recent) != known or not known:
             recent = {h: item for h, item in recent.items() if item[0] < known}
         assert isinstance(recent, dict)
         for hashed, number in items.items():
-            recent[hashed] = len(recent), number
+            at = int(keys.searchsorted(hashed))
+            if hashed not in recent and not (at < len(keys) and keys[at] == hashed):
+                recent[hashed] = len(recent), number
         new = self._replace(recent=recent, known=len(recent))
         return new if len(recent) < RECENT else Remembered(*new.items)
 
@@ -149,7 +153,8 @@ class State(NamedTuple):
         shadow: whether a person decides, so that no pick counts before somebody is taken.
         worker: the number of the worker whose events come next.
         workers: all workers so far by number.
-        waiting: the decisions that wait for a reward by ticket, oldest round first.
+        settled, changed: the decisions that wait for a reward, by ticket; an entry of `changed`
+            replaces an entry of `settled`, or removes it by None.
         openings: the openings that are not closed by ticket.
         early: the events of decisions of other workers that are not known yet, by ticket.
         learned: the number of rewards from which the agent has learned.
@@ -163,7 +168,8 @@ class State(NamedTuple):
     shadow: bool = False
     worker: int = 0
     workers: Mapping[int, Worker] = MappingProxyType({0: Worker()})
-    waiting: Mapping[int, Waiting] = MappingProxyType({})
+    settled: Mapping[int, Waiting] = MappingProxyType({})
+    changed: Mapping[int, Waiting | None] = MappingProxyType({})
     openings: Mapping[int, Offers] = MappingProxyType({})
     early: Mapping[int, tuple[Told, ...]] = MappingProxyType({})
     learned: int = 0
@@ -188,6 +194,34 @@ class State(NamedTuple):
         workers = {worker: Worker(worker * TICKETS), **self.workers}
         history = self.history._replace(problem=problem)
         return self._replace(history=history, worker=worker, workers=workers)
+
+    @property
+    def waiting(self) -> dict[int, Waiting]:
+        """The decisions that wait for a reward by ticket, oldest round first."""
+        every = {**self.settled, **self.changed}
+        return {ticket: waiting for ticket in every if (waiting := self.waits(ticket))}
+
+    def waits(self, ticket: int) -> Waiting | None:
+        """Returns the decision of a ticket that waits for a reward and is not too old, or None.
+
+        Patience counts the rounds of the worker of the decision.
+        """
+        waiting = self.changed.get(ticket) if ticket in self.changed else self.settled.get(ticket)
+        if waiting is None or self.patience is None:
+            return waiting
+        rounds = self.workers[ticket // TICKETS].rounds
+        return waiting if waiting.turn >= rounds - self.patience else None
+
+    def with_waiting(self, changes: Mapping[int, Waiting | None]) -> State:
+        """Returns the state with further or other waiting decisions; None removes a decision.
+
+        Of n decisions, only the latest changes are copied, about √n, and all n after these changes.
+        """
+        changed = {**self.changed, **changes}
+        state = self._replace(changed=changed)
+        if len(changed) <= CHANGED or len(changed) ** 2 <= 16 * len(self.settled):
+            return state
+        return self._replace(settled=state.waiting, changed={})
 
     @property
     def next_ticket(self) -> int:
@@ -215,14 +249,14 @@ class State(NamedTuple):
             *(t for t, offers in openings if len(offers.picks) > len(offers.held)),
         )
 
-    def learned_from(self, keys: Sequence[int], items: Mapping[int, int] = {}) -> State:
-        """Returns the state after rewards of picks with some keys, and other items to remember."""
-        remembered = self.remembered.plus({**dict.fromkeys(keys, 0), **items})
+    def learned_from(self, keys: Sequence[int]) -> State:
+        """Returns the state after rewards of picks with some keys."""
+        remembered = self.remembered.plus(dict.fromkeys(keys, 0))
         return self._replace(learned=self.learned + len(keys), remembered=remembered)
 
     def find(self, ticket: int) -> Waiting:
         """Returns the decision of a ticket that waits for rewards; else raises an error."""
-        if (waiting := self.waiting.get(ticket)) is not None:
+        if (waiting := self.waits(ticket)) is not None:
             return waiting
         pending = self.pending
         if ticket not in pending:
@@ -250,7 +284,7 @@ class State(NamedTuple):
                 raise FairbanditError(f"no decision has the id {shown(ticket)}")
             return number
         try:
-            return operator.index(ticket)
+            return ticket if type(ticket) is int else operator.index(ticket)
         except Exception as error:
             raise FairbanditError(
                 f"ticket {shown(ticket)} does not wait for a reward: a ticket is a whole number, "
@@ -264,27 +298,19 @@ class State(NamedTuple):
         if id is not None and self.remembered.get(key("id", id)) is not None:
             raise FairbanditError(f"the id {shown(id)} belongs to an earlier decision")
         try:
-            about = msgspec.convert(about, dict[str, About] | None)
+            about = msgspec.convert(about, dict[str, Cell] | None)
         except msgspec.ValidationError as error:
             raise FairbanditError(f"about: {error}; got {shown(about)}") from error
         return msgspec.structs.replace(event, id=id, about=about)
 
     def on(
-        self, history: History, waiting: dict[int, Waiting], count: int, latest: int = 0
+        self, history: History, count: int, waiting: Mapping[int, Waiting] = {}, latest: int = 0
     ) -> State:
-        """Returns the state after `count` rounds, without decisions that waited too long.
-
-        Patience counts the rounds of the worker.
-        """
-        worker, own = self.worker, self.workers[self.worker]
-        rounds = own.rounds + count
-        if self.patience is not None:
-            first = rounds - self.patience
-            late = [t for t, one in waiting.items() if one.turn < first and t // TICKETS == worker]
-            for ticket in late:
-                del waiting[ticket]
-        state = self._replace(history=history, waiting=waiting)
-        return state.with_own(latest=max(own.latest, latest), rounds=rounds)
+        """Returns the state after `count` rounds, some of whose decisions wait for rewards."""
+        own = self.workers[self.worker]
+        own = Worker(max(own.latest, latest), own.rounds + count, own.log)
+        state = self._replace(history=history, workers={**self.workers, self.worker: own})
+        return state.with_waiting(waiting) if waiting else state
 
 
 def first_state(

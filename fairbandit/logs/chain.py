@@ -149,7 +149,8 @@ class LogFile:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             if not lock_descriptor(self._file, blocking=False):
                 raise FairbanditError(
-                    f"another agent appends to {path}; give each a log, or close the other first"
+                    f"another agent appends to {path}: close it first, or give each worker a "
+                    "number and a log of its own (docs/workers.md)"
                 )
 
     @property
@@ -168,16 +169,16 @@ class LogFile:
                 f"{self.path} was closed, or belongs to the process that opened it, of which this "
                 "process is a fork; load a saved agent with log=... to go on"
             )
-        with of_file(self.path, "nothing was decided: cannot append to"):
-            status = os.fstat(self._file)
-            same = os.path.samestat(status, self.path.stat())
-            rest = os.pread(self._file, len(self._last) + 1, end) if status.st_size > end else b""
-        if not same or status.st_size < end or not self._last.startswith(rest):
-            raise FairbanditError(
-                f"nothing was decided: another program replaced {self.path}, shortened it or wrote "
-                "to it; save the agent and load it with a log of its own"
-            )
         try:
+            status, rest = os.fstat(self._file), b""
+            if status.st_size > end:
+                rest = os.pread(self._file, len(self._last) + 1, end)
+            same = os.path.samestat(status, self.path.stat())
+            if not same or status.st_size < end or not self._last.startswith(rest):
+                raise FairbanditError(
+                    f"nothing was decided: another program replaced {self.path}, shortened it or "
+                    "wrote to it; save the agent and load it with a log of its own"
+                )
             if rest:  # the previous call was interrupted
                 os.ftruncate(self._file, end)
             self._last = data
@@ -187,9 +188,10 @@ class LogFile:
                 os.fsync(self._file)
             self._last = b""
         except OSError as error:
-            os.ftruncate(self._file, end)
+            if self._last is data:
+                os.ftruncate(self._file, end)
             raise FairbanditError(
-                f"cannot append to {self.path}: {error.strerror or error}; nothing was decided"
+                f"nothing was decided: cannot append to {self.path}: {error.strerror or error}"
             ) from error
 
     def close(self, unlock: bool = True) -> None:

@@ -55,7 +55,10 @@ TICKETS = 10**9
 """The tickets of worker w are w·TICKETS + 1, w·TICKETS + 2, …"""
 
 Ticket = Annotated[int, Meta(ge=1, le=2**53)]
-About = str | int | float | bool | None
+Cell = str | int | float | bool | None
+Rows = dict[str, list[Cell]]
+"""The raw rows of a pool by column."""
+
 Places = tuple[Natural, ...]
 Array = np.ndarray
 
@@ -85,17 +88,19 @@ class Header(Line, tag="header"):
 class Decided(Line, tag="decided", kw_only=True):
     """A decision about a pool of K candidates, whose contexts are (K, d), or None if left out.
 
-    `places` is the number of picks that was asked for, if some of the places may stay open.
+    `rows` are the raw rows from which an encoder made the contexts. `places` is the number of picks
+    that was asked for, if some of the places may stay open.
     """
 
     ticket: Ticket
     contexts: Array | None = None
+    rows: Rows | None = None
     groups: list[Any]
     probabilities: list[Share]
     picks: Places
     places: Count | None = None
     id: str | None = None
-    about: dict[str, About] | None = None
+    about: dict[str, Cell] | None = None
 
 
 class Taken(Line, tag="taken"):
@@ -125,6 +130,7 @@ class Observed(Line, tag="observed", kw_only=True):
     """n rounds that another system decided: pools (Kᵢ, d), their labels, picks and rewards."""
 
     contexts: list[Array] | None = None
+    rows: list[Rows | None] | None = None
     groups: list[list[Any]]
     actions: list[Natural]
     rewards: list[Number]
@@ -145,6 +151,7 @@ class Offered(Line, tag="offered", kw_only=True):
 
     ticket: Ticket
     contexts: Array | None = None
+    rows: Rows | None = None
     groups: list[Any]
     probability: Share
     taken: bool

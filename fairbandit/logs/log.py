@@ -109,6 +109,8 @@ class Log:
         policies: the names of the policies that decided, if known.
         period: the times of the first and the last decision, in UTC; None if unknown, and for some
             of the decisions.
+        ids, about: the ids and the remarks that the callers of an agent gave to its decisions, (n,)
+            each, with None and {} for none; None for logs of other kinds.
         pick_scores: the scores of the picks by which propensities were estimated, (n, q), scaled so
             that SᵀS = I; None if propensities are not estimated. See `propensities`.
     """
@@ -132,6 +134,8 @@ class Log:
     notes: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     period: tuple[str, str] | None = None
+    ids: NDArray[np.object_] | None = None
+    about: NDArray[np.object_] | None = None
     pick_scores: Floats | None = None
 
     def __len__(self) -> int:
@@ -144,8 +148,8 @@ class Log:
         parts: dict[str, Any] = {key: getattr(self, key) for key in _OF_CANDIDATES}
         parts = {key: None if part is None else part[places] for key, part in parts.items()}
         parts |= {key: np.asarray(getattr(self, key))[rows] for key in _OF_DECISIONS}
-        if self.pick_scores is not None:
-            parts["pick_scores"] = self.pick_scores[rows]
+        known = {"ids": self.ids, "about": self.about, "pick_scores": self.pick_scores}
+        parts |= {key: part[rows] for key, part in known.items() if part is not None}
         return replace(self, **parts, period=None)
 
     @cached_property

@@ -135,7 +135,8 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
     person said who was taken are NaN.
     """
     decisions, headers, left_out = _decisions(paths)
-    pools = [pool for pool in map(_pool, decisions) if pool is not None]
+    read = [(pool, d.lines[0].event) for d in decisions if (pool := _pool(d)) is not None]
+    pools = [pool for pool, _ in read]
     if empty := len(decisions) - len(pools):
         left_out["decisions without a pick"] = empty
     if left_out:
@@ -161,6 +162,8 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
                 adaptive = True
             else:
                 adaptive, draws = adaptive or part.learns, draws or part.draws_models
+    further["ids"] = np.array([getattr(event, "id", None) for _, event in read], object)
+    further["about"] = np.array([getattr(event, "about", None) or {} for _, event in read], object)
     further |= {"adaptive": adaptive, "draws_models": draws, "unknown": unknown}
     return log_of_pools(pools, name, contexts, **further)
 

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.notices import listed
-from fairbandit.tables.labels import JOINED, TRUTH, UNSAID, group_label, normal, words_of
+from fairbandit.tables.labels import (
+    JOINED,
+    TRUTH,
+    UNSAID,
+    group_label,
+    is_missing,
+    normal,
+    words_of,
+)
 from fairbandit.tables.types import EXACT, number_pattern
 
 if TYPE_CHECKING:
@@ -149,6 +157,13 @@ def gaps(table: Typed, column: str) -> NDArray[np.bool_]:
     if isinstance(cells, list):
         return np.array([cell is None for cell in cells], np.bool_)
     return cells.isna().to_numpy(dtype=np.bool_)
+
+
+def lists(table: Typed, columns: Iterable[str]) -> dict[str, list[Any]]:
+    """Returns the cells of columns by name; a missing cell is None."""
+    if isinstance(table, Rows):
+        return {name: table[name] for name in columns}
+    return {name: [None if is_missing(c) else c for c in table[name]] for name in columns}
 
 
 def distinct(table: Typed, column: str) -> tuple[list[Any], NDArray[np.int64]]:

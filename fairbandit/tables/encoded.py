@@ -24,10 +24,6 @@ from fairbandit.tables.cells import Typed
 from fairbandit.tables.columns import codes_and_reference
 from fairbandit.tables.labels import as_numbers, clean
 
-GAP = -0.0
-"""The feature of a missing cell: the mean of the table, with a sign by which it is recognised. The
-feature of a cell that equals the mean is 0.0."""
-
 CLOSE = 1e-3
 """The largest error of a feature from which a code is read."""
 
@@ -67,13 +63,13 @@ class Number(msgspec.Struct, frozen=True, tag="number"):
         """Returns the numbers of a table before standardisation, (n, 1); NaN if missing."""
         return cells.numbers(table, self.name)[:, None]
 
-    def decode(self, features: Floats) -> float:
-        """Returns the number in the features of a row, (1,); NaN for a missing cell.
+    def decode(self, features: Floats, missing: bool = False) -> float:
+        """Returns the number in the features of a row, (1,); NaN if its cell is missing.
 
         The number is rounded to twelve digits of the larger of the number and the mean, since
         standardisation loses about four of the sixteen digits.
         """
-        if is_gap(features):
+        if missing:
             return nan
         value = float(features[0] * self.deviation + self.mean)
         size = max(abs(value), abs(self.mean))
@@ -140,6 +136,11 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
             cells.require(table, self.name, gaps | (places >= 0), expected)
         return self._blocks[places]
 
+    @property
+    def constant(self) -> bool:
+        """Whether all rows of the table have the same code, so that the features of all are 0."""
+        return {*self.means} <= {0.0, 1.0}
+
     def codes_in(self, features: Floats) -> NDArray[Any]:
         """Returns the code of each row, (n,), from its features, (n, width).
 
@@ -148,18 +149,20 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
         values = features * self.deviations + self.means
         place = values.argmax(1)
         ones = place[:, None] == np.arange(len(self.codes))
-        gaps = (features == 0).all(1) & np.signbit(features).all(1)
-        one = (np.abs(values - ones) < CLOSE).all(1) & ~gaps
+        one = (np.abs(values - ones) < CLOSE).all(1) & (features.any(1) | self.constant)
         return np.array([*self.codes, None], dtype=object)[np.where(one, place, -1)]
 
-    def decode(self, features: Floats) -> Any:
+    def decode(self, features: Floats, missing: bool = False) -> Any:
         """Returns the code in the features of a row, (width,); None for a missing cell.
 
-        A category none of whose codes is present is the reference code, or for several a text.
+        The features of a missing cell are 0, unless the table has only one code. A category none of
+        whose codes is present is the reference code, or for several a text.
         """
+        if missing or not (features.any() or self.constant):
+            return None
         (code,) = self.codes_in(features[None])
         largest = (features * self.deviations + self.means).max()
-        if self.reference and code is None and largest < CLOSE and not is_gap(features):
+        if self.reference and code is None and largest < CLOSE:
             several = len(self.reference) > 1
             return " or ".join(map(str, self.reference)) if several else self.reference[0]
         return code
@@ -243,11 +246,6 @@ def scales(block: Floats) -> tuple[list[float], list[float]]:
     constant = low == np.nanmax(block, axis=0)
     means = np.where(constant, low, np.nanmean(block, axis=0))
     return means.tolist(), np.where(constant, 1.0, np.nanstd(block, axis=0)).tolist()
-
-
-def is_gap(features: Floats) -> bool:
-    """Whether the features of a column, (width,), are of a missing cell."""
-    return not features.any() and bool(np.signbit(features).all())
 
 
 def multiplied(one: Floats, other: Floats) -> Floats:

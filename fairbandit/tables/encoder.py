@@ -16,7 +16,6 @@ from fairbandit.registry import lookup
 from fairbandit.tables import cells
 from fairbandit.tables.cells import Typed
 from fairbandit.tables.encoded import (
-    GAP,
     Category,
     Number,
     Product,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
 
 Labels = list[str | None]
+Cells = dict[str, list[Any]]
 
 
 class Encoder:
@@ -43,15 +43,15 @@ class Encoder:
 
     A number is one feature, and a category one indicator for each code. A feature x becomes
     (x − mean)/deviation; a feature that is constant in the table is only centred. Means and
-    deviations leave out missing cells, which become −0.0, the mean with the sign of a gap. Products
-    of the features of two columns, such as `age × hours`, may follow, standardised again.
+    deviations leave out missing cells, which become 0, the mean. Products of the features of two
+    columns, such as `age × hours`, may follow, standardised again.
 
     `Encoder.from_table` makes an encoder, and an `Agent` with `features=encoder` takes raw rows.
 
     Args:
         columns: the columns of features, in order, then products, as `state` returns them.
         bias: adds a last feature that is always 1.
-        fill: if true, missing cells and unknown codes of raw rows become the mean, −0.0, with a
+        fill: if true, missing cells and unknown codes of raw rows become the mean, 0, with a
             notice; otherwise they are an error.
         decimal: the decimal mark of numbers that are texts.
         groups: the columns of the group, if it is a feature.
@@ -195,16 +195,20 @@ class Encoder:
         columns = [c for c in self._columns if isinstance(c, Category) and not c.label]
         return {column.name: [*column.codes, *column.reference] for column in columns}
 
-    def decode(self, features: NDArray[np.float64]) -> dict[str, Any]:
+    def decode(
+        self, features: NDArray[np.float64], missing: Collection[str] = ()
+    ) -> dict[str, Any]:
         """Returns the number or the code of each column, from the features of a row, (d,).
 
-        Missing numbers are NaN; missing categories and unknown codes are None. Numbers are rounded
-        to the digits that standardisation preserves. A category none of whose codes is present is
-        the reference code, or for several a text such as `0 or 4`. Products are texts.
+        The numbers of the `missing` columns are NaN; missing categories and unknown codes are None.
+        Numbers are rounded to the digits that standardisation preserves. A category none of whose
+        codes is present is the reference code, or for several a text such as `0 or 4`. Products are
+        texts.
         """
         values = dict[str, Any]()
         for column in self._columns:
-            values[column.name] = column.decode(features[self._places[column.name]])
+            block = features[self._places[column.name]]
+            values[column.name] = column.decode(block, column.name in missing)
         for name, (one, other) in self.products.items():
             values[name] = JOINED.join(map(str, (values[one], values[other])))
         return values | ({self._free("bias"): 1.0} if self.bias else {})
@@ -275,17 +279,18 @@ class Encoder:
         Raises:
             FairbanditError: a column is missing, a cell is invalid, or a label contradicts its row.
         """
-        features, labels = self.labelled(rows, where)
+        features, labels, _ = self.labelled(rows, where)
         if groups is not None and self.labels:
             check_labels(groups, labels, JOINED.join(self.groups), self.unknown)
         return features
 
     def labelled(
         self, rows: Any, where: str = "the pool", needed: bool = False
-    ) -> tuple[NDArray[np.float64], Labels]:
-        """Returns the features of each row, (n, d), and its label.
+    ) -> tuple[NDArray[np.float64], Labels, Cells]:
+        """Returns the features of each row, (n, d), its label, and the cells by column.
 
-        The label is None if the group is not a feature, which is an error if labels are `needed`.
+        The label is None if the group is not a feature, which is an error if labels are `needed`. A
+        missing cell is None.
         """
         if needed and not self.labels:
             raise FairbanditError(
@@ -301,7 +306,7 @@ class Encoder:
         if self.labels:
             forms = cells.labels(table, JOINED.join(self.groups)).tolist()
             labels = [*as_numbers(forms, self.labels)]
-        return self._encoded(table), labels
+        return self._encoded(table), labels, cells.lists(read, names)
 
     def _encoded(self, table: Typed, raw: bool = True) -> NDArray[np.float64]:
         """Returns features; `raw` rows get notices, and the mean for unknown codes with `fill`."""
@@ -323,6 +328,6 @@ class Encoder:
                     note_means(table, column, lacking[:, at], self.fill)
         blocks -= means
         blocks /= deviations
-        blocks[lacking] = GAP
+        blocks[lacking] = 0.0
         self._multiply(features)
         return features

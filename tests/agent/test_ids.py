@@ -10,7 +10,7 @@ import pytest
 
 from fairbandit import Agent, FairbanditError
 from fairbandit.agent import replay
-from fairbandit.logs import own_lines
+from fairbandit.logs import own_lines, read_log
 from fairbandit.logs.events import Decided
 from fairbandit.notices import noted
 from tests.agent import worlds
@@ -41,6 +41,11 @@ def test_an_id_is_a_ticket(tmp_path: Path) -> None:
     assert [event.id for event in decided] == [None, "application 7", "application 8"]
     assert [event.about for event in decided] == [None, about, None]
     assert replay(log).decisions == 3
+    read = read_log(log)
+    assert read.ids is not None
+    assert read.about is not None
+    assert read.ids.tolist() == [None, "application 7", "application 8"]
+    assert read[[2, 1]].about.tolist() == [{}, about]  # type: ignore[union-attr]
 
 
 def agent_of(log: Path) -> Agent:

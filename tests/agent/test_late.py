@@ -61,6 +61,20 @@ def test_what_is_handed_in_is_not_kept() -> None:
         other.update(reward)
 
 
+@pytest.mark.parametrize("patience", [None, 150])
+def test_many_decisions_wait(patience: int | None) -> None:
+    """Like in a list from which rewarded and too old decisions are removed."""
+    agent, waiting = Agent.from_config("uniform", features=1, patience=patience), list[int]()
+    draws = np.random.default_rng(0)
+    for ticket in range(1, 401):
+        agent.act([[1.0]], ["a"])
+        waiting.append(ticket)
+        if draws.random() < 0.3:
+            agent.update(1.0, waiting.pop(int(draws.integers(len(waiting)))))
+        waiting = [t for t in waiting if patience is None or t >= ticket - patience]
+        assert list(agent.pending) == waiting
+
+
 def test_patience_and_giving_up() -> None:
     agent = Agent.from_config("greedy", features=1, patience=3)
     for _ in range(10):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from msgspec import structs
 
-from fairbandit import Agent, FairbanditError
+from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent.replaying import replay
 from fairbandit.cli.main import main
 from fairbandit.logs import chain, erase, own_lines, read_log
@@ -25,6 +27,7 @@ from fairbandit.logs.events import Decided, Rewarded
 from fairbandit.notices import noted
 from tests.agent import worlds
 from tests.agent.test_interrupts import Lines, broken_off
+from tests.docs.pages import DOCS, Page
 
 CONFIG: dict[str, Any] = {
     "name": "fair_greedy",
@@ -374,6 +377,65 @@ def test_a_loaded_agent_begins_a_new_log(tmp_path: Path, capsys: Any) -> None:
     agent.save(tmp_path / "later.pt")
     with pytest.raises(FairbanditError, match=r"goes on from a saved agent .*; got .* of SHA-256"):
         replay(files[0], tmp_path / "later.pt")
+
+
+def test_it_goes_on_from_the_file_beside_its_log(log: Path, monkeypatch: Any) -> None:
+    """Of the state that it saved there last; the log alone gives the same state."""
+    beside, repeats = log.with_name("log.jsonl.agent"), "{}: the agent repeats {} lines, and goes "
+    with begun(log, save_every=10) as agent:
+        serve(agent, 30)
+        held = worlds.held(agent)
+    n, whole = log.read_bytes().count(b"\n") - 1, beside.read_bytes()
+    with begun(log.with_name("other"), save_every=10, seed=1) as other:
+        serve(other, 30)
+    of_other = log.with_name("other.agent").read_bytes()
+    for content, options, repeated in (
+        (whole, {"save_every": 1000}, n % 10),
+        (whole, {}, n),
+        (of_other, {"save_every": 1000}, n),
+        (whole[:-1], {"save_every": 1000}, n),
+    ):
+        beside.write_bytes(content)
+        with noted() as notes, begun(log, **options) as agent:
+            assert worlds.held(agent) == held
+        assert notes[-1].startswith(repeats.format(log, repeated))
+        damaged = "not a complete agent file .*; the agent repeats its log without this file"
+        assert bool(re.search(damaged, notes[0])) == (content == whole[:-1])
+    with begun(log, save_every=1) as agent, noted() as notes:
+        monkeypatch.setattr(os, "fsync", lambda _: os.write(-1, b""))
+        serve(agent, 1)
+        assert "cannot save the agent to" in notes[0]
+    replay(log)
+    with pytest.raises(FairbanditError, match="save_every: expected a log"):
+        Agent.from_config(CONFIG, features=3, save_every=10)
+
+
+def test_a_service_after_a_change_says_what_the_tutorial_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pupils = [{"school": "HL"[n % 2], "hours": n, "absent": n % 3, "grade": n} for n in range(40)]
+
+    def begin(epsilon: float, n: int) -> Path:
+        policy = {**CONFIG, "selector": {"name": "epsilon_greedy", "epsilon": epsilon}}
+        encoder = Encoder.from_table(pd.DataFrame(pupils[:n]), group="school", reward="grade")
+        Agent.from_config(policy, features=encoder).save("agent.pt")
+        return Path("agent.pt")
+
+    messages = list[str]()
+    with Agent.load(begin(0.2, 39), log="decisions.jsonl") as agent:
+        agent.act(pupils[:3])
+        for settings in ((0.2, 39), (0.1, 39), (0.2, 40)):
+            with pytest.raises(FairbanditError) as raised:
+                Agent.load(begin(*settings), log="decisions.jsonl")
+            messages.append(str(raised.value))
+            agent.close()
+    page = Page(DOCS / "tutorials" / "service.md").text
+    for message, words in zip(
+        messages, ("another agent", "policy", "the encoder was"), strict=True
+    ):
+        (shown,) = re.findall(rf"`({words}.*?)`", page)
+        assert shown in message
 
 
 def test_contexts_left_out_and_decisions_erased(log: Path, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from fairbandit import Agent, Encoder, FairbanditError, build, read_log
 from fairbandit.agent.replaying import replay
+from fairbandit.logs import erase, own_lines
+from fairbandit.logs.events import Observed, Offered
 from fairbandit.notices import _remark
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.labels import normal
@@ -125,6 +127,40 @@ def test_files_and_logs_hold_the_encoder(tmp_path, path):
     other = Encoder.from_table(path, **TABLE, decimal=",", bias=False)
     with pytest.raises(FairbanditError, match="is not the log that this agent wrote"):
         Agent.from_config("fair_greedy", features=other, log=log)
+
+
+def test_logs_hold_raw_rows(tmp_path, path):
+    """Typed, with None for a missing cell, and of the columns that the encoder reads."""
+    encoder, log = Encoder.from_table(path, **TABLE, decimal=","), tmp_path / "log"
+    config = {"split": "full", "estimator": "ridge", "rank": "recent_cdf", "selector": "rolling"}
+    rows = [
+        {"group": 1, "age": "30,5", "job": 1, "town": "north", "flat": 0.1, "name": "Ann"},
+        {"group": "2", "age": "", "job": 9, "town": None, "flat": "0,1", "name": "Bob"},
+    ]
+    columns: dict[str, list[Any]] = {
+        "age": ["30,5", None],
+        "job": [1, 9],
+        "town": ["north", None],
+        "flat": [0.1, "0,1"],
+    }
+    columns["group"] = [1, "2"]
+    for options in ({}, {"log_rows": False}):
+        with Agent.from_config(config, features=encoder, log=log, **options) as agent:
+            with agent.round(f"{options}", places=1, candidates=2) as opening:
+                opening.offer(rows[1])
+            agent.observe(pd.DataFrame(rows), rewards=[1.0, 2.0])
+    offered, observed, *without = [
+        line.event.rows for line in own_lines(log) if isinstance(line.event, Offered | Observed)
+    ]
+    assert offered == {name: cells[1:] for name, cells in columns.items()}
+    assert observed == [{name: [c[at]] for name, c in columns.items()} for at in range(2)]
+    assert without == [None, None]
+    replay(log)
+    with Agent.from_config("greedy", features=encoder, log=tmp_path / "greedy") as agent:
+        agent.act_many(pd.DataFrame(rows), pools=["b", "a"])
+    erase(tmp_path / "greedy", tmp_path / "erased", [1])
+    kept: list[Any] = [line.event for line in own_lines(tmp_path / "erased")][1:]
+    assert [event.rows for event in kept] == [{name: c[1:] for name, c in columns.items()}]
 
 
 def test_an_agent_made_from_the_log_of_a_table_takes_rows_of_it():

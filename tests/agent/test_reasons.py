@@ -10,6 +10,7 @@ import pytest
 
 from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent import explain
+from fairbandit.notices import noted
 from tests.docs.pages import DOCS, Page
 
 DRAW = np.random.default_rng(3)
@@ -167,7 +168,7 @@ PEOPLE = pd.DataFrame(
 )
 
 
-GAPS = [
+GAPS: list[dict[str, Any]] = [
     {"sex": "f", "age": 40, "member": False, "hours": 29.999999999999996, "job": "a"},
     {"sex": "male", "age": None, "member": True, "hours": 0.1 + 0.2, "job": "b"},
     {"sex": "f", "age": 44, "member": None, "hours": None, "job": None},
@@ -198,10 +199,16 @@ def test_missing_cells_and_rounding_are_not_shown_as_values(tmp_path):
         ["m", "33.5", "1.0", "12.0", "None", "33.5 × 12.0"],
     ]
     assert all(own.set_index("feature")["mean"].notna()["age"] for own in tables)
-    agent.act(GAPS)  # the log has features alone
+    agent.act(GAPS)
     logged = explain(tmp_path / "log.jsonl", agent.rounds)
     assert all(logged.reasons(place).equals(own) for place, own in enumerate(tables))
     assert logged.needed(1).features.equals(found.needed(1).features)
+    assert agent.encoder is not None
+    of_numbers = agent.explain(agent.encoder.encode(GAPS), [row["sex"] for row in GAPS])
+    with noted() as notes:
+        age = of_numbers.reasons(1).set_index("feature").value["age"]
+    assert age == pytest.approx(PEOPLE.age.mean())
+    assert notes[0].startswith("'age': the mean of the encoder's table also stands for a missing")
 
 
 def test_whole_numbers_are_needed_where_the_table_has_whole_numbers():

@@ -44,7 +44,7 @@ def serve(agent: Agent, n: int, seed: int) -> None:
 def test_workers_decide_apart_and_learn_together(tmp_path: Path) -> None:
     """In turns, in two steps; a worker that takes up the merged agent goes on after restarts."""
     first, logs = base(tmp_path / "0.agent", 30), [tmp_path / f"{w}.jsonl" for w in (1, 2, 3)]
-    workers = [Agent.load(first, worker=w, log=log) for w, log in enumerate(logs, 1)]
+    workers = [Agent.load(first, worker=w, log=log, save_every=20) for w, log in enumerate(logs, 1)]
     for turn in range(6):
         for agent in workers:
             serve(agent, 7, turn)
@@ -64,8 +64,9 @@ def test_workers_decide_apart_and_learn_together(tmp_path: Path) -> None:
         agent.close()
     for number, log in enumerate(logs):
         file = second if number < 2 else first
-        with Agent.load(file, worker=number + 1, log=log) as again:
-            assert worlds.held(again) == held[number]
+        for every in (None, 20):
+            with Agent.load(file, worker=number + 1, log=log, save_every=every) as again:
+                assert worlds.held(again) == held[number]
         assert replay(log, [first, second]).lines > 50
     with pytest.raises(FairbanditError, match="goes on from a saved agent whose file has"):
         Agent.load(first, worker=1, log=logs[0])

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit import Agent, registry
+from fairbandit.agent import saving
+from fairbandit.agent.ledger import Ledger
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.population import GroupedCdf
@@ -92,9 +94,9 @@ def play(agent: Agent, pools: Pools, picks: int = 1) -> list[list[int]]:
     return picked
 
 
-def held(agent: Agent, log: bool = True) -> Any:
+def held(agent: Agent | Ledger, log: bool = True) -> Any:
     """All that an agent holds, comparable; without the positions of its logs, if they are out."""
-    saved = agent._saved()
+    saved = agent._saved() if isinstance(agent, Agent) else saving.plain(agent.state, agent.reader)
     if not log:
         saved["workers"] = [worker[:-1] for worker in saved["workers"]]
     return comparable(saved)
