@@ -5,20 +5,19 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairbandit.cli.parsers import conditions, names_in, read_words
-from fairbandit.errors import FairbanditError, check_known, unknown
+from fairbandit.errors import FairbanditError, check_known
 from fairbandit.files.files import written_aside
-from fairbandit.runs import PooledRuns, compare, pool, pooled, read_runs
+from fairbandit.runs import pooled, read_runs
 from fairbandit.runs.folder import SUMMARY
 from fairbandit.runs.naming import chosen
 from fairbandit.runs.overview import overview
-from fairbandit.runs.pooling import compared
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.sheets import console, write
 from fairbandit.runs.summary import KEYS
-from fairbandit.runs.tables import column_of, selected, tidy
+from fairbandit.runs.tables import column_of, differences, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,70 +68,61 @@ _KEYS = ("out", "each", "against", "by", "columns", "policy", "where", "sort", "
 
 def collect(words: Sequence[str]) -> None:
     """Gathers runs, and prints them or writes them to a file."""
+    import pandas as pd
+
     read = read_words("collect", _HELP, words, "FOLDER", several=True)
     given = Namespace(**{**dict.fromkeys(_KEYS), **read.only(_KEYS)})
     if given.each and given.against is not None:
         raise FairbanditError("collect: expected each=true or against=POLICY, not both")
     check_known("value of by", {given.by} - {None}, ["group"])
     check_known("format", {given.format} - {None}, ["markdown", "latex"])
-    given.out = None if given.out is None else _file(str(given.out))
-    given.columns = names_in(given.columns) or None
+    out = None if given.out is None else Path(str(given.out))
+    if out and out.suffix not in _FORMATS:
+        raise FairbanditError(f"{out} must end in one of {', '.join(_FORMATS)}: it sets the format")
+    form = _FORMATS[out.suffix] if out else given.format
+    if given.format not in (None, form):
+        raise FairbanditError(f"collect: format={given.format} contradicts the name {out}")
+    columns = names_in(given.columns) or None
     where = conditions(given.where or {})
     where |= {"policy": policies} if (policies := names_in(given.policy)) else {}
-    runs, groups = read_runs(read.paths), given.by == "group"
-    rows: Sequence[PooledRuns]
-    if given.against is not None:
-        settings = [row for scene in scenes_of(runs) for row in scene.runs]
-        rows = chosen(compared(settings, given.against), where)
-    elif given.each:
-        rows = pool(chosen(runs, where), each=True)
+    runs = read_runs(read.paths)
+    if given.against is None:
+        runs = chosen(runs, where)
+        scenes = scenes_of(runs, each=bool(given.each))
     else:
-        rows = [row for scene in scenes_of(chosen(runs, where)) for row in scene.runs]
-    choice: dict[str, Any] = {"groups": groups, "columns": given.columns}
-    if given.sort is not None:
-        choice["sort"] = given.sort
+        scenes = scenes_of(runs, differences(tidy(runs), given.against))
+    rows = [row for scene in scenes for row in scene.runs]
+    rows = rows if given.against is None else chosen(rows, where)
     count = sum(len(row.runs) for row in rows)
     counted = f"{count:,} run{'s' * (count != 1)}"
     if not given.each:
         counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
-    form = _FORMATS[given.out.suffix] if given.out else given.format
-    if given.format not in (None, form):
-        raise FairbanditError(f"collect: format={given.format} contradicts the name {given.out}")
-    if form is None and given.out:
-        if given.against is not None:
-            table = selected(compare(tidy(runs), given.against), where)
-        else:
-            table = pooled(tidy(chosen(runs, where)), each=given.each)
-        table = _chosen(table, given.columns)
-        write(table, given.out)
-        print(f"{counted} in {len(table):,} rows: {given.out}")
-    elif form is None:
-        console().print(overview(rows, **choice))
+    if form is None and out:
+        whole = pd.concat([row.table for row in rows]).sort_index()
+        table = _of_columns(pooled(whole, each=given.each), columns)
+        write(table, out)
+        print(f"{counted} in {len(table):,} rows: {out}")
+        return
+    choice = {} if given.sort is None else {"sort": given.sort}
+    groups, printed = given.by == "group", form is not None
+    sheet = overview(rows, groups=groups, columns=columns, printed=printed, **choice)
+    if form is None:
+        console().print(sheet)
         print(counted)
+    elif out is None:
+        print(sheet.exported(form), end="")
     else:
-        text = overview(rows, **choice, printed=True).exported(form)
-        if given.out is None:
-            print(text, end="")
-        else:
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            with written_aside(given.out) as file:
-                file.write(text.encode())
-            print(f"{counted}: {given.out}")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with written_aside(out) as file:
+            file.write(sheet.exported(form).encode())
+        print(f"{counted}: {out}")
 
 
-def _chosen(table: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
+def _of_columns(table: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
     """Returns the rows of some measures, `MEASURE` or `MEASURE:GROUP`; None returns all."""
     if columns is None:
         return table
     names = table["measure"].combine(table["group"], column_of)
     known = [*dict.fromkeys([*names, *table["measure"]])]
-    for wrong in (column for column in columns if column not in known):
-        raise unknown("column", wrong, known)
+    check_known("column", columns, known)
     return table[names.isin(columns) | table["measure"].isin(columns)]
-
-
-def _file(text: str) -> Path:
-    if Path(text).suffix not in _FORMATS:
-        endings = ", ".join(_FORMATS)
-        raise FairbanditError(f"{text} must end in one of {endings}, which sets the format")
-    return Path(text)

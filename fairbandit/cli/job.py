@@ -25,10 +25,10 @@ from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.files.files import fresh, within, written_aside
 from fairbandit.policy.build import conf_folder
 from fairbandit.registry.plugins import load_plugins
+from fairbandit.runs import Run, pool
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError
-from fairbandit.runs.overview import run_table
-from fairbandit.runs.saved import Run
+from fairbandit.runs.overview import overview
 from fairbandit.runs.sheets import console, named, spread
 
 _WITH_VALUES = ("--config-", "--cfg", "--package", "--info", "--experimental-")  # flags of Hydra
@@ -101,7 +101,7 @@ def run_job(config: DictConfig) -> None:
         folder = fresh(folder)
     summary, again = _execute_job(config, folder, "")
     shown = console()
-    shown.print(run_table(Run(folder, summary)))
+    shown.print(overview(pool([Run(folder, summary)])))
     shown.print(named("results", f"{again}{short(folder)}"), soft_wrap=True)
 
 

@@ -32,8 +32,7 @@ from fairbandit.policy.build import search_configs
 from fairbandit.runs import pool, read_runs
 from fairbandit.runs.folder import ERROR, REFUSED, SUMMARY, claim, finished_below
 from fairbandit.runs.overview import finding, overview
-from fairbandit.runs.progress import progress_bar
-from fairbandit.runs.sheets import console, named, write
+from fairbandit.runs.sheets import console, named, progress_bar, write
 from fairbandit.runs.tables import pooled, tidy
 
 RESULTS = "results.csv"

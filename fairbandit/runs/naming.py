@@ -11,6 +11,7 @@ from fairbandit.notices import remark
 from fairbandit.policy.build import build_policy, policy_label, preset, presets
 from fairbandit.policy.policy import Policy
 from fairbandit.registry import PART_KINDS, create, describe
+from fairbandit.runs.settings import dotted
 from fairbandit.tables.labels import normal
 
 NO_DIFFERENCE = (
@@ -92,18 +93,14 @@ def with_replaced(policy: Policy) -> str:
     if policy.name not in presets():
         return policy.name
     described, own = policy.describe(), build_policy(policy.name).describe()
-    texts, default = ({"refresh": shown(plain["refresh"])} for plain in (described, own))
     for kind in PART_KINDS:
-        name = described[kind]["name"]
-        default[f"{kind}.name"] = own[kind]["name"]
-        if name != own[kind]["name"]:
-            own[kind] = describe(create(kind, name))
-        for key, value in described[kind].items():
-            texts[f"{kind}.{key}"] = shown(value)
-            default.setdefault(f"{kind}.{key}", shown(own[kind][key]))
-    replaced = {key: text for key, text in texts.items() if text != default[key]}
+        name, default = described[kind]["name"], own[kind]["name"]
+        if name != default:
+            own[kind] = describe(create(kind, name)) | {"name": default}
+    texts, defaults = ({k: shown(value) for k, value in dotted(p)} for p in (described, own))
     names = short_names([*texts])
-    return joined(policy.name, [Setting(key, names[key], replaced[key]) for key in replaced])
+    replaced = (key for key, text in texts.items() if text != defaults.get(key))
+    return joined(policy.name, [Setting(key, names[key], texts[key]) for key in replaced])
 
 
 def _told_apart(rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[set[str]]:

@@ -101,8 +101,8 @@ class Record:
         unit: the `std` and `mean` of the reward's column, if rewards are standardised.
 
     Attributes:
-        values: the measures at the end in the finished batches, by measure and group, (R,) each.
-        curves: the curves of the finished batches, by measure and group, (R, n) each.
+        results: the finished batches, by measure and group, (R, n) each: a curve at its rounds, or
+            a measure after the last round.
     """
 
     def __init__(
@@ -114,8 +114,7 @@ class Record:
     ) -> None:
         self.group_names, self.metrics, self.unit = tuple(group_names), metrics, unit
         self.steps = sampled(rounds, metrics, self.group_names)
-        self.values: dict[Key, Tensor] = {}
-        self.curves: dict[Key, Tensor] = {}
+        self.results: dict[Key, Tensor] = {}
 
     def start(self, replicas: int) -> None:
         """Begins a batch with the given number of replicas."""
@@ -167,44 +166,41 @@ class Record:
 
     def finish(self) -> None:
         """Ends the current batch."""
-        picked, values = self._sums[0, :, 1:], dict[Key, Tensor]()
+        picked = self._sums[0, :, 1:]
+        found = {key: torch.cat(pieces, 1) for key, pieces in self._pieces.items()}
         reward, rank, fair, standard = self._sums[1:, :, 1:] / picked
         rates = picked / self._received, picked / picked.sum(1, keepdim=True)
         columns = [picked, self._received.double(), *rates, reward, rank, fair, standard]
-        for column, end in self._ends.items():
-            values[column, None] = end
         if self.unit:
             std, mean = self.unit["std"], self.unit.get("mean", torch.nan)
             columns += [mean + std * reward, std * standard]
-            values[COST, None] = values["standard_regret", None] * (
-                std / picked.sum(1).clamp(min=1)
-            )
+            cost = self._ends["standard_regret"] * (std / picked.sum(1).clamp(min=1))
+            found[COST, None] = cost[:, None]
         for name, by_group in zip(BY_GROUP, columns, strict=False):
             if IN_UNIT.get(name, "") in {"", *(self.unit or ())}:
-                values |= {(name, g): by_group[:, code] for code, g in enumerate(self.group_names)}
-        curves = {key: torch.cat(pieces, 1) for key, pieces in self._pieces.items()}
-        self.values = _joined(self.values, values)
-        self.curves = _joined(self.curves, curves)
+                for code, group in enumerate(self.group_names):
+                    found.setdefault((name, group), by_group[:, code, None])  # a rate has a curve
+        before = self.results
+        self.results = {k: torch.cat([before[k], v]) if before else v for k, v in found.items()}
 
-    def of(self, name: str) -> Tensor:
-        """Returns a measure of each group, (R, G)."""
-        return torch.stack([self.values[name, group] for group in self.group_names], 1)
+    def final(self, measure: str, group: str | None = None) -> Tensor:
+        """Returns a measure after the last round, (R,)."""
+        return self.results[measure, group][:, -1]
+
+    def by_group(self, measure: str) -> Tensor:
+        """Returns a measure of each group after the last round, (R, G)."""
+        return torch.stack([self.final(measure, group) for group in self.group_names], 1)
 
     def drawn(self) -> dict[Key, Curve]:
         """Returns the curves of the finished batches."""
-        return {key: Curve(self.steps[key], curve.numpy()) for key, curve in self.curves.items()}
+        return {key: Curve(at, self.results[key].numpy()) for key, at in self.steps.items()}
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Returns the tidy tables of the finals and the curves."""
-        finals = {
-            key: Curve(np.zeros(1, np.int64), end[:, None].numpy())
-            for key, end in self.values.items()
-        }
+        order, end = [*self.metrics, COST, *BY_GROUP], np.zeros(1, np.int64)
+        keys = sorted(self.results, key=lambda key: order.index(key[0]))
+        finals = {key: Curve(end, self.results[key][:, -1:].numpy()) for key in keys}
         return _tidy(finals, SCHEMA), _tidy(self.drawn(), CURVES_SCHEMA)
-
-
-def _joined(first: Mapping[Key, Tensor], then: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
-    return {key: torch.cat([first[key], new]) if first else new for key, new in then.items()}
 
 
 def _tidy(curves: Mapping[Key, Curve], schema: pa.Schema) -> pa.Table:

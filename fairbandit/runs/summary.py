@@ -88,16 +88,13 @@ def summarise(
         "group_feature": group_feature,
         "metrics": {
             column: {
-                **_statistic(record.values[column, None]),
+                **_statistic(record.final(column)),
                 "reduce": metric.reduce,
                 "lower_is_better": metric.lower_is_better,
             }
             for column, metric in record.metrics.items()
         },
-        **{
-            key: dict(zip(names, map(_statistic, record.of(key).unbind(1)), strict=True))
-            for key in RATES
-        },
+        **{key: {name: _statistic(record.final(key, name)) for name in names} for key in RATES},
         **({"unit": unit} if unit else {}),
         "seconds": max(round(seconds, 6), 1e-6),
         "config": dict(config),

@@ -84,7 +84,7 @@ def test_what_is_pooled(seeds, tmp_path):
         for column, spread in before.spreads.items():
             for part in ("n", "mean", "std"):
                 assert run.spreads[column][part] == pytest.approx(spread[part], rel=1e-9), column
-    assert len(pool(runs, each=True)) == 9
+    assert len(pool(runs, each=True)) == 6
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.3, 0.6])
