@@ -16,7 +16,6 @@ from fairbandit.policy.build import policy_label
 from fairbandit.runs.intervals import Floats, interval, moments
 from fairbandit.runs.naming import ends_with, full_key, shown, union
 from fairbandit.runs.record import RATE
-from fairbandit.runs.saved import FOLDER
 from fairbandit.runs.scenes import PooledRuns
 from fairbandit.runs.settings import BY_GROUP, COST
 from fairbandit.runs.sheets import Sheet, estimate, meanings, metric_header, spread
@@ -47,7 +46,7 @@ def overview(
     sort: str = "fair_regret",
     printed: bool = False,
 ) -> Sheet:
-    """Returns a table with one row for each setting; single runs also show their folders.
+    """Returns a table with one row for each setting.
 
     A star marks policies that know the truth. Metrics are mean ± standard deviation over all
     replicas, or if the rows are differences, mean [95 % interval]. Values that all rows share,
@@ -107,8 +106,6 @@ def overview(
         if column.startswith(f"{RATE}:") and not (printed or columns or bases):
             header, text = f"{column.removeprefix(RATE + ':')} [%]", _per_cent
         results[header] = [text(own) if own else "–" for own in known]
-    if not groups and any(row.each for row in rows):
-        results[FOLDER] = [row.runs[0].place for row in rows]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
     below = f"{_DIFFERENCE}; {below}" if bases else below

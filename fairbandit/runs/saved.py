@@ -25,9 +25,6 @@ from fairbandit.runs.settings import LACKING, dotted
 if TYPE_CHECKING:
     import pandas as pd
 
-FOLDER = "folder"
-"""The column of tables with the folder of a run."""
-
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
 _SCHEMAS = {FINALS: SCHEMA, CURVES: CURVES_SCHEMA, REWARDS: REWARDS_SCHEMA}
 

@@ -35,19 +35,17 @@ class PooledRuns:
     Attributes:
         runs: the runs, at least one.
         table: the rows of the setting in a tidy table of finals, or of differences from a baseline.
-        each: whether this is of one seed, which is among its settings.
         varied: the settings that tell this one from others; see `naming.varied`.
     """
 
     runs: tuple[Run, ...]
     table: pd.DataFrame
-    each: bool = False
     varied: tuple[Setting, ...] = ()
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings in which the runs agree, without the seed unless `each`."""
-        apart = set() if self.each else {"seed", *differing([run.settings for run in self.runs])}
+        """The settings in which the runs agree, without the seed."""
+        apart = {"seed", *differing([run.settings for run in self.runs])}
         return {key: value for key, value in self.runs[0].settings.items() if key not in apart}
 
     @cached_property
@@ -149,9 +147,7 @@ class PooledRuns:
         return self.rows(column)["value"].to_numpy()
 
 
-def pool(
-    runs: Sequence[Run], table: pd.DataFrame | None = None, *, each: bool = False
-) -> list[PooledRuns]:
+def pool(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[PooledRuns]:
     """Pools runs that differ only in their seeds.
 
     Settings that do not affect results, such as the device, may differ too, and so may further
@@ -161,16 +157,13 @@ def pool(
         runs: the runs.
         table: the tidy table of the runs, or of the differences of some from a baseline; None
             makes it.
-        each: keeps seeds apart, too.
     """
     table = tidy(runs) if table is None else table
-    keys, pools = [*settings_of(table), *["seed"] * each], dict[tuple[Any, ...], list[Run]]()
+    keys, pools = settings_of(table), dict[tuple[Any, ...], list[Run]]()
     for run in runs:
         pools.setdefault(values_of(run, keys), []).append(run)
     rows: dict[Any, pd.DataFrame] = dict(iter(table.groupby(keys, observed=True, sort=False)))
-    pooled = [
-        PooledRuns(tuple(alike), rows.get(key, table[:0]), each) for key, alike in pools.items()
-    ]
+    pooled = [PooledRuns(tuple(alike), rows.get(key, table[:0])) for key, alike in pools.items()]
     found = naming.varied([setting.settings for setting in pooled]) if pooled else []
     named = (replace(one, varied=names) for one, names in zip(pooled, found, strict=True))
     return [setting for setting in named if len(setting.table)]
@@ -236,10 +229,8 @@ def read_scenes(folders: Sequence[Path]) -> list[Scene]:
     return scenes_of(read_runs(folders))
 
 
-def scenes_of(
-    runs: Sequence[Run], table: pd.DataFrame | None = None, *, each: bool = False
-) -> list[Scene]:
-    """Pools runs, and returns one scene for each environment; see `pool` for the arguments.
+def scenes_of(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[Scene]:
+    """Pools runs, and returns one scene for each environment; see `pool` for the table.
 
     Named policies come first, in their order. Runs of one policy are sorted by their settings.
     """
@@ -250,6 +241,6 @@ def scenes_of(
         return run.environment, place, run.policy, natural_order(run.label, decimals=True)
 
     scenes: dict[str, list[PooledRuns]] = {}
-    for run in sorted(pool(runs, table, each=each), key=order):
+    for run in sorted(pool(runs, table), key=order):
         scenes.setdefault(run.environment, []).append(run)
     return [Scene(name, tuple(members)) for name, members in scenes.items()]

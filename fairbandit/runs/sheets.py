@@ -207,8 +207,8 @@ class Sheet:
         return "\n\n".join(filter(None, (above, printed, below))) + "\n"
 
 
-def write(table: pd.DataFrame, path: Path) -> None:
-    """Writes a table atomically, as CSV if the file's suffix is `.csv`, or else as Parquet.
+def write(result: pd.DataFrame | Sheet, path: Path) -> None:
+    """Writes a table atomically: as CSV, LaTeX or Markdown by the file's suffix, or as Parquet.
 
     A column that holds more than numbers becomes texts. In CSV, an apostrophe is put before a text
     that a spreadsheet would run as a formula.
@@ -217,10 +217,14 @@ def write(table: pd.DataFrame, path: Path) -> None:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    csv = path.suffix == ".csv"
-    texts = table.select_dtypes(exclude="number").columns
-    table = table.assign(**{key: [_text(value, csv) for value in table[key]] for key in texts})
     with written_aside(path) as file:
+        if isinstance(result, Sheet):
+            file.write(result.exported("latex" if path.suffix == ".tex" else "markdown").encode())
+            return
+        csv, texts = path.suffix == ".csv", result.select_dtypes(exclude="number").columns
+        table = result.assign(
+            **{key: [_text(value, csv) for value in result[key]] for key in texts}
+        )
         if csv:
             named = table.rename(columns=lambda name: _text(name, csv))
             file.write(named.to_csv(index=False).encode())
