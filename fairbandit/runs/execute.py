@@ -30,7 +30,6 @@ from fairbandit.runs.folder import (
     clear,
     set_aside,
 )
-from fairbandit.runs.identity import continued, differences, finished, identity
 from fairbandit.runs.notices import note_rare_groups, note_settings, note_unknown
 from fairbandit.runs.record import MAX_GROUPS, Record
 from fairbandit.runs.round_log import RoundLog, write_rewards, write_table
@@ -38,6 +37,7 @@ from fairbandit.runs.saved import Callback, Run
 from fairbandit.runs.separation import holds_group
 from fairbandit.runs.settings import Job, checked, dotted
 from fairbandit.runs.sheets import progress_bar
+from fairbandit.runs.summary import continued, differences, finished, identity
 from fairbandit.runs.tensorboard import EventWriter, config_text, layout, scalars
 from fairbandit.streams import CHUNK_ROUNDS, Streams
 
