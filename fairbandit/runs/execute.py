@@ -31,8 +31,7 @@ from fairbandit.runs.folder import (
     set_aside,
 )
 from fairbandit.runs.notices import note_rare_groups, note_settings, note_unknown
-from fairbandit.runs.record import MAX_GROUPS, Record
-from fairbandit.runs.round_log import RoundLog, write_rewards, write_table
+from fairbandit.runs.record import MAX_GROUPS, Record, RoundLog, write_rewards, write_table
 from fairbandit.runs.saved import Callback, Run
 from fairbandit.runs.separation import holds_group
 from fairbandit.runs.settings import Job, checked, dotted

@@ -18,8 +18,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files.files import natural_order, open_regular
 from fairbandit.runs import summary as summaries
 from fairbandit.runs.folder import CURVES, FINALS, REWARDS, SUMMARY, finished_below
-from fairbandit.runs.record import CURVES_SCHEMA, SCHEMA
-from fairbandit.runs.round_log import REWARDS_SCHEMA
+from fairbandit.runs.record import CURVES_SCHEMA, REWARDS_SCHEMA, SCHEMA
 from fairbandit.runs.settings import LACKING, dotted
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from fairbandit.files.files import fresh, written_aside
 from fairbandit.metrics import Played
-from fairbandit.runs import Run, pool, round_log, sheets
+from fairbandit.runs import Run, pool, record, sheets
 from fairbandit.runs.execute import BUDGET, execute, replica_batches
 from fairbandit.runs.overview import overview
-from fairbandit.runs.round_log import RoundLog
+from fairbandit.runs.record import RoundLog
 from fairbandit.runs.sheets import console, named, progress_bar
 
 
@@ -39,7 +39,7 @@ def played(first: int, count: int, replicas: list[int]) -> Played:
 
 
 def test_files_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
-    monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
+    monkeypatch.setattr(record, "FILE_ROWS", 1200)
     writer = RoundLog(tmp_path, [4, 5], ("standard_regret", "fair_regret"))
     for first in range(1, 1201, 128):
         writer.add(played(first, min(128, 1201 - first), [4, 5]))
