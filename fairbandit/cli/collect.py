@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairbandit.cli.parsers import conditions, names_in, read_words
 from fairbandit.errors import FairbanditError, check_known
@@ -66,7 +66,7 @@ def collect(words: Sequence[str]) -> None:
     import pandas as pd
 
     read = read_words("collect", _HELP, words, "FOLDER", several=True)
-    given = dict.fromkeys(_KEYS) | read.only(_KEYS)
+    given: dict[str, Any] = {**dict.fromkeys(_KEYS), **read.only(_KEYS)}
     check_known("value of by", {given["by"]} - {None}, ["group"])
     out = None if given["out"] is None else Path(str(given["out"]))
     if out and out.suffix not in (*_WHOLE, *_PRINTED):
@@ -86,8 +86,9 @@ def collect(words: Sequence[str]) -> None:
         whole = pd.concat([row.table for row in rows]).sort_index()
         result = _of_columns(pooled(whole), columns)
     else:
-        choice = {"sort": given["sort"] or "fair_regret", "printed": out is not None}
-        result = overview(rows, groups=given["by"] == "group", columns=columns, **choice)
+        sort, groups = given["sort"] or "fair_regret", given["by"] == "group"
+        printed = out is not None
+        result = overview(rows, groups=groups, columns=columns, sort=sort, printed=printed)
     if out:
         write(result, out)
     else:

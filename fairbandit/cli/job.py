@@ -42,14 +42,7 @@ from fairbandit.policy.build import conf_folder, search_configs
 from fairbandit.registry.plugins import load_plugins
 from fairbandit.runs import Run, pool, pooled, read_runs
 from fairbandit.runs.execute import execute
-from fairbandit.runs.folder import (
-    ERROR,
-    REFUSED,
-    SUMMARY,
-    OccupiedError,
-    claim,
-    finished_below,
-)
+from fairbandit.runs.folder import ERROR, SUMMARY, claim, finished_below
 from fairbandit.runs.overview import finding, overview
 from fairbandit.runs.sheets import console, named, progress_bar, spread, write
 from fairbandit.runs.tables import tidy
@@ -89,7 +82,7 @@ def run_app(words: Sequence[str]) -> None:
         with _given_to_hydra(words):
             application()
     except (KeyboardInterrupt, FairbanditError) as error:
-        in_jobs = _driven and _failures(_driven[-1].folder)  # or else the config of all is wrong
+        in_jobs = _driven and [*_driven[-1].folder.rglob(ERROR)]  # or else all configs are wrong
         if isinstance(error, KeyboardInterrupt) or not in_jobs:
             _finish_sweep(results=False)
             raise
@@ -151,8 +144,7 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
         known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
         print(printable(f"{PREFIX}{job}{message}"), file=sys.stderr, flush=True)
-        name = REFUSED if isinstance(error, OccupiedError) else ERROR
-        with written_aside(folder / name) as file:
+        with written_aside(folder / ERROR) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
     regret = summary["metrics"]["fair_regret"]
@@ -166,8 +158,7 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
     def started(news: str) -> None:
         nonlocal again
         again = ""
-        for name in (ERROR, REFUSED):
-            (folder / name).unlink(missing_ok=True)
+        (folder / ERROR).unlink(missing_ok=True)
         if news:
             print(printable(f"{job}{news}"), file=sys.stderr, flush=True)
         saved = within(folder, ".hydra")  # written once the folder is known to be the job's
@@ -235,7 +226,7 @@ def _begin(config: DictConfig) -> None:
     _settle(config, folder, [word for word in words if not word.is_sweep_override()])
     with ExitStack() as held:
         held.enter_context(claim(folder, f"another sweep is writing to {short(folder)}"))
-        for error in _failures(folder):
+        for error in folder.rglob(ERROR):
             error.unlink()
         print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
         advance = held.enter_context(progress_bar("jobs", total))
@@ -271,21 +262,18 @@ def _finish_sweep(*, results: bool = True) -> int:
         return 0
     sweep = _driven.pop()
     sweep.held.close()
-    errors = {
-        str(file.parent.relative_to(sweep.folder)): file.read_text("utf-8").splitlines()[-1]
-        for file in _failures(sweep.folder)
-    }
+    failed = sorted(sweep.folder.rglob(ERROR))
     if results:
-        _gather(sweep, errors)
-    return len(errors)
+        _gather(sweep, {str(f.parent): f.read_text("utf-8").splitlines()[-1] for f in failed})
+    return len(failed)
 
 
 def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
+    """Shows the finished jobs, without earlier results of failed jobs, and the errors."""
     folder, shown = sweep.folder, console()
-    refused = {str(file.parent) for file in folder.rglob(REFUSED)}
-    finished = {run: time for run, time in _finished(folder).items() if run not in refused}
+    finished = {run: time for run, time in _finished(folder).items() if run not in errors}
     if finished:
-        runs = [run for run in read_runs([folder]) if str(run.folder) not in refused]
+        runs = read_runs([*map(Path, finished)])
         write(pooled(tidy(runs), each=True), folder / RESULTS)
         settings = pool(runs)
         shown.print(overview(settings))
@@ -296,16 +284,12 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     totals = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.items() if number)
     shown.print(f"All jobs: {totals}", highlight=False)
     for error, number in Counter(errors.values()).items():
-        first = next(job for job, text in errors.items() if text == error)
+        first = os.path.relpath(next(job for job in errors if errors[job] == error), folder)
         jobs = first if number == 1 else f"{number:,} jobs, as {first}"
         shown.print(f"failed  {jobs}: {error}", soft_wrap=True, highlight=False)
     shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
     if finished and sweep.figures:
-        print_files(draw([folder], within(folder, SUBFOLDER), sweep.figures))
-
-
-def _failures(folder: Path) -> list[Path]:
-    return sorted(file for name in (ERROR, REFUSED) for file in folder.rglob(name))
+        print_files(draw([*map(Path, finished)], within(folder, SUBFOLDER), sweep.figures))
 
 
 def _finished(folder: Path) -> dict[str, int]:

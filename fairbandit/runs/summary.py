@@ -27,7 +27,7 @@ from fairbandit.files.files import hash_of, open_regular, sha256, written_aside
 from fairbandit.files.formats import Amount, Count, Number, Plain, Sha256, Share, mapping
 from fairbandit.metrics.reduction import Reduce
 from fairbandit.registry import plugins
-from fairbandit.runs.folder import CHECKPOINT, FILES, SUMMARY, OccupiedError
+from fairbandit.runs.folder import CHECKPOINT, FILES, SUMMARY
 from fairbandit.runs.intervals import moments
 from fairbandit.runs.record import Record
 from fairbandit.runs.settings import RATES, Job, dotted
@@ -268,9 +268,8 @@ def finished(
         other results, or an empty text.
 
     Raises:
-        OccupiedError: the same code has played another config in the folder, so that the results
-            of another run would be replaced.
-        FairbanditError: `resume` is false and the folder holds any run.
+        FairbanditError: the same code has played another config in the folder, so that the results
+            of another run would be replaced; or `resume` is false and the folder holds any run.
     """
     if not resume and any((folder / name).exists() for name in (SUMMARY, CHECKPOINT)):
         raise FairbanditError(
@@ -283,7 +282,7 @@ def finished(
     if all(then.get(key) == now[key] for key in ("version", "plugins")):
         different = differences({"config": then["config"]}, {"config": now["config"]})
         if different:
-            raise OccupiedError(
+            raise FairbanditError(
                 f"{folder} already holds a finished run ({SUMMARY}) of a different config: "
                 f"{'; '.join(different)}. Choose another output folder; resume=false makes a new "
                 "folder"
