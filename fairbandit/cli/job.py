@@ -82,7 +82,7 @@ def run_app(words: Sequence[str]) -> None:
         with _given_to_hydra(words):
             application()
     except (KeyboardInterrupt, FairbanditError) as error:
-        in_jobs = _driven and [*_driven[-1].folder.rglob(ERROR)]  # or else all configs are wrong
+        in_jobs = bool(_driven) and any(_driven[-1].folder.rglob(ERROR))  # or else in all configs
         if isinstance(error, KeyboardInterrupt) or not in_jobs:
             _finish_sweep(results=False)
             raise
