@@ -272,38 +272,3 @@ def matching(
             if guess := did_you_mean(wanted[form], present):
                 remark(f"no run has {end}={wanted[form]}{guess}")
     return kept
-
-
-def baseline_of(
-    asked: str | Mapping[str, Any],
-    settings: Sequence[Mapping[str, Any]],
-    labels: Sequence[str],
-    alike: Sequence[bool],
-) -> int:
-    """Returns the place of a baseline among the settings that are alike in their world.
-
-    Args:
-        asked: the label or the policy of the baseline, or values of its settings.
-        settings, labels: the settings, and their names.
-        alike: whether each setting is of the world.
-
-    Raises:
-        FairbanditError: the baseline does not match exactly one of these settings.
-    """
-    places, guess = [at for at, here in enumerate(alike) if here], ""
-    if isinstance(asked, str):
-        matches = [at for at in places if labels[at] == asked]
-        matches = matches or [at for at in places if settings[at]["policy"] == asked]
-        names = [name for at in places for name in (labels[at], settings[at]["policy"])]
-        guess = "" if matches else did_you_mean(asked, names)
-    else:
-        found = matching(settings, {key: [value] for key, value in asked.items()})
-        matches = [at for at in places if at in found]
-    if len(matches) != 1:
-        several = "several settings" if matches else "no setting"
-        names = [repr(labels[at]) for at in matches or places]
-        raise FairbanditError(
-            f"the baseline {asked!r} names {several} of an environment{guess}; choose one of "
-            f"{', '.join(names)}"
-        )
-    return matches[0]

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.notices import remark
 from fairbandit.policy.build import named_policies, policy_label
 from fairbandit.runs import naming
 from fairbandit.runs.intervals import CONFIDENCE, SHARE, Span, interval, share_ends
-from fairbandit.runs.naming import baseline_of, chosen, full_key, joined, of_world
+from fairbandit.runs.naming import chosen, full_key, joined, of_world
 from fairbandit.runs.record import RATE
 from fairbandit.runs.saved import Run, read_runs
 from fairbandit.runs.settings import LACKING
@@ -220,13 +220,13 @@ def differences(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.Dat
     labels = _labels(settings)
     pair = [key for key in _VALUES[:-1] if key in table]
     apart = [key for key in keys if of_world(key) or key in ("environment", "rounds")]
-    parts = [json.dumps([row.get(key) for key in apart]) for row in settings]
-    base = {
-        world: baseline_of(against, settings, labels, [own == world for own in parts])
-        for world in dict.fromkeys(parts)
-    }
+    worlds, base = dict[str, list[int]](), dict[int, int]()
+    for at, row in enumerate(settings):
+        worlds.setdefault(json.dumps([row.get(key) for key in apart]), []).append(at)
+    for places in worlds.values():
+        base |= dict.fromkeys(places, _baseline(against, settings, labels, places))
     is_base = np.isin(numbers, [*base.values()])
-    names = {"label": labels, "baseline": [labels[base[world]] for world in parts]}
+    names = {"label": labels, "baseline": [labels[base[at]] for at in range(len(settings))]}
     table = table.assign(**{key: np.array(own, object)[numbers] for key, own in names.items()})
     both = subtracted(table[~is_base], table[is_base], [*apart, *pair])
     if both.empty:
@@ -235,6 +235,29 @@ def differences(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.Dat
             f"baseline {against!r}"
         )
     return both
+
+
+def _baseline(
+    asked: str | Mapping[str, Any],
+    settings: Sequence[Mapping[str, Any]],
+    labels: Sequence[str],
+    places: Sequence[int],
+) -> int:
+    """Returns the only one of the settings in a world, at some places, that the baseline names."""
+    if isinstance(asked, str):
+        matches = [at for at in places if labels[at] == asked]
+        matches = matches or [at for at in places if settings[at]["policy"] == asked]
+    else:
+        found = naming.matching(settings, {key: [value] for key, value in asked.items()})
+        matches = [at for at in places if at in found]
+    if len(matches) != 1:
+        several = "several settings" if matches else "no setting"
+        known = [name for at in places for name in (labels[at], settings[at]["policy"])]
+        guess = "" if matches else did_you_mean(asked, known)
+        names = ", ".join(repr(labels[at]) for at in matches or places)
+        where = f"{several} of an environment{guess}"
+        raise FairbanditError(f"the baseline {asked!r} names {where}; choose one of {names}")
+    return matches[0]
 
 
 def _settings(
