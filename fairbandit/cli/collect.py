@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairbandit.cli.parsers import conditions, names_in, read_words
-from fairbandit.errors import FairbanditError, check_known, unknown
-from fairbandit.files.files import written_aside
-from fairbandit.runs import PooledRuns, compare, pool, pooled, read_runs
+from fairbandit.errors import FairbanditError, check_known
+from fairbandit.runs import pooled, read_runs
 from fairbandit.runs.folder import SUMMARY
 from fairbandit.runs.naming import chosen
 from fairbandit.runs.overview import overview
-from fairbandit.runs.pooling import compared
 from fairbandit.runs.scenes import scenes_of
-from fairbandit.runs.sheets import console, write
+from fairbandit.runs.sheets import Sheet, console, write
 from fairbandit.runs.summary import KEYS
-from fairbandit.runs.tables import column_of, selected, tidy
+from fairbandit.runs.tables import column_of, differences, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FORMATS = {".parquet": None, ".csv": None, ".tex": "latex", ".md": "markdown"}
-"""The format of the table that is printed, by the ending of a file; None for the whole table."""
+_WHOLE, _PRINTED = (".parquet", ".csv"), (".tex", ".md")
+"""The endings of files of all results, and of tables for print."""
 
 _HELP = f"""\
 Gathers the {SUMMARY} of every finished run below some folders into one tidy table. Runs that
-differ only in their seeds are one setting, which pools their replicas. With each=true, every run is
-on its own.
+differ only in their seeds are one setting, which pools their replicas.
 
 A file has the label of a setting; {", ".join(KEYS[:3])}, and the other
 keys that differ, by their dotted names; and a row for each measure and group, with the number n of
@@ -42,9 +38,8 @@ a table's reward, and of other policies also the cost of learning.
 
 Without out, the most useful columns are printed.
 
-  out=FILE         replaces this file by all results (.parquet, .csv), or by the table for print
-                   (.tex, .md)
-  each=true        a row for every run
+  out=FILE         replaces this file by all results (.parquet, .csv), or by a table for print, with
+                   labels and the best in bold (.tex, .md)
   against=POLICY   shows differences from this policy, or from the setting with this label, with
                    intervals
   by=group         adds the share, reward, rank, regret and cost of the picks of each group
@@ -53,86 +48,61 @@ Without out, the most useful columns are printed.
   where.KEY=VALUES only runs with one of these values; every where must hold
   sort=NAME        a result, the best first, or a setting by which rows are sorted [fair_regret,
                    where it is printed]
-  format=NAME      prints a table to paste, with labels and the best in bold: markdown or latex
 
 examples:
   fairbandit collect outputs
   fairbandit collect outputs out=results.csv
   fairbandit collect outputs by=group
   fairbandit collect outputs against=optimal
-  fairbandit collect one_folder another_folder each=true out=runs.parquet
+  fairbandit collect one_folder another_folder out=settings.parquet
   fairbandit collect outputs columns=fair_regret,selection_rate:f sort=selection_rate:f
   fairbandit collect outputs policy=greedy,fair_greedy out=table.tex"""
 
-_KEYS = ("out", "each", "against", "by", "columns", "policy", "where", "sort", "format")
+_KEYS = ("out", "against", "by", "columns", "policy", "where", "sort")
 
 
 def collect(words: Sequence[str]) -> None:
     """Gathers runs, and prints them or writes them to a file."""
+    import pandas as pd
+
     read = read_words("collect", _HELP, words, "FOLDER", several=True)
-    given = Namespace(**{**dict.fromkeys(_KEYS), **read.only(_KEYS)})
-    if given.each and given.against is not None:
-        raise FairbanditError("collect: expected each=true or against=POLICY, not both")
-    check_known("value of by", {given.by} - {None}, ["group"])
-    check_known("format", {given.format} - {None}, ["markdown", "latex"])
-    given.out = None if given.out is None else _file(str(given.out))
-    given.columns = names_in(given.columns) or None
-    where = conditions(given.where or {})
-    where |= {"policy": policies} if (policies := names_in(given.policy)) else {}
-    runs, groups = read_runs(read.paths), given.by == "group"
-    rows: Sequence[PooledRuns]
-    if given.against is not None:
-        settings = [row for scene in scenes_of(runs) for row in scene.runs]
-        rows = chosen(compared(settings, given.against), where)
-    elif given.each:
-        rows = pool(chosen(runs, where), each=True)
-    else:
+    given: dict[str, Any] = {**dict.fromkeys(_KEYS), **read.only(_KEYS)}
+    check_known("value of by", {given["by"]} - {None}, ["group"])
+    out = None if given["out"] is None else Path(str(given["out"]))
+    if out and out.suffix not in (*_WHOLE, *_PRINTED):
+        endings = ", ".join((*_WHOLE, *_PRINTED))
+        raise FairbanditError(f"{out} must end in one of {endings}, which sets the format")
+    columns = names_in(given["columns"]) or None
+    where = conditions(given["where"] or {})
+    where |= {"policy": policies} if (policies := names_in(given["policy"])) else {}
+    runs = read_runs(read.paths)
+    if given["against"] is None:
         rows = [row for scene in scenes_of(chosen(runs, where)) for row in scene.runs]
-    choice: dict[str, Any] = {"groups": groups, "columns": given.columns}
-    if given.sort is not None:
-        choice["sort"] = given.sort
-    count = sum(len(row.runs) for row in rows)
-    counted = f"{count:,} run{'s' * (count != 1)}"
-    if not given.each:
-        counted += f" of {len(rows):,} setting{'s' * (len(rows) != 1)}"
-    form = _FORMATS[given.out.suffix] if given.out else given.format
-    if given.format not in (None, form):
-        raise FairbanditError(f"collect: format={given.format} contradicts the name {given.out}")
-    if form is None and given.out:
-        if given.against is not None:
-            table = selected(compare(tidy(runs), given.against), where)
-        else:
-            table = pooled(tidy(chosen(runs, where)), each=given.each)
-        table = _chosen(table, given.columns)
-        write(table, given.out)
-        print(f"{counted} in {len(table):,} rows: {given.out}")
-    elif form is None:
-        console().print(overview(rows, **choice))
-        print(counted)
     else:
-        text = overview(rows, **choice, printed=True).exported(form)
-        if given.out is None:
-            print(text, end="")
-        else:
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            with written_aside(given.out) as file:
-                file.write(text.encode())
-            print(f"{counted}: {given.out}")
+        scenes = scenes_of(runs, differences(tidy(runs), given["against"]))
+        rows = chosen([row for scene in scenes for row in scene.runs], where)
+    result: Sheet | pd.DataFrame
+    if out and out.suffix in _WHOLE:
+        whole = pd.concat([row.table for row in rows]).sort_index()
+        result = _of_columns(pooled(whole), columns)
+    else:
+        sort, groups = given["sort"] or "fair_regret", given["by"] == "group"
+        printed = out is not None
+        result = overview(rows, groups=groups, columns=columns, sort=sort, printed=printed)
+    if out:
+        write(result, out)
+    else:
+        console().print(result)
+    count = sum(len(row.runs) for row in rows)
+    counted = f"{count:,} run{'s' * (count != 1)} of {len(rows):,} setting{'s' * (len(rows) != 1)}"
+    print(f"{counted}: {out}" if out else counted)
 
 
-def _chosen(table: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
+def _of_columns(table: pd.DataFrame, columns: Sequence[str] | None) -> pd.DataFrame:
     """Returns the rows of some measures, `MEASURE` or `MEASURE:GROUP`; None returns all."""
     if columns is None:
         return table
     names = table["measure"].combine(table["group"], column_of)
     known = [*dict.fromkeys([*names, *table["measure"]])]
-    for wrong in (column for column in columns if column not in known):
-        raise unknown("column", wrong, known)
+    check_known("column", columns, known)
     return table[names.isin(columns) | table["measure"].isin(columns)]
-
-
-def _file(text: str) -> Path:
-    if Path(text).suffix not in _FORMATS:
-        endings = ", ".join(_FORMATS)
-        raise FairbanditError(f"{text} must end in one of {endings}, which sets the format")
-    return Path(text)

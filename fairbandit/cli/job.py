@@ -1,39 +1,70 @@
-"""The Hydra application, and the function that runs one job, in the main process or a worker."""
+"""The Hydra application: one job, in the main process or a worker, or a sweep of them.
+
+The folder of a sweep holds the folders of its jobs, with their results or errors, one table, and
+figures.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import hydra
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.core.utils import JobReturn
 from hydra.errors import HydraException
+from hydra.experimental.callback import Callback
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
+from fairbandit.cli.figures import figures_asked, print_files
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import as_setting, quoted
-from fairbandit.cli.store import plain_config, publish, register_resolvers
-from fairbandit.cli.sweeps import drives_sweep, failed_jobs, finish_sweep
+from fairbandit.cli.store import plain_config, publish, register_resolvers, task_words
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
+from fairbandit.figures.draw import SUBFOLDER, Choice, draw
+from fairbandit.figures.style import own_looks
 from fairbandit.files.files import fresh, within, written_aside
-from fairbandit.policy.build import conf_folder
+from fairbandit.policy.build import conf_folder, search_configs
 from fairbandit.registry.plugins import load_plugins
+from fairbandit.runs import Run, pool, pooled, read_runs
 from fairbandit.runs.execute import execute
-from fairbandit.runs.folder import ERROR, REFUSED, OccupiedError
-from fairbandit.runs.overview import run_table
-from fairbandit.runs.saved import Run
-from fairbandit.runs.sheets import console, named, spread
+from fairbandit.runs.folder import ERROR, SUMMARY, claim, finished_below
+from fairbandit.runs.overview import finding, overview
+from fairbandit.runs.sheets import console, named, progress_bar, spread, write
+from fairbandit.runs.tables import tidy
+
+RESULTS = "results.csv"
+"""The file of a sweep's table, which has a row for each finished job and measure."""
 
 _WITH_VALUES = ("--config-", "--cfg", "--package", "--info", "--experimental-")  # flags of Hydra
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
+
+
+@dataclass
+class _Sweep:
+    folder: Path
+    before: dict[str, int]
+    figures: Choice
+    held: ExitStack  # the lock of the folder, and the progress bar
+    advance: Callable[..., None]
+
+
+_driven: list[_Sweep] = []
 
 
 def run_app(words: Sequence[str]) -> None:
@@ -51,11 +82,12 @@ def run_app(words: Sequence[str]) -> None:
         with _given_to_hydra(words):
             application()
     except (KeyboardInterrupt, FairbanditError) as error:
-        if isinstance(error, KeyboardInterrupt) or not failed_jobs():  # the config of all is wrong
-            finish_sweep(results=False)
+        in_jobs = bool(_driven) and any(_driven[-1].folder.rglob(ERROR))  # or else in all configs
+        if isinstance(error, KeyboardInterrupt) or not in_jobs:
+            _finish_sweep(results=False)
             raise
     finally:
-        failed = finish_sweep()
+        failed = _finish_sweep()
     if failed:
         raise FairbanditError(
             f"{failed:,} job{'s' * (failed > 1)} of this sweep failed; the same command skips "
@@ -101,7 +133,7 @@ def run_job(config: DictConfig) -> None:
         folder = fresh(folder)
     summary, again = _execute_job(config, folder, "")
     shown = console()
-    shown.print(run_table(Run(folder, summary)))
+    shown.print(overview(pool([Run(folder, summary)])))
     shown.print(named("results", f"{again}{short(folder)}"), soft_wrap=True)
 
 
@@ -112,8 +144,7 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
         known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
         message = one_message(error) if known else in_a_line(error)
         print(printable(f"{PREFIX}{job}{message}"), file=sys.stderr, flush=True)
-        name = REFUSED if isinstance(error, OccupiedError) else ERROR
-        with written_aside(folder / name) as file:
+        with written_aside(folder / ERROR) as file:
             file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
     regret = summary["metrics"]["fair_regret"]
@@ -127,8 +158,7 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
     def started(news: str) -> None:
         nonlocal again
         again = ""
-        for name in (ERROR, REFUSED):
-            (folder / name).unlink(missing_ok=True)
+        (folder / ERROR).unlink(missing_ok=True)
         if news:
             print(printable(f"{job}{news}"), file=sys.stderr, flush=True)
         saved = within(folder, ".hydra")  # written once the folder is known to be the job's
@@ -153,7 +183,114 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
         folder,
         wait=bool(job),
         started=started,
-        progress=drives_sweep() or not job,
+        progress=bool(_driven) or not job,
         callbacks=callbacks,
     )
     return summary, again
+
+
+class Sweeps(Callback):
+    """Locks the sweep's folder, and counts its jobs."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Checks the figures, and chooses and locks the sweep's folder.
+
+        Raises:
+            SystemExit: the sweep is empty, a figure is unknown, or the folder cannot be written
+                to. Hydra would turn any other error into a warning.
+        """
+        try:
+            _begin(config)
+        except Exception as error:
+            raise SystemExit(printable(f"{PREFIX}{one_message(error)}")) from None
+
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        """Counts a job."""
+        if _driven:
+            _driven[-1].advance()
+
+
+def _begin(config: DictConfig) -> None:
+    paths = [source.path for source in config.hydra.runtime.config_sources]
+    search_configs(Path(path) for path in paths if Path(path).is_dir())
+    own_looks()
+    figures = figures_asked(plain_config(config.figures))
+    words = _words(config)
+    swept = [word for word in words if word.is_discrete_sweep()]
+    total = prod(len(list(word.sweep_iterator())) for word in swept)
+    if not total:
+        raise FairbanditError("a swept key has an empty list of values, so the sweep is empty")
+    folder = Path(config.hydra.sweep.dir).absolute()
+    if not config.resume:
+        folder = fresh(folder)
+    _settle(config, folder, [word for word in words if not word.is_sweep_override()])
+    with ExitStack() as held:
+        held.enter_context(claim(folder, f"another sweep is writing to {short(folder)}"))
+        for error in folder.rglob(ERROR):
+            error.unlink()
+        print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
+        advance = held.enter_context(progress_bar("jobs", total))
+        _driven[:] = [_Sweep(folder, _finished(folder), figures, held.pop_all(), advance)]
+
+
+def _words(config: DictConfig) -> list[Override]:
+    params = config.hydra.sweeper.get("params") or {}
+    given = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    return list({word.get_key_element(): word for word in parser.parse_overrides(given)}.values())
+
+
+def _settle(config: DictConfig, folder: Path, fixed: list[Override]) -> None:
+    """Fixes the sweep's folder for remote workers, and keeps shared keys out of job names."""
+    place = QuotedString(str(folder), Quote.single).with_quotes()
+    excluded = config.hydra.job.config.override_dirname.exclude_keys
+    keys = [*excluded, *(word.get_key_element().lstrip("+~") for word in fixed)]
+    with read_write(config), open_dict(config):
+        config.hydra.sweep.dir = str(folder)
+        config.hydra.overrides.hydra += [
+            f"hydra.sweep.dir={place}",
+            f"hydra.job.config.override_dirname.exclude_keys={keys}",
+        ]
+
+
+def _finish_sweep(*, results: bool = True) -> int:
+    """Ends the sweep that this process drives, if any; returns the number of failed jobs.
+
+    With `results`, a table of all jobs is written and printed, and the figures are drawn.
+    """
+    if not _driven:
+        return 0
+    sweep = _driven.pop()
+    sweep.held.close()
+    failed = sorted(sweep.folder.rglob(ERROR))
+    if results:
+        _gather(sweep, {str(f.parent): f.read_text("utf-8").splitlines()[-1] for f in failed})
+    return len(failed)
+
+
+def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
+    """Shows the finished jobs, without earlier results of failed jobs, and the errors."""
+    folder, shown = sweep.folder, console()
+    finished = {run: time for run, time in _finished(folder).items() if run not in errors}
+    if finished:
+        runs = read_runs([*map(Path, finished)])
+        write(pooled(tidy(runs), each=True), folder / RESULTS)
+        settings = pool(runs)
+        shown.print(overview(settings))
+        if sentence := finding(settings):
+            shown.print(fill(sentence, 80), highlight=False)
+    skipped = len(finished.items() & sweep.before.items())
+    counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
+    totals = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.items() if number)
+    shown.print(f"All jobs: {totals}", highlight=False)
+    for error, number in Counter(errors.values()).items():
+        first = os.path.relpath(next(job for job in errors if errors[job] == error), folder)
+        jobs = first if number == 1 else f"{number:,} jobs, as {first}"
+        shown.print(f"failed  {jobs}: {error}", soft_wrap=True, highlight=False)
+    shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
+    if finished and sweep.figures:
+        print_files(draw([*map(Path, finished)], within(folder, SUBFOLDER), sweep.figures))
+
+
+def _finished(folder: Path) -> dict[str, int]:
+    return {run: (Path(run) / SUMMARY).stat().st_mtime_ns for run in finished_below(folder)}

@@ -5,11 +5,9 @@ below some folders as one tidy table of pandas, which `pooled` and `compare` tak
 verified when they are read.
 """
 
-from fairbandit.runs.callbacks import Callback
 from fairbandit.runs.play import run, sweep
-from fairbandit.runs.pooling import PooledRuns, pool
-from fairbandit.runs.saved import Run, read_runs
-from fairbandit.runs.scenes import Scene, read_scenes
+from fairbandit.runs.saved import Callback, Run, read_runs
+from fairbandit.runs.scenes import PooledRuns, Scene, pool, read_scenes
 from fairbandit.runs.tables import compare, load, pooled
 
 __all__ = [

@@ -21,7 +21,6 @@ from fairbandit.files.files import within
 from fairbandit.metrics import Played
 from fairbandit.policy.engine import Engine
 from fairbandit.runs import summary as summaries
-from fairbandit.runs.callbacks import Callback
 from fairbandit.runs.folder import (
     CHECKPOINT,
     CURVES,
@@ -31,14 +30,13 @@ from fairbandit.runs.folder import (
     clear,
     set_aside,
 )
-from fairbandit.runs.identity import continued, differences, finished, identity
 from fairbandit.runs.notices import note_rare_groups, note_settings, note_unknown
-from fairbandit.runs.progress import progress_bar
-from fairbandit.runs.record import MAX_GROUPS, Record
-from fairbandit.runs.round_log import RoundLog, write_rewards, write_table
-from fairbandit.runs.saved import Run
+from fairbandit.runs.record import MAX_GROUPS, Record, RoundLog, write_rewards, write_table
+from fairbandit.runs.saved import Callback, Run
 from fairbandit.runs.separation import holds_group
 from fairbandit.runs.settings import Job, checked, dotted
+from fairbandit.runs.sheets import progress_bar
+from fairbandit.runs.summary import continued, differences, finished, identity
 from fairbandit.runs.tensorboard import EventWriter, config_text, layout, scalars
 from fairbandit.streams import CHUNK_ROUNDS, Streams
 
@@ -158,16 +156,12 @@ class _Run:
                 "remove it to start this run over in its folder; resume=false starts in a new "
                 "folder and leaves this folder unchanged"
             )
-        for part in ("values", "curves"):
-            setattr(self.record, part, {(key, group): at for key, group, at in saved.pop(part)})
+        self.record.results = {(key, group): values for key, group, values in saved.pop("results")}
         self.saved = saved
 
     def _save(self) -> None:
-        results = {
-            part: [[*key, tensor] for key, tensor in getattr(self.record, part).items()]
-            for part in ("values", "curves")
-        }
-        contents = {**self.saved, **results, "identity": continued(self.identity)}
+        results = [[*key, values] for key, values in self.record.results.items()]
+        contents = {**self.saved, "results": results, "identity": continued(self.identity)}
         state.write(state.packed(contents), self.folder / CHECKPOINT)
 
     @property

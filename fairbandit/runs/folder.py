@@ -47,18 +47,11 @@ LOCK = ".lock"
 ERROR = "error.txt"
 """The error of a failed job of a sweep, in the folder of the job; the last line is a short form."""
 
-REFUSED = "refused.txt"
-"""The same for a job whose folder holds a finished run of another config, which stays as it is."""
-
 LONGEST = 80
 """The largest number of characters in the name of a folder."""
 
 _NO_MATTER = ("resume", "threads", "figures", "callbacks")  # keys that name no folder
 _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # the end of the name of a folder set aside
-
-
-class OccupiedError(FairbanditError):
-    """A folder holds a run of another config."""
 
 
 @contextmanager
@@ -120,13 +113,9 @@ def _refuse(error: OSError) -> None:
 
 
 def finished_below(folder: Path) -> Iterator[str]:
-    """Yields the folders of the finished runs below a folder, except for replaced results.
-
-    A job whose last attempt failed does not count as finished, even if an earlier attempt left a
-    summary in its folder.
-    """
+    """Yields the folders of the finished runs below a folder, except for replaced results."""
     for place, folders, files in walk(folder):
-        if SUMMARY in {*files, *folders} and ERROR not in files:
+        if SUMMARY in {*files, *folders}:
             yield place
 
 

@@ -11,6 +11,7 @@ from fairbandit.notices import remark
 from fairbandit.policy.build import build_policy, policy_label, preset, presets
 from fairbandit.policy.policy import Policy
 from fairbandit.registry import PART_KINDS, create, describe
+from fairbandit.runs.settings import dotted
 from fairbandit.tables.labels import normal
 
 NO_DIFFERENCE = (
@@ -92,18 +93,14 @@ def with_replaced(policy: Policy) -> str:
     if policy.name not in presets():
         return policy.name
     described, own = policy.describe(), build_policy(policy.name).describe()
-    texts, default = ({"refresh": shown(plain["refresh"])} for plain in (described, own))
     for kind in PART_KINDS:
-        name = described[kind]["name"]
-        default[f"{kind}.name"] = own[kind]["name"]
-        if name != own[kind]["name"]:
-            own[kind] = describe(create(kind, name))
-        for key, value in described[kind].items():
-            texts[f"{kind}.{key}"] = shown(value)
-            default.setdefault(f"{kind}.{key}", shown(own[kind][key]))
-    replaced = {key: text for key, text in texts.items() if text != default[key]}
+        name, default = described[kind]["name"], own[kind]["name"]
+        if name != default:
+            own[kind] = describe(create(kind, name)) | {"name": default}
+    texts, defaults = ({k: shown(value) for k, value in dotted(p)} for p in (described, own))
     names = short_names([*texts])
-    return joined(policy.name, [Setting(key, names[key], replaced[key]) for key in replaced])
+    replaced = (key for key, text in texts.items() if text != defaults.get(key))
+    return joined(policy.name, [Setting(key, names[key], texts[key]) for key in replaced])
 
 
 def _told_apart(rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[set[str]]:
@@ -275,38 +272,3 @@ def matching(
             if guess := did_you_mean(wanted[form], present):
                 remark(f"no run has {end}={wanted[form]}{guess}")
     return kept
-
-
-def baseline_of(
-    asked: str | Mapping[str, Any],
-    settings: Sequence[Mapping[str, Any]],
-    labels: Sequence[str],
-    alike: Sequence[bool],
-) -> int:
-    """Returns the place of a baseline among the settings that are alike in their world.
-
-    Args:
-        asked: the label or the policy of the baseline, or values of its settings.
-        settings, labels: the settings, and their names.
-        alike: whether each setting is of the world.
-
-    Raises:
-        FairbanditError: the baseline does not match exactly one of these settings.
-    """
-    places, guess = [at for at, here in enumerate(alike) if here], ""
-    if isinstance(asked, str):
-        matches = [at for at in places if labels[at] == asked]
-        matches = matches or [at for at in places if settings[at]["policy"] == asked]
-        names = [name for at in places for name in (labels[at], settings[at]["policy"])]
-        guess = "" if matches else did_you_mean(asked, names)
-    else:
-        found = matching(settings, {key: [value] for key, value in asked.items()})
-        matches = [at for at in places if at in found]
-    if len(matches) != 1:
-        several = "several settings" if matches else "no setting"
-        names = [repr(labels[at]) for at in matches or places]
-        raise FairbanditError(
-            f"the baseline {asked!r} names {several} of an environment{guess}; choose one of "
-            f"{', '.join(names)}"
-        )
-    return matches[0]

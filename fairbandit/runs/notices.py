@@ -62,7 +62,7 @@ def unknown_rates(picks: Mapping[str, tuple[float, float]]) -> str:
 
 def note_unknown(policy: Policy, record: Record) -> None:
     """Notes how often people are picked whose group is unknown."""
-    counts = [counted.sum(0).tolist() for counted in map(record.of, ("selected", "received"))]
+    counts = [counted.sum(0).tolist() for counted in map(record.by_group, ("selected", "received"))]
     pairs = zip(*counts, strict=True)
     if note := unknown_rates(dict(zip(record.group_names, pairs, strict=True))):
         remark(f"{policy.name}: {note}")
@@ -83,7 +83,7 @@ def note_rare_groups(
         return
     plan = policy.plan(rounds, 1)
     start, stop = int(plan.rank_start[0]), int(plan.rank_stop[0])
-    counts = record.of("received").mean(0) * (stop - start) / rounds
+    counts = record.by_group("received").mean(0) * (stop - start) / rounds
     n = counts.clamp(min=1, max=policy.rank.max_contexts)
     if isinstance(environment, Table):  # a person who comes again does not add a context
         n = n.minimum(environment.members.sizes.to(n))

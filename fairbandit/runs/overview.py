@@ -15,9 +15,8 @@ from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
 from fairbandit.runs.intervals import Floats, interval, moments
 from fairbandit.runs.naming import ends_with, full_key, shown, union
-from fairbandit.runs.pooling import PooledRuns
 from fairbandit.runs.record import RATE
-from fairbandit.runs.saved import FOLDER, Run
+from fairbandit.runs.scenes import PooledRuns
 from fairbandit.runs.settings import BY_GROUP, COST
 from fairbandit.runs.sheets import Sheet, estimate, meanings, metric_header, spread
 from fairbandit.runs.tables import column_of, subtracted
@@ -47,7 +46,7 @@ def overview(
     sort: str = "fair_regret",
     printed: bool = False,
 ) -> Sheet:
-    """Returns a table with one row for each setting; single runs also show their folders.
+    """Returns a table with one row for each setting.
 
     A star marks policies that know the truth. Metrics are mean ± standard deviation over all
     replicas, or if the rows are differences, mean [95 % interval]. Values that all rows share,
@@ -78,7 +77,7 @@ def overview(
             for row, group in pairs
         ]
         default = [name for name in OF_PICKS if any(name in own for own in spreads)]
-    bases = [r.difference["baseline"].iloc[0] for r in rows if r.difference is not None]
+    bases = [row.baseline for row in rows if row.baseline is not None]
     if groups or bases:
         default = [c for c in default if not all(_IN_UNIT.get(c) in own for own in spreads)]
     varied = [{one.name: one.text for one in row.varied} for row in rows]
@@ -107,8 +106,6 @@ def overview(
         if column.startswith(f"{RATE}:") and not (printed or columns or bases):
             header, text = f"{column.removeprefix(RATE + ':')} [%]", _per_cent
         results[header] = [text(own) if own else "–" for own in known]
-    if not groups and any(row.each for row in rows):
-        results[FOLDER] = [row.runs[0].place for row in rows]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
     below = f"{_DIFFERENCE}; {below}" if bases else below
@@ -224,21 +221,3 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
             low, high = interval(count, mean, std)
             ties[row] = ranks[row] == 0 or mean == 0 or low <= 0 <= high
     return ranks, ties
-
-
-def run_table(run: Run) -> Sheet:
-    """Returns a table of one run, with a row for each of its main results."""
-    setting, summary = PooledRuns((run,)), run.summary
-    lines = {
-        "policy": setting.policy + " *" * setting.knows_truth,
-        "environment": summary["environment"],
-        "rounds": f"{setting.rounds:,} × {setting.replicas:,} replicas",
-    }
-    for column in [*setting.metrics, *({COST} & {*setting.spreads})]:
-        header = _header(column, [setting], setting.spreads[column])
-        lines[header] = spread(setting.spreads[column])
-    for group in run.groups:
-        rate = setting.spreads[column_of("selection_rate", group)]
-        lines[f"selection rate, group {group}"] = spread(rate)
-    rows = [*lines.items(), ("time", f"{summary['seconds']:.2f} s")]
-    return Sheet(("", ""), rows, names=2, below=meanings(text for row in rows for text in row))

@@ -18,13 +18,11 @@ from fairbandit.policy.build import preset, presets
 from fairbandit.registry import PART_KINDS
 from fairbandit.registry.plugins import load_plugins
 from fairbandit.runs.folder import folder_name
-from fairbandit.runs.saved import Run
+from fairbandit.runs.saved import Callback, Run
 from fairbandit.runs.tables import tidy
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from fairbandit.runs.callbacks import Callback
 
 Config = Mapping[str, Any] | str | PathLike[str]
 """The config of a run: a mapping, the path of a YAML file, or the name of a policy."""

@@ -1,11 +1,11 @@
-"""The results of a run: measures of each replica at the end of the run, and curves over its rounds.
+"""The results of a run: finals and curves of each replica, and the round log.
 
 `finals.parquet` is a tidy table with the columns `replica`, `measure`, `group` and `value`. A
 measure of the whole run has no group: each metric after the last round and, for a table whose
 rewards are standardised, `cost_per_pick`. The measures of a group are in `BY_GROUP`. Those after
 `share` are means over the group's picks, and NaN in a replica without such picks.
 `curves.parquet` is the same with a column `round`: each metric over rounds 1 … t, and the
-selection rates of up to `MAX_GROUPS` groups.
+selection rates of up to `MAX_GROUPS` groups. The round log has a row for each pick.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fairbandit.metrics import Metric, Played, RunningReduction
+from fairbandit.environments import Environment
+from fairbandit.files.files import sha256, written_aside
+from fairbandit.metrics import REGRETS, Metric, Played, RunningReduction
+from fairbandit.runs.folder import REWARDS
 from fairbandit.runs.intervals import Floats, moments
 from fairbandit.runs.settings import BY_GROUP, COST, IN_UNIT
 from fairbandit.streams import CHUNK_ROUNDS
@@ -36,6 +41,9 @@ most 1,000 points of a tag."""
 MAX_GROUPS = 8
 """The largest number of groups whose selection rates have curves."""
 
+FILE_ROWS = 2**18
+"""The approximate number of rows of a file, which are kept in memory until it is written."""
+
 Key = tuple[str, str | None]
 """A measure and its group."""
 
@@ -49,6 +57,12 @@ SCHEMA = pa.schema(
 
 CURVES_SCHEMA = SCHEMA.insert(3, pa.field("round", pa.int64()))
 """The columns of curves."""
+
+
+REWARDS_SCHEMA = pa.schema(
+    [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
+)
+"""The columns of the distributions of the groups' true rewards."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +115,8 @@ class Record:
         unit: the `std` and `mean` of the reward's column, if rewards are standardised.
 
     Attributes:
-        values: the measures at the end in the finished batches, by measure and group, (R,) each.
-        curves: the curves of the finished batches, by measure and group, (R, n) each.
+        results: the finished batches, by measure and group, (R, n) each: a curve at its rounds, or
+            a measure after the last round.
     """
 
     def __init__(
@@ -114,8 +128,7 @@ class Record:
     ) -> None:
         self.group_names, self.metrics, self.unit = tuple(group_names), metrics, unit
         self.steps = sampled(rounds, metrics, self.group_names)
-        self.values: dict[Key, Tensor] = {}
-        self.curves: dict[Key, Tensor] = {}
+        self.results: dict[Key, Tensor] = {}
 
     def start(self, replicas: int) -> None:
         """Begins a batch with the given number of replicas."""
@@ -167,44 +180,41 @@ class Record:
 
     def finish(self) -> None:
         """Ends the current batch."""
-        picked, values = self._sums[0, :, 1:], dict[Key, Tensor]()
+        picked = self._sums[0, :, 1:]
+        found = {key: torch.cat(pieces, 1) for key, pieces in self._pieces.items()}
         reward, rank, fair, standard = self._sums[1:, :, 1:] / picked
         rates = picked / self._received, picked / picked.sum(1, keepdim=True)
         columns = [picked, self._received.double(), *rates, reward, rank, fair, standard]
-        for column, end in self._ends.items():
-            values[column, None] = end
         if self.unit:
             std, mean = self.unit["std"], self.unit.get("mean", torch.nan)
             columns += [mean + std * reward, std * standard]
-            values[COST, None] = values["standard_regret", None] * (
-                std / picked.sum(1).clamp(min=1)
-            )
+            cost = self._ends["standard_regret"] * (std / picked.sum(1).clamp(min=1))
+            found[COST, None] = cost[:, None]
         for name, by_group in zip(BY_GROUP, columns, strict=False):
             if IN_UNIT.get(name, "") in {"", *(self.unit or ())}:
-                values |= {(name, g): by_group[:, code] for code, g in enumerate(self.group_names)}
-        curves = {key: torch.cat(pieces, 1) for key, pieces in self._pieces.items()}
-        self.values = _joined(self.values, values)
-        self.curves = _joined(self.curves, curves)
+                for code, group in enumerate(self.group_names):
+                    found.setdefault((name, group), by_group[:, code, None])  # a rate has a curve
+        before = self.results
+        self.results = {k: torch.cat([before[k], v]) if before else v for k, v in found.items()}
 
-    def of(self, name: str) -> Tensor:
-        """Returns a measure of each group, (R, G)."""
-        return torch.stack([self.values[name, group] for group in self.group_names], 1)
+    def final(self, measure: str, group: str | None = None) -> Tensor:
+        """Returns a measure after the last round, (R,)."""
+        return self.results[measure, group][:, -1]
+
+    def by_group(self, measure: str) -> Tensor:
+        """Returns a measure of each group after the last round, (R, G)."""
+        return torch.stack([self.final(measure, group) for group in self.group_names], 1)
 
     def drawn(self) -> dict[Key, Curve]:
         """Returns the curves of the finished batches."""
-        return {key: Curve(self.steps[key], curve.numpy()) for key, curve in self.curves.items()}
+        return {key: Curve(at, self.results[key].numpy()) for key, at in self.steps.items()}
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Returns the tidy tables of the finals and the curves."""
-        finals = {
-            key: Curve(np.zeros(1, np.int64), end[:, None].numpy())
-            for key, end in self.values.items()
-        }
+        order, end = [*self.metrics, COST, *BY_GROUP], np.zeros(1, np.int64)
+        keys = sorted(self.results, key=lambda key: order.index(key[0]))
+        finals = {key: Curve(end, self.results[key][:, -1:].numpy()) for key in keys}
         return _tidy(finals, SCHEMA), _tidy(self.drawn(), CURVES_SCHEMA)
-
-
-def _joined(first: Mapping[Key, Tensor], then: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
-    return {key: torch.cat([first[key], new]) if first else new for key, new in then.items()}
 
 
 def _tidy(curves: Mapping[Key, Curve], schema: pa.Schema) -> pa.Table:
@@ -221,3 +231,108 @@ def _tidy(curves: Mapping[Key, Curve], schema: pa.Schema) -> pa.Table:
         }
         tables.append(pa.table({name: columns[name] for name in schema.names}, schema))
     return pa.concat_tables(tables).combine_chunks()
+
+
+def schema(metrics: Iterable[str], picks: int) -> pa.Schema:
+    """Returns the schema of a round log with some metrics and `picks` picks from a pool."""
+    counts = ("replica", "round", *(["slot"] if picks > 1 else []), "action", "group")
+    others = (column for column in metrics if column not in REGRETS)
+    numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *others)
+    return pa.schema([*((n, pa.int64()) for n in counts), *((n, pa.float64()) for n in numbers)])
+
+
+class RoundLog:
+    """Writes the rounds of one batch, in files that end on fixed multiples of `CHUNK_ROUNDS`.
+
+    Each row is one pick, and rows are ordered by round, then by replica. With several picks from a
+    pool, rows are then ordered by a further column `slot`, which counts from 0. Rows for empty
+    slots are left out, and the metrics of a round are in the row of slot 0 only. A round without
+    any pick has this row, too, with the action and the group −1.
+
+    A file is written as soon as its last round is known. `finish` writes the last file.
+
+    Attributes:
+        written: the SHA-256 hash of each file written, by name.
+    """
+
+    def __init__(
+        self, folder: Path, replicas: Sequence[int], metrics: Sequence[str], picks: int = 1
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        self._schema = schema(metrics, picks)
+        self.written: dict[str, str] = {}
+        self._folder, self._replicas = folder, torch.tensor(replicas)
+        chunks = max(1, FILE_ROWS // len(replicas) // CHUNK_ROUNDS)
+        self._file_rounds = chunks * CHUNK_ROUNDS
+        types = {pa.int64(): torch.int64, pa.float64(): torch.float64}
+        self._empty = [torch.zeros(0, dtype=types[kind]) for kind in self._schema.types]
+        self._waiting = [self._empty]
+
+    def add(self, played: Played) -> None:
+        """Appends the next piece of rounds, ordered by round and then by replica."""
+        count, replicas = played.actions.shape[1], len(self._replicas)
+
+        def ordered(values: Tensor) -> Tensor:
+            """Returns (N, B, m) values: by round, replica and slot."""
+            return values.transpose(0, 1).reshape(count, replicas, -1)
+
+        picks = ordered(played.actions)
+        slots = torch.arange(picks.shape[2])
+        values = {
+            "replica": self._replicas[:, None],
+            "round": torch.arange(played.first, played.first + count)[:, None, None],
+            "slot": slots,
+            "action": picks,
+            "group": ordered(played.groups),
+            "reward": ordered(played.rewards),
+            "expected_reward": ordered(played.expected),
+            "rank": ordered(played.ranks),
+            "propensity": ordered(played.propensities),
+        }
+        for name, metric in played.metrics.items():
+            values[name] = ordered(metric).masked_fill(slots > 0, torch.nan)
+        kept = (picks >= 0) | (slots == 0)
+        columns = [values[name].expand(picks.shape)[kept] for name in self._schema.names]
+        self._waiting.append(columns)
+        if played.last % self._file_rounds == 0:
+            self.finish()
+
+    def finish(self) -> None:
+        """Writes the rows that are not written yet."""
+        columns = [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
+        if not len(columns[0]):
+            return
+        name = f"part-{int(self._replicas[0]):06d}-{int(columns[1][0]):09d}.parquet"
+        self.written[name] = write_table(
+            self._folder / name,
+            _table(columns, self._schema),
+            use_dictionary=["replica", "action", "group"],
+            column_encoding={"round": "DELTA_BINARY_PACKED"},
+        )
+        self._waiting = [self._empty]
+
+
+def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
+    """Writes `REWARDS` if the environment knows the distributions; returns its hash by its name."""
+    pieces = []
+    for code in range(len(environment.group_names)):
+        known = environment.reward_distribution(code)
+        if known is not None:
+            codes = torch.full(known.values.shape, code, dtype=torch.int64)
+            pieces.append((codes, known.values, known.density, known.cdf))
+    if not pieces:
+        return {}
+    columns = [torch.cat(column) for column in zip(*pieces, strict=True)]
+    return {REWARDS: write_table(folder / REWARDS, _table(columns, REWARDS_SCHEMA))}
+
+
+def write_table(path: Path, table: pa.Table, **options: Any) -> str:
+    """Writes a Parquet file atomically, and returns its SHA-256 hash."""
+    with written_aside(path) as file:
+        pq.write_table(table, file, compression="zstd", write_page_checksum=True, **options)
+    return sha256(path)
+
+
+def _table(columns: Sequence[Tensor], schema: pa.Schema) -> pa.Table:
+    arrays = [pa.array(column.numpy(), from_pandas=True) for column in columns]
+    return pa.Table.from_arrays(arrays, schema=schema)

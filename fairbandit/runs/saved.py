@@ -1,11 +1,11 @@
-"""Reads finished runs: their folders, settings and results."""
+"""Finished runs, read from their folders, and callbacks, which take part in a run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +18,11 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files.files import natural_order, open_regular
 from fairbandit.runs import summary as summaries
 from fairbandit.runs.folder import CURVES, FINALS, REWARDS, SUMMARY, finished_below
-from fairbandit.runs.record import CURVES_SCHEMA, SCHEMA
-from fairbandit.runs.round_log import REWARDS_SCHEMA
+from fairbandit.runs.record import CURVES_SCHEMA, REWARDS_SCHEMA, SCHEMA
 from fairbandit.runs.settings import LACKING, dotted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FOLDER = "folder"
-"""The column of tables with the folder of a run."""
 
 _NAMES = {"policy.name", "environment.name"}  # these are the settings `policy` and `environment`
 _SCHEMAS = {FINALS: SCHEMA, CURVES: CURVES_SCHEMA, REWARDS: REWARDS_SCHEMA}
@@ -121,6 +117,22 @@ class Run:
                     f"{path} cannot be read: {error}. Restore the file, or remove the run's folder "
                     "and play the run again"
                 ) from error
+
+
+class Callback:
+    """Takes part in a run; a class of your own overrides some of these methods.
+
+    An exception that a method raises ends the run, which the same command continues.
+    """
+
+    def on_start(self, settings: Mapping[str, Any]) -> None:
+        """Called when a run begins or continues, with its config by dotted keys."""
+
+    def on_rounds(self, t: int, means: Mapping[str, float]) -> None:
+        """Called during the first batch of replicas, with the mean of each metric after round t."""
+
+    def on_end(self, run: Run) -> None:
+        """Called when the files of the run are written."""
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:

@@ -1,4 +1,7 @@
-"""The pooled runs of each environment."""
+"""Runs that differ only in their seeds, pooled into one setting, and the settings by environment.
+
+All numbers are groupings of one tidy table of finals, or of differences from a baseline.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,159 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.files.files import natural_order
-from fairbandit.policy.build import named_policies
-from fairbandit.runs.naming import chosen, union
-from fairbandit.runs.pooling import PooledRuns, pool
+from fairbandit.policy.build import named_policies, policy_label
+from fairbandit.runs import naming
+from fairbandit.runs.intervals import Floats
+from fairbandit.runs.naming import Setting, chosen, differing, joined, of_world, union
+from fairbandit.runs.record import Curve, Key
 from fairbandit.runs.saved import Run, read_runs
+from fairbandit.runs.settings import BY_GROUP, COST, LACKING
+from fairbandit.runs.summary import finite
+from fairbandit.runs.tables import column_of, settings_of, spreads, tidy, values_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class PooledRuns:
+    """One setting: runs that differ only in their seeds, with all their replicas pooled.
+
+    Attributes:
+        runs: the runs, at least one.
+        table: the rows of the setting in a tidy table of finals, or of differences from a baseline.
+        varied: the settings that tell this one from others; see `naming.varied`.
+    """
+
+    runs: tuple[Run, ...]
+    table: pd.DataFrame
+    varied: tuple[Setting, ...] = ()
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings in which the runs agree, without the seed."""
+        apart = {"seed", *differing([run.settings for run in self.runs])}
+        return {key: value for key, value in self.runs[0].settings.items() if key not in apart}
+
+    @cached_property
+    def label(self) -> str:
+        """The name of the setting, unique in its environment."""
+        return joined(policy_label(self.policy), self.others)
+
+    @property
+    def others(self) -> list[Setting]:
+        """The settings in `varied` that do not belong to the environment."""
+        return [one for one in self.varied if not of_world(one.key)]
+
+    @property
+    def environment(self) -> str:
+        """The name of the environment, unique among the environments that were read."""
+        world = [one for one in self.varied if of_world(one.key)]
+        return joined(str(self.runs[0].summary["environment"]), world)
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy."""
+        return str(self.runs[0].summary["policy"])
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether a part of the policy reads the ground truth."""
+        return bool(self.runs[0].summary.get("knows_truth"))
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return int(self.runs[0].summary["rounds"])
+
+    @cached_property
+    def replicas(self) -> int:
+        """The number of replicas of all runs together, of a difference in both settings."""
+        return len(self.table[["seed", "replica"]].drop_duplicates())
+
+    @property
+    def baseline(self) -> str | None:
+        """The label of the baseline if the table has differences."""
+        return str(self.table["baseline"].iloc[0]) if "baseline" in self.table else None
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in order of their codes."""
+        return self.runs[0].groups
+
+    @cached_property
+    def spreads(self) -> dict[str, dict[str, Any]]:
+        """`n`, `mean`, `std`, `low` and `high` of every measure, by column; None where unknown.
+
+        A metric has `reduce` and `lower_is_better`, too, and so has a measure of a group that is
+        better high or low.
+        """
+        directions = {COST: True} | {name: low for name, low in BY_GROUP.items() if low is not None}
+        described = {name: {"lower_is_better": low} for name, low in directions.items()}
+        for name, metric in (pair for run in self.runs for pair in run.summary["metrics"].items()):
+            described[name] = {part: metric[part] for part in ("reduce", "lower_is_better")}
+        found = dict[str, dict[str, Any]]()
+        pooled = spreads(self.table, differences=self.baseline is not None)
+        for row in pooled.to_dict("records"):
+            measure, group = row.pop("measure"), row.pop("group")
+            found[column_of(measure, group)] = finite(row) | described.get(measure, {})
+        return found
+
+    @cached_property
+    def curves(self) -> dict[Key, Curve]:
+        """The curves by measure and group; a replica of several runs counts once."""
+        found = dict[Key, Curve]()
+        by_measure = tidy(self.runs, curves=True).groupby(
+            ["measure", "group"], observed=True, sort=False
+        )
+        for (measure, group), rows in by_measure:
+            rounds = rows["round"].unique()  # the same for each replica in turn
+            values = rows["value"].to_numpy().reshape(-1, len(rounds))
+            found[measure, None if group == LACKING else group] = Curve(rounds, values)
+        return found
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """The metrics among the `spreads`."""
+        return {column: spread for column, spread in self.spreads.items() if "reduce" in spread}
+
+    def by_group(self, measure: str) -> tuple[Floats, Floats]:
+        """Returns mean and std of a measure of each group, (G,) each; NaN where not known."""
+        known = [self.spreads[column_of(measure, group)] for group in self.groups]
+        mean, std = np.array([[s["mean"], s["std"]] for s in known], dtype=np.float64).T
+        return mean, std
+
+    def rows(self, column: str) -> pd.DataFrame:
+        """Returns the rows of a column of `spreads`: one for each seed and replica."""
+        measure, named, group = column.partition(":")
+        of_measure = self.table[self.table["measure"] == measure]
+        return of_measure[of_measure["group"] == (group if named else LACKING)]
+
+    def finals(self, column: str) -> Floats:
+        """Returns a column of `spreads` in each replica, (B,)."""
+        return self.rows(column)["value"].to_numpy()
+
+
+def pool(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[PooledRuns]:
+    """Pools runs that differ only in their seeds.
+
+    Settings that do not affect results, such as the device, may differ too, and so may further
+    metrics, unless two runs have one metric with different parameters.
+
+    Args:
+        runs: the runs.
+        table: the tidy table of the runs, or of the differences of some from a baseline; None
+            makes it.
+    """
+    table = tidy(runs) if table is None else table
+    keys, pools = settings_of(table), dict[tuple[Any, ...], list[Run]]()
+    for run in runs:
+        pools.setdefault(values_of(run, keys), []).append(run)
+    rows: dict[Any, pd.DataFrame] = dict(iter(table.groupby(keys, observed=True, sort=False)))
+    pooled = [PooledRuns(tuple(alike), rows.get(key, table[:0])) for key, alike in pools.items()]
+    found = naming.varied([setting.settings for setting in pooled]) if pooled else []
+    named = (replace(one, varied=names) for one, names in zip(pooled, found, strict=True))
+    return [setting for setting in named if len(setting.table)]
 
 
 @dataclass(frozen=True)
@@ -80,8 +229,8 @@ def read_scenes(folders: Sequence[Path]) -> list[Scene]:
     return scenes_of(read_runs(folders))
 
 
-def scenes_of(runs: Sequence[Run]) -> list[Scene]:
-    """Pools runs, and returns one scene for each environment.
+def scenes_of(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[Scene]:
+    """Pools runs, and returns one scene for each environment; see `pool` for the table.
 
     Named policies come first, in their order. Runs of one policy are sorted by their settings.
     """
@@ -92,6 +241,6 @@ def scenes_of(runs: Sequence[Run]) -> list[Scene]:
         return run.environment, place, run.policy, natural_order(run.label, decimals=True)
 
     scenes: dict[str, list[PooledRuns]] = {}
-    for run in sorted(pool(runs), key=order):
+    for run in sorted(pool(runs, table), key=order):
         scenes.setdefault(run.environment, []).append(run)
     return [Scene(name, tuple(members)) for name, members in scenes.items()]

@@ -1,4 +1,4 @@
-"""Tables of results on the screen, in Markdown and LaTeX, and in files."""
+"""Results on the screen, in Markdown and LaTeX, and in files, and progress bars of runs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -74,6 +77,25 @@ class _Screen(Console):
     def render(self, *given: Any, **options: Any) -> Iterable[Any]:
         for part in super().render(*given, **options):  # names from data may hold control codes
             yield part if part.control else part._replace(text=printable(part.text))
+
+
+_screen = Console(stderr=True)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
+    """Shows the progress and the remaining time, on terminals only; parallel workers show none.
+
+    A bar that begins while another is shown, such as a run in a sweep, appears on the line below.
+
+    Yields:
+        A function that advances the bar by the given number of steps, by default 1.
+    """
+    name, left = TextColumn("{task.description}", markup=False), TimeRemainingColumn(compact=True)
+    columns = name, BarColumn(), MofNCompleteColumn(), left
+    hidden = not (shown and _screen.is_terminal)
+    with Progress(*columns, console=_screen, transient=True, disable=hidden) as bars:
+        yield partial(bars.advance, bars.add_task(title, total=total))
 
 
 def named(name: str, value: str | Path) -> Text:
@@ -165,37 +187,28 @@ class Sheet:
 
     def exported(self, form: str) -> str:
         """Returns the table as `markdown` or as `latex`, which needs the package booktabs."""
-        texts, *rows = (
-            [printable(" ".join(text.split())) for text in row]
-            for row in ((self.above, self.below), self.headers, *self.rows)
-        )
-        numbers = len(self.headers) - self.names
-        if form == "latex":
-            rows = self._marked(
-                [[cell.translate(_LATEX) for cell in row] for row in rows], r"\textbf{", "}"
-            )
-            lines = [" & ".join(row) + r" \\" for row in rows]
-            head = [f"% {text}" for text in texts if text]
-            head += [rf"\begin{{tabular}}{{{'l' * self.names}{'r' * numbers}}}", r"\toprule"]
-            return "\n".join(
-                [*head, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""]
-            )
-        above, below = (_MARKDOWN.sub(r"\\\1", text) for text in texts)
-        rows = [[_MARKDOWN.sub(r"\\\1", cell) for cell in row] for row in rows]
-        rows = self._marked(rows, "**", "**")
-        rows.insert(1, [":--"] * self.names + ["--:"] * numbers)
-        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-        return "\n\n".join(filter(None, (above, table, below))) + "\n"
+        import pandas as pd
 
-    def _marked(self, rows: list[list[str]], left: str, right: str) -> list[list[str]]:
-        """Encloses the bold cells of exported rows, of which the first is the header."""
+        def escaped(cell: str) -> str:
+            text = printable(" ".join(cell.split()))
+            return text.translate(_LATEX) if form == "latex" else _MARKDOWN.sub(r"\\\1", text)
+
+        table = pd.DataFrame(self.rows, columns=self.headers).map(escaped).rename(columns=escaped)
+        left, right = (r"\textbf{", "}") if form == "latex" else ("**", "**")
         for row, column in self.bold:
-            rows[row + 1][column] = f"{left}{rows[row + 1][column]}{right}"
-        return rows
+            table.iat[row, column] = f"{left}{table.iat[row, column]}{right}"
+        above, below = escaped(self.above), escaped(self.below)
+        sides = ["left"] * self.names + ["right"] * (len(self.headers) - self.names)
+        if form == "latex":
+            remarks = "".join(f"% {text}\n" for text in (above, below) if text)
+            letters = "".join(side[0] for side in sides)
+            return remarks + table.to_latex(index=False, escape=False, column_format=letters)
+        printed = table.to_markdown(index=False, disable_numparse=True, colalign=sides)
+        return "\n\n".join(filter(None, (above, printed, below))) + "\n"
 
 
-def write(table: pd.DataFrame, path: Path) -> None:
-    """Writes a table atomically, as CSV if the file's suffix is `.csv`, or else as Parquet.
+def write(result: pd.DataFrame | Sheet, path: Path) -> None:
+    """Writes a table atomically: as CSV, LaTeX or Markdown by the file's suffix, or as Parquet.
 
     A column that holds more than numbers becomes texts. In CSV, an apostrophe is put before a text
     that a spreadsheet would run as a formula.
@@ -204,10 +217,14 @@ def write(table: pd.DataFrame, path: Path) -> None:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    csv = path.suffix == ".csv"
-    texts = table.select_dtypes(exclude="number").columns
-    table = table.assign(**{key: [_text(value, csv) for value in table[key]] for key in texts})
     with written_aside(path) as file:
+        if isinstance(result, Sheet):
+            file.write(result.exported("latex" if path.suffix == ".tex" else "markdown").encode())
+            return
+        csv, texts = path.suffix == ".csv", result.select_dtypes(exclude="number").columns
+        table = result.assign(
+            **{key: [_text(value, csv) for value in result[key]] for key in texts}
+        )
         if csv:
             named = table.rename(columns=lambda name: _text(name, csv))
             file.write(named.to_csv(index=False).encode())

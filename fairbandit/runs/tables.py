@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.notices import remark
 from fairbandit.policy.build import named_policies, policy_label
 from fairbandit.runs import naming
 from fairbandit.runs.intervals import CONFIDENCE, SHARE, Span, interval, share_ends
-from fairbandit.runs.naming import baseline_of, chosen, full_key, joined, of_world
+from fairbandit.runs.naming import chosen, full_key, joined, of_world
 from fairbandit.runs.record import RATE
 from fairbandit.runs.saved import Run, read_runs
 from fairbandit.runs.settings import LACKING
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _VALUES = ("seed", "replica", "measure", "group", "round", "value")
-_POOLED = ("label", "baseline", "n", "mean", "std", "low", "high")
+_NAMES = ("label", "baseline")
 
 
 def load(
@@ -75,19 +75,15 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
     order = [(name[0], places.get(name[1], len(places)), name[1]) for name in names]
     runs = [runs[at] for at in sorted(range(len(runs)), key=order.__getitem__)]
     keys = naming.telling_keys([run.settings for run in runs])
-    keys = [*KEYS[:3], *(key for key in keys if key not in KEYS)]
+    keys = [*KEYS[:3], *(key for key in keys if key not in KEYS), "seed"]
+    values = [values_of(run, keys) for run in runs]
+    settings = pd.DataFrame(values, columns=keys, dtype=object).infer_objects()
+    texts = dict.fromkeys(settings.select_dtypes(exclude="number"), "category")
     tables = [run.curves if curves else run.finals for run in runs]
-    whole, sizes = pd.concat(tables, ignore_index=True), [*map(len, tables)]
-    columns, rows = {}, list[Any]()
-    for key in [*keys, "seed"]:
-        values = [LACKING if (value := run.settings.get(key)) is None else value for run in runs]
-        column = pd.Series(np.repeat(np.array(values, object), sizes))
-        numbers = {*map(type, values)} <= {int, float}
-        columns[key] = column.infer_objects() if numbers else column.astype("category")
-        rows.append(values)
-    whole = pd.DataFrame(columns).join(whole)
+    rows = settings.astype(texts).iloc[np.repeat(range(len(runs)), [*map(len, tables)])]
+    whole = rows.reset_index(drop=True).join(pd.concat(tables, ignore_index=True))
     whole = whole.astype({"measure": "category", "group": "category"})
-    if len({*zip(*rows, strict=True)}) == len(runs):  # no two runs share replicas
+    if not settings.duplicated().any():  # no two runs share replicas
         return whole
     whole = whole.drop_duplicates(ignore_index=True)
     again = whole.duplicated([key for key in whole if key != "value"])
@@ -97,6 +93,12 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
             "first of them counts: was the package changed between them?"
         )
     return whole[~again].reset_index(drop=True)
+
+
+def values_of(run: Run, keys: Sequence[str]) -> tuple[Any, ...]:
+    """Returns the values of some settings of a run, `LACKING` for those that it lacks."""
+    values = (run.settings.get(key) for key in keys)
+    return tuple(LACKING if value is None else value for value in values)
 
 
 def column_of(measure: str, group: str = LACKING) -> str:
@@ -156,13 +158,7 @@ def subtracted(table: pd.DataFrame, base: pd.DataFrame, on: Sequence[str]) -> pd
 
 def settings_of(table: pd.DataFrame) -> list[str]:
     """Returns the columns of a table that are settings, without the seed."""
-    return [key for key in table if key not in (*_VALUES, *_POOLED)]
-
-
-def selected(table: pd.DataFrame, where: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """Returns the rows of a table whose settings have one of some values; see `load`."""
-    numbers, settings = _settings(table, settings_of(table))
-    return table[np.isin(numbers, naming.matching(settings, where))]
+    return [key for key in table if key not in (*_VALUES, *_NAMES)]
 
 
 def pooled(
@@ -185,6 +181,8 @@ def pooled(
     if by is not None:
         _, settings = _settings(table, keys)
         keys = [full_key(settings, word) for word in by]
+    if "baseline" in table:
+        return spreads(table, ["label", *keys, "baseline"], differences=True)
     if {"policy", "environment"} <= {*keys}:
         numbers, settings = _settings(table, keys)
         labels = np.array(_labels(settings), object)
@@ -212,8 +210,7 @@ def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFra
         FairbanditError: the baseline does not match exactly one setting, or shares no environment
             with the same data, no seed and no replica with another setting.
     """
-    keys = ["label", *settings_of(table), "baseline"]
-    return spreads(differences(table, against), keys, differences=True)
+    return pooled(differences(table, against))
 
 
 def differences(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFrame:
@@ -223,13 +220,13 @@ def differences(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.Dat
     labels = _labels(settings)
     pair = [key for key in _VALUES[:-1] if key in table]
     apart = [key for key in keys if of_world(key) or key in ("environment", "rounds")]
-    parts = [json.dumps([row.get(key) for key in apart]) for row in settings]
-    base = {
-        world: baseline_of(against, settings, labels, [own == world for own in parts])
-        for world in dict.fromkeys(parts)
-    }
+    worlds, base = dict[str, list[int]](), dict[int, int]()
+    for at, row in enumerate(settings):
+        worlds.setdefault(json.dumps([row.get(key) for key in apart]), []).append(at)
+    for places in worlds.values():
+        base |= dict.fromkeys(places, _baseline(against, settings, labels, places))
     is_base = np.isin(numbers, [*base.values()])
-    names = {"label": labels, "baseline": [labels[base[world]] for world in parts]}
+    names = {"label": labels, "baseline": [labels[base[at]] for at in range(len(settings))]}
     table = table.assign(**{key: np.array(own, object)[numbers] for key, own in names.items()})
     both = subtracted(table[~is_base], table[is_base], [*apart, *pair])
     if both.empty:
@@ -238,6 +235,29 @@ def differences(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.Dat
             f"baseline {against!r}"
         )
     return both
+
+
+def _baseline(
+    asked: str | Mapping[str, Any],
+    settings: Sequence[Mapping[str, Any]],
+    labels: Sequence[str],
+    places: Sequence[int],
+) -> int:
+    """Returns the only one of the settings in a world, at some places, that the baseline names."""
+    if isinstance(asked, str):
+        matches = [at for at in places if labels[at] == asked]
+        matches = matches or [at for at in places if settings[at]["policy"] == asked]
+    else:
+        found = naming.matching(settings, {key: [value] for key, value in asked.items()})
+        matches = [at for at in places if at in found]
+    if len(matches) != 1:
+        several = "several settings" if matches else "no setting"
+        known = [name for at in places for name in (labels[at], settings[at]["policy"])]
+        guess = "" if matches else did_you_mean(asked, known)
+        names = ", ".join(repr(labels[at]) for at in matches or places)
+        where = f"{several} of an environment{guess}"
+        raise FairbanditError(f"the baseline {asked!r} names {where}; choose one of {names}")
+    return matches[0]
 
 
 def _settings(

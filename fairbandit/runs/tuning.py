@@ -14,13 +14,13 @@ import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import lookup
-from fairbandit.runs.callbacks import Callback
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import claim, folder_name
-from fairbandit.runs.identity import differences, identity
 from fairbandit.runs.naming import shown
 from fairbandit.runs.play import Config, plain
+from fairbandit.runs.saved import Callback
 from fairbandit.runs.settings import checked
+from fairbandit.runs.summary import differences, identity
 from fairbandit.streams import CHUNK_ROUNDS
 
 if TYPE_CHECKING:

@@ -66,7 +66,6 @@ def test_saved_runs_are_chosen_and_pooled(command):
     assert len(chosen.groupby(["policy", "seed"], observed=True)) == 4
     cases: list[tuple[tuple[str, ...], pd.DataFrame]] = [
         (choice, pooled(chosen)),
-        ((*choice, "each=true"), pooled(chosen, each=True)),
         (("against=greedy",), compare(load("runs"), "greedy")),
     ]
     for asked, made in cases:

@@ -99,7 +99,7 @@ def test_a_refused_job_hides_no_earlier_result(command, tmp_path):
     assert "\n greedy" not in out
     assert command("collect", "here", "policy=greedy,uniform")[1] == before
     assert "All jobs: 3 skipped" in command(*words, "policy=greedy,uniform")[1]
-    assert not list(tmp_path.rglob("refused.txt"))
+    assert not list(tmp_path.rglob("error.txt"))
 
 
 def test_a_bug_in_a_plugin_fails_its_job_alone(command, tmp_path, plugin):

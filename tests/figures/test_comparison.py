@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import compose
 from fairbandit.figures.layout import Options
-from fairbandit.runs import PooledRuns
+from fairbandit.runs import PooledRuns, pool
 from fairbandit.runs.overview import rank
 from tests.figures.synthetic import around, saved, scene_of
 
@@ -19,7 +19,7 @@ GREY = pytest.approx(to_rgb("#f2f2f2"), abs=0.01)
 
 
 def runs(**finals: list[float]) -> list[PooledRuns]:
-    return [PooledRuns((saved(name, {"gap": values}),)) for name, values in finals.items()]
+    return [setting for name in finals for setting in pool([saved(name, {"gap": finals[name]})])]
 
 
 def cells(axes: Any) -> list[list[tuple[str, bool, Any]]]:
@@ -47,11 +47,11 @@ def test_ranks_and_ties():
     np.testing.assert_array_equal(ranks, [NAN, 1, 0])
     assert ties.tolist() == [False, False, True]
     apart = [
-        PooledRuns((saved("greedy", {"gap": around(end)}, rounds=rounds),))
+        pool([saved("greedy", {"gap": around(end)}, rounds=rounds)])[0]
         for rounds, end in [(500, 9.0), (500, 8.0), (100, 3.0), (100, 2.0)]
     ]
     assert rank(apart, "gap")[0].tolist() == [1, 0, 1, 0]
-    higher = [PooledRuns((saved("x", {"gap": around(v)}, higher=["gap"]),)) for v in (1.0, 2.0)]
+    higher = [pool([saved("x", {"gap": around(v)}, higher=["gap"])])[0] for v in (1.0, 2.0)]
     assert rank(higher, "gap")[0].tolist() == [1, 0]
 
 

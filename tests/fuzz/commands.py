@@ -64,7 +64,7 @@ TOOL_WORDS = (
         "rank=recent_cdf",
         "\x00",
     ),
-    *("against=greedy", "by=group", "each=true", "policy=greedy", "columns=cost_per_pick", "by=x"),
+    *("against=greedy", "by=group", "policy=greedy", "columns=cost_per_pick", "by=x"),
     *("rank.size=[", "rank.size=0", "rank=nope", "environment=simulation", "delta=0.1", "a="),
 )
 

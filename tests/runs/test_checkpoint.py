@@ -14,7 +14,7 @@ import torch
 from fairbandit.environments import Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.files import state
-from fairbandit.runs import round_log
+from fairbandit.runs import record
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import CHECKPOINT
 from fairbandit.version import VERSION
@@ -37,7 +37,7 @@ def stopped(config, tmp_path):
 
 
 def test_cut_off_anywhere_it_ends_as_if_never_stopped(config, tmp_path, monkeypatch):
-    monkeypatch.setattr(round_log, "FILE_ROWS", 1)  # a file for each piece
+    monkeypatch.setattr(record, "FILE_ROWS", 1)  # a file for each piece
     config |= {"rounds": 600, "replicas": 6, "metrics": {"gap": "parity_gap"}}
     execute(config, tmp_path / "whole")
     folder, places = tmp_path / "stopped", list[str]()

@@ -97,7 +97,5 @@ def test_readers_refuse_damaged_files(run, name):
     whole = bytearray(path.read_bytes())
     whole[len(whole) // 2] ^= 4
     path.write_bytes(whole)
-    (scene,) = read_scenes([run])
-    (pooled,) = scene.runs
     with pytest.raises(FairbanditError, match="cannot be read"):
-        _ = scene.rewards, pooled.curves, pooled.spreads
+        _ = [(scene.rewards, scene.runs[0].curves) for scene in read_scenes([run])]

@@ -15,7 +15,7 @@ from fairbandit.files.files import data_hash
 from fairbandit.registry import plugins as loading
 from fairbandit.registry import register
 from fairbandit.registry.plugins import load_plugins
-from fairbandit.runs import identity
+from fairbandit.runs import summary
 from fairbandit.runs.execute import execute
 from fairbandit.version import VERSION
 from tests.cli.conftest import clean
@@ -41,7 +41,7 @@ def sweep(tmp_path, config, folder) -> Callable[..., list[int]]:
 
     def play(*changes: dict[str, Any]) -> list[int]:
         forget(tmp_path)
-        identity._hash_of_modules.cache_clear()
+        summary._hash_of_modules.cache_clear()
         load_plugins()
         begun: list[str] = []
         new: list[int] = []

@@ -12,13 +12,11 @@ from rich.console import Console
 
 from fairbandit.files.files import fresh, written_aside
 from fairbandit.metrics import Played
-from fairbandit.runs import progress, round_log
+from fairbandit.runs import Run, pool, record, sheets
 from fairbandit.runs.execute import BUDGET, execute, replica_batches
-from fairbandit.runs.overview import run_table
-from fairbandit.runs.progress import progress_bar
-from fairbandit.runs.round_log import RoundLog
-from fairbandit.runs.saved import Run
-from fairbandit.runs.sheets import console, named
+from fairbandit.runs.overview import overview
+from fairbandit.runs.record import RoundLog
+from fairbandit.runs.sheets import console, named, progress_bar
 
 
 @given(st.integers(1, 3000), st.integers(1, 10**7), st.integers(1, 50), st.integers(1, 100))
@@ -41,7 +39,7 @@ def played(first: int, count: int, replicas: list[int]) -> Played:
 
 
 def test_files_end_on_fixed_multiples_of_the_grid(tmp_path, monkeypatch):
-    monkeypatch.setattr(round_log, "FILE_ROWS", 1200)
+    monkeypatch.setattr(record, "FILE_ROWS", 1200)
     writer = RoundLog(tmp_path, [4, 5], ("standard_regret", "fair_regret"))
     for first in range(1, 1201, 128):
         writer.add(played(first, min(128, 1201 - first), [4, 5]))
@@ -82,8 +80,8 @@ def test_names_are_shown_as_they_are(config, tmp_path, name, capsys):
     run.finals["group"] = run.finals["group"].replace("0", name)
     summary |= {"policy": name, "environment": name, "groups": [name]}
     shown = console()
-    shown.print(run_table(run))
-    assert f"selection rate, group {name}" in capsys.readouterr().out
+    shown.print(overview(pool([run])))
+    assert capsys.readouterr().out.count(name) == 3
     shown.print(named("results", f"outputs/{name}"))
     assert capsys.readouterr().out == f"results  outputs/{name}\n"
 
@@ -92,7 +90,7 @@ def test_names_are_shown_as_they_are(config, tmp_path, name, capsys):
 def test_progress_of_a_sweep_shows_its_jobs_and_the_run(terminal, monkeypatch):
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=120)
-    monkeypatch.setattr(progress, "_screen", console)
+    monkeypatch.setattr(sheets, "_screen", console)
     run: Any
     with progress_bar("jobs", 5) as advance, progress_bar("greedy", 800) as run:
         run(400)

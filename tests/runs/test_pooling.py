@@ -5,7 +5,7 @@ import pyarrow.dataset
 import pytest
 from scipy.stats import binom
 
-from fairbandit.runs import pool, read_runs
+from fairbandit.runs import load, pool, pooled, read_runs
 from fairbandit.runs.intervals import interval, moments
 from fairbandit.runs.tables import rate_ends
 from tests.figures.conftest import sweep
@@ -84,7 +84,7 @@ def test_what_is_pooled(seeds, tmp_path):
         for column, spread in before.spreads.items():
             for part in ("n", "mean", "std"):
                 assert run.spreads[column][part] == pytest.approx(spread[part], rel=1e-9), column
-    assert len(pool(runs, each=True)) == 9
+    assert len(pooled(load(tmp_path, seeds), each=True).groupby(["policy", "seed"])) == 6
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.3, 0.6])
