@@ -26,7 +26,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.logs import Log, read_log
 from fairbandit.notices import noted
 from fairbandit.report import of_log
-from fairbandit.report.groups import draw_rates
+from fairbandit.report.people import draw_rates
 from tests import support
 from tests.evaluation.logs import rows
 from tests.figures.placing import check_texts
