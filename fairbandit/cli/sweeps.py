@@ -26,7 +26,6 @@ from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.store import plain_config, task_words
 from fairbandit.errors import PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
-from fairbandit.figures.style import own_looks
 from fairbandit.files.files import fresh, within
 from fairbandit.policy.build import search_configs
 from fairbandit.runs import pool, read_runs
@@ -81,7 +80,6 @@ class Sweeps(Callback):
 def _begin(config: DictConfig) -> None:
     paths = [source.path for source in config.hydra.runtime.config_sources]
     search_configs(Path(path) for path in paths if Path(path).is_dir())
-    own_looks()
     figures = figures_asked(plain_config(config.figures))
     words = _words(config)
     swept = [word for word in words if word.is_discrete_sweep()]
