@@ -78,8 +78,8 @@ def of_runs(page: str, wanted: str, folder: str, figure: str, *more: str, **opti
     chosen = scene.only(options.pop("policies", None))
 
     def plot(style: str) -> Figure:
-        size = (PHONE, None) if style == "column" else None
-        return compose(figure, chosen, Options(size=size, **options))
+        width = PHONE if style == "column" else None
+        return compose(figure, chosen, Options(width=width, **options))
 
     return plot
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import conditions, names_in, tool
-from fairbandit.errors import FairbanditError, check_known
+from fairbandit.errors import check_known
 from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, draw
 from fairbandit.figures.layout import Options
 from fairbandit.files.files import within
@@ -25,7 +25,7 @@ def figures(
     policy: str | list[str] | None = None,
     where: Any = None,
     interval: Literal["quantiles", "std", "mean"] = "quantiles",
-    size: str | float | None = None,
+    width: float | None = None,
 ) -> None:
     """Draws figures of the finished runs below some folders, as PNG and PDF, without simulating.
 
@@ -50,18 +50,18 @@ def figures(
       where.KEY=VALUES only runs with one of these values; every where must hold
       interval=NAME    bands and bars: quantiles (10 to 90 %, the default), std, or mean (its 95 %
                        interval)
-      size=WxH         width of each figure in inches, alone or with its height: 3.25, 6.75x2.5
+      width=INCHES     the width of each figure, such as 3.25 [6.75]
 
     Without only and metrics, every figure that the runs allow is drawn except frontier and notions.
 
     examples:
       fairbandit figures outputs only=price out=paper/figures
       fairbandit figures outputs only=notions policy=fair_greedy,oful,uniform
-      fairbandit figures outputs only=overview by=regularization size=6.75x9
+      fairbandit figures outputs only=overview by=regularization width=5
       fairbandit figures outputs metrics=fair_regret where.regularization=0.1,1 where.rounds=5000
     """
     columns = names_in(metrics)
-    options = Options(by, interval, _size(size), columns)
+    options = Options(by, interval, width, columns)
     choice: Choice | None = dict.fromkeys(names_in(only) or ["metrics"] * bool(columns)) or None
     place = Path(out) if out else within(folders[0] if len(folders) == 1 else Path(), SUBFOLDER)
     print_files(
@@ -83,13 +83,3 @@ def print_files(files: Sequence[Path]) -> None:
     """Prints each file that was written, on its own line."""
     for file in files:
         print(short(file))
-
-
-def _size(given: Any) -> tuple[float, float | None] | None:
-    try:
-        width, *height = [None] if given is None else map(float, str(given).split("x"))
-    except ValueError:
-        width, height = None, []
-    if len(height) > 1 or (given is not None and width is None):
-        raise FairbanditError(f"size: expected W or WxH in inches, as in 6.75x2.5, got {given}")
-    return None if width is None else (width, height[0] if height else None)

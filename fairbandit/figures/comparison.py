@@ -49,10 +49,10 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         from matplotlib.figure import Figure
 
         small = setting("xtick.labelsize")
-        width, height = options.size or (setting("figure.figsize")[0], None)
+        width = options.width or setting("figure.figsize")[0]
         labels = min(_LABELS, 0.3 * width)
         margin = labels + 0.5
-        if options.size is None:
+        if options.width is None:
             width = min(width, margin + _COLUMN * len(known))
         lines = -(-len(known) // max(1, int((width - margin) / _NARROWEST + 1e-9)))
         each = -(-len(known) // lines)  # columns beside each other; others follow below
@@ -62,7 +62,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         text = wrapped(_explanation(facet, known), 0.98 * width, small)
         foot = 0.15 * (2 + text.count("\n"))
         needed = lines * (row * len(names) + 1) + foot
-        figure = Figure((width, height or needed), layout="constrained")
+        figure = Figure((width, needed), layout="constrained")
         for axes, at in zip(
             figure.subplots(lines, squeeze=False)[:, 0], range(0, len(known), each), strict=True
         ):

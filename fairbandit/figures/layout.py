@@ -54,14 +54,13 @@ class Options:
         by: a setting, named by its key or the end of it; each of its values gets a facet.
         interval: what bands and bars are, one of `INTERVALS`: the 10 % and 90 % quantiles over the
             replicas, the mean ± one standard deviation, or the 95 % interval of the mean.
-        size: the width of a figure in inches and its height, None for the height that it needs;
-            None takes the width of a page.
+        width: the width of a figure in inches; None takes the width of a page.
         metrics: the columns in the figure `metrics`; empty takes all columns beside both regrets.
     """
 
     by: str | None = None
     interval: str = "quantiles"
-    size: tuple[float, float | None] | None = None
+    width: float | None = None
     metrics: Sequence[str] = ()
 
 
@@ -183,9 +182,9 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
         width, height = setting("figure.figsize")
         if len(blocks[0]) == 1:
             width = min(width, 3.375)
-        width, fixed = options.size or (width, None)
+        width = options.width or width
         most = max(1, min(3, int(width / _PANEL)))
-        figure = Figure((width, fixed or height), layout="constrained")
+        figure = Figure((width, height), layout="constrained")
         drawn = _draw_blocks(figure, blocks, most)
         panels = [[axes for axes, _, shown in drawn if shown is facet] for facet in facets]
         for row, facet in zip(panels, facets, strict=True):
@@ -195,8 +194,7 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
         if len(groups) < len(drawn):
             legend(figure, groups, "lower")
         legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
-        if fixed is None:
-            _fit(figure, height)
+        _fit(figure, height)
     return figure
 
 

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from fairbandit import FairbanditError
-from fairbandit.audit.planning import LOGS, plan, rejections
-from fairbandit.audit.processes import FRACTIONS, wealth
+from fairbandit.audit.processes import FRACTIONS, LOGS, plan, rejections, wealth
 from fairbandit.cli.logs import audit
 
 

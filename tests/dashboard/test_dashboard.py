@@ -1,4 +1,4 @@
-"""The dashboard without a browser: names, pooled curves and what TensorBoard serves."""
+"""The dashboard: names, pooled curves and what TensorBoard serves."""
 
 import json
 import math
