@@ -78,8 +78,8 @@ def of_runs(page: str, wanted: str, folder: str, figure: str, *more: str, **opti
     chosen = scene.only(options.pop("policies", None))
 
     def plot(style: str) -> Figure:
-        size = (PHONE, None) if style == "column" else None
-        return compose(figure, chosen, Options(style=style, size=size, **options))
+        width = PHONE if style == "column" else None
+        return compose(figure, chosen, Options(width=width, **options))
 
     return plot
 
@@ -127,7 +127,7 @@ def fixed_point() -> Plot:
         runs[label] = list(zip(*guessed(engine), strict=True))
 
     def plot(style: str) -> Figure:
-        with applied(style):
+        with applied():
             size = (PHONE, 3.6) if style == "column" else (setting("figure.figsize")[0], 3.6)
             figure = Figure(size, layout="constrained")
             above, below = figure.subplots(2, 1, sharex=True)

@@ -2,6 +2,6 @@
 
 from fairbandit.audit.applicants import audit_table
 from fairbandit.audit.logged import Audit, audit
-from fairbandit.audit.planning import plan
+from fairbandit.audit.processes import plan
 
 __all__ = ["Audit", "audit", "audit_table", "plan"]

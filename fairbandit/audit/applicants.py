@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +18,21 @@ from numpy.typing import NDArray
 from fairbandit.audit.rates import (
     SCORING,
     SELECTION,
-    above_median,
-    compared,
-    counted,
+    Attribute,
     in_words,
     note_unknown,
+    rates,
+    with_pairs,
 )
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.errors import unknown as unknown_name
 from fairbandit.evaluation.estimates import SMALL, checked_confidence
-from fairbandit.logs import Floats, Ints
+from fairbandit.logs import Floats
 from fairbandit.logs.reading import WORDS
 from fairbandit.notices import listed, remark
 from fairbandit.tables import cells
 from fairbandit.tables.columns import group_columns
-from fairbandit.tables.labels import JOINED, UNKNOWN, normal
+from fairbandit.tables.labels import UNKNOWN, normal
 from fairbandit.tables.reading import read_table, texts_of
 
 if TYPE_CHECKING:
@@ -122,74 +121,47 @@ def audit_table(
         raise FairbanditError("expected selected or score: the column by which groups are compared")
     marks: Any = {"separator": separator, "decimal": decimal, "thousands": thousands}
     table = read_table(source, missing_values=missing_values, **marks)
-    people = _people(table, names, selected, score, decision, texts_of("unknown", unknown))
-    _check_labels(cells.name_of(table), people.labels)
-    attributes = dict(people.labels)
-    for left, right in combinations(names, 2):
-        attributes[JOINED.join((left, right))] = _joined(people.labels[left], people.labels[right])
-    tables = [
-        _rates(measure, attribute, labels, people, confidence)
-        for measure in (SELECTION, SCORING)
-        if (selected if measure == SELECTION else score) is not None
-        for attribute, labels in attributes.items()
-    ]
-    audited = pd.concat(tables, ignore_index=True).reindex(columns=COLUMNS)
-    note_unknown(f"{cells.name_of(table)}, ", audited)
-    audited = audited.astype({"small": bool, "shortfall": "Int64"})
-    audited["words"] = [in_words(row, confidence) for row in audited.to_dict("records")]
-    return audited
-
-
-class People(NamedTuple):
-    """The people of a table, a row each; `selected` is 1 or 0, and what is missing is NaN.
-
-    They are `independent` if each person is a decision.
-    """
-
-    labels: Mapping[str, Labels]
-    decisions: Ints
-    selected: Floats
-    scores: Floats
-    independent: bool
-
-
-def _people(
-    table: pd.DataFrame,
-    groups: Sequence[str],
-    selected: Any,
-    score: str | None,
-    decision: str | None,
-    unknown: Sequence[str],
-) -> People:
-    import pandas as pd
-
+    column: Any = selected
     chosen: Any = None
     if isinstance(selected, Mapping):
         if len(selected) != 1:
             raise FairbanditError(
                 f"selected: expected one column with its labels, got {shown(selected)}"
             )
-        ((selected, chosen),) = selected.items()
-    given = {"group": groups, "selected": [selected], "score": [score], "decision": [decision]}
-    asked = {key: [name for name in names if name is not None] for key, names in given.items()}
-    lacking = [key for key, names in asked.items() if {*names} - {*table}]
+        ((column, chosen),) = selected.items()
+    given = {"group": names, "selected": [column], "score": [score], "decision": [decision]}
+    asked = {key: [name for name in some if name is not None] for key, some in given.items()}
+    lacking = [key for key, some in asked.items() if {*some} - {*table}]
     where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
-    cells.need(table, [name for names in asked.values() for name in names], where)
+    cells.need(table, [name for some in asked.values() for name in some], where)
     if not len(table):
         raise FairbanditError(f"{cells.name_of(table)} holds no row")
-    known = cells.with_unknown(table, groups, unknown)
-    labels = {name: cells.labels(known, name) for name in groups}
-    decisions, missing = np.arange(len(table)), np.full(len(table), np.nan)
+    known = cells.with_unknown(table, names, texts_of("unknown", unknown))
+    labels = {name: cells.labels(known, name) for name in names}
+    decisions, measures = np.arange(len(table)), dict[str, Floats]()
     if decision is not None:
         cells.require(table, decision, ~cells.gaps(table, decision), "a value")
         decisions = pd.factorize(table[decision])[0]
-    scores = missing if score is None else cells.numbers(table, score)
-    if without := int(np.isnan(scores).sum()) * (score is not None):
-        remark(
-            f"{cells.name_of(table)}: {without:,} people without {score!r} enter no scoring rate"
-        )
-    answers = missing if selected is None else _answers(table, selected, chosen)
-    return People(labels, decisions, answers, scores, decision is None)
+    if column is not None:
+        measures[SELECTION] = _answers(table, column, chosen)
+    if score is not None:
+        measures[SCORING] = cells.numbers(table, score)
+        if without := int(np.isnan(measures[SCORING]).sum()):
+            people = f"{without:,} people without {score!r}"
+            remark(f"{cells.name_of(table)}: {people} enter no scoring rate")
+    _check_labels(cells.name_of(table), labels)
+    coded = dict[str, Attribute]()
+    for name, own in labels.items():
+        codes, known_labels = pd.factorize(pd.Series(own).mask(own == UNKNOWN), sort=True)
+        coded[name] = codes, tuple(known_labels)
+    rated = rates(measures, with_pairs(coded), decisions, confidence, independent=decision is None)
+    counts = rated.set_index(["measure", "attribute", "group"])[[*COUNTS]].astype(int)
+    judged = [_judged(row, counts) for row in rated.to_dict("records")]
+    audited = pd.DataFrame(judged).reindex(columns=COLUMNS)
+    note_unknown(f"{cells.name_of(table)}, ", audited)
+    audited = audited.astype({"small": bool, "shortfall": "Int64"})
+    audited["words"] = [in_words(row, confidence) for row in audited.to_dict("records")]
+    return audited
 
 
 def _answers(table: pd.DataFrame, column: str, chosen: Any) -> Floats:
@@ -236,39 +208,13 @@ def _check_labels(table: str, labels: Mapping[str, Labels]) -> None:
             )
 
 
-def _joined(left: Labels, right: Labels) -> Labels:
-    """Returns the labels of pairs; a pair is unknown if either label is."""
-    pairs = zip(left, right, strict=True)
-    labels = [UNKNOWN if UNKNOWN in pair else JOINED.join(pair) for pair in pairs]
-    return np.array(labels, dtype=object)
-
-
-def _rates(
-    measure: str, attribute: str, labels: Labels, people: People, confidence: float
-) -> pd.DataFrame:
-    import pandas as pd
-
-    is_unknown, hits = labels == UNKNOWN, people.selected
-    if measure == SCORING:
-        hits = above_median(people.scores, people.scores[~is_unknown])
-    members = [(label, labels == label) for label in sorted({*labels[~is_unknown]})]
-    options: Any = {"hits": hits, "decisions": people.decisions, "confidence": confidence}
-    known, ends = counted(measure, attribute, members, **options)
-    last, _ = counted(measure, attribute, [(UNKNOWN, is_unknown)], **options)
-    if len(known):
-        known = compared(known, None if people.independent else ends, confidence)
-        known = pd.DataFrame([_judged(row, known) for row in known.to_dict("records")])
-    parts = [known] * bool(len(known)) + [last.assign(small=False)] * bool(last["received"][0])
-    return pd.concat(parts)
-
-
-def _judged(row: dict[str, Any], table: pd.DataFrame) -> dict[str, Any]:
+def _judged(row: dict[str, Any], counts: pd.DataFrame) -> dict[str, Any]:
     from scipy.stats import fisher_exact
 
     if row["group"] == row["reference"] or not isinstance(row["reference"], str):
         return row
-    reference = table[table["group"] == row["reference"]].iloc[0]
-    own_hits, own_n, hits, n = (int(of[key]) for of in (row, reference) for key in COUNTS)
+    hits, n = counts.loc[(row["measure"], row["attribute"], row["reference"])]
+    own_hits, own_n = row["selected"], row["received"]
     verdict = "below" if row["ratio_high"] < 0.8 else "above" if row["ratio_low"] >= 0.8 else ""
     row["four_fifths"] = verdict or "cannot say"
     # the least k with (own_hits + k)/own_n ≥ 4/5·hits/n, in whole numbers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,15 +12,15 @@ from fairbandit.audit.processes import FIRST, arrival, differences, disparity, d
 from fairbandit.audit.rates import (
     SCORING,
     SELECTION,
-    above_median,
-    compared,
-    counted,
+    Attribute,
     in_words,
     note_unknown,
+    rates,
+    with_pairs,
 )
 from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import checked_confidence
-from fairbandit.logs import Floats, Ints, Log
+from fairbandit.logs import Floats, Log
 from fairbandit.logs.log import check_log
 from fairbandit.logs.tables import PEOPLE
 
@@ -82,22 +81,14 @@ def audit(
         raise FairbanditError(f"epsilon: expected 0 <= epsilon < 1, got {epsilon}")
     if not len(log):
         raise FairbanditError("the log is empty; an audit needs at least one decision")
-    attributes, tables, scores = attributes_of(log), list[pd.DataFrame](), log.scores
-    hits = {SELECTION: log.picked.astype(np.float64)}
-    if scores is not None:
-        hits[SCORING] = above_median(scores, scores)
-    for measure, of_candidates in hits.items():
-        for attribute, (groups, labels) in attributes.items():
-            members = [(label, groups == group) for group, label in enumerate(labels)]
-            table, ends = counted(
-                measure, attribute, members, of_candidates, log.decisions, confidence
-            )
-            tables.append(compared(table, ends, confidence))
-            if measure == SELECTION:
-                gaps = [differences(log, here) for _, here in members]
-                table["choices"] = pd.array([int(choice.sum()) for _, choice in gaps], "Int64")
-                table["gap"] = [d[choice].mean() if choice.any() else np.nan for d, choice in gaps]
-    n, table = sum(map(len, tables[: len(attributes)])), pd.concat(tables, ignore_index=True)
+    attributes, measures = attributes_of(log), {SELECTION: log.picked.astype(np.float64)}
+    if log.scores is not None:
+        measures[SCORING] = log.scores
+    table = rates(measures, attributes, log.decisions, confidence)
+    rows = [(codes == code) for codes, labels in attributes.values() for code in range(len(labels))]
+    n, gaps = len(rows), [differences(log, here) for here in rows]
+    table["choices"] = pd.Series([int(choice.sum()) for _, choice in gaps], dtype="Int64")
+    table["gap"] = pd.Series([d[choice].mean() if choice.any() else np.nan for d, choice in gaps])
     note_unknown("", table)
     wealths: dict[str, dict[str, Floats]] = {}
     known = log.contexts is not None and log.missing < 1
@@ -118,13 +109,8 @@ def audit(
     return Audit(table, wealths)
 
 
-def attributes_of(log: Log) -> dict[str, tuple[Ints, tuple[str, ...]]]:
+def attributes_of(log: Log) -> dict[str, Attribute]:
     """Returns the codes, (R,), and labels of groups for each attribute and pair of attributes."""
     if not log.attributes:
         return {"group": (log.groups, tuple(map(str, log.labels)))}
-    coded = dict(log.attributes)
-    for (left, (groups, labels)), (right, (others, names)) in combinations(coded.items(), 2):
-        present, both = np.unique(groups * len(names) + others, return_inverse=True)
-        pairs = tuple(f"{labels[i // len(names)]} × {names[i % len(names)]}" for i in present)
-        coded[f"{left} × {right}"] = both, pairs
-    return coded
+    return with_pairs(log.attributes)

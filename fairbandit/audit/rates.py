@@ -11,21 +11,24 @@ standard deviation", Statistical Methods in Medical Research 2012 (MOVER-R).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairbandit.evaluation.estimates import SMALL, Ends, Moments, Uncertain
 from fairbandit.logs import Floats, Ints
 from fairbandit.notices import remark
 from fairbandit.runs.intervals import SHARE, Span
 from fairbandit.runs.notices import unknown_rates
-from fairbandit.tables.labels import UNKNOWN, is_unknown
+from fairbandit.tables.labels import JOINED, UNKNOWN, is_unknown
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Attribute = tuple[Ints, tuple[str, ...]]
+"""The code of each person's group, (R,), −1 if it is unknown, and the labels of the groups."""
 
 SELECTION, SCORING = "selection", "scoring"
 """The measures: the share of people who were selected, and of those who scored above the median."""
@@ -47,31 +50,63 @@ def selection_rate(received: Ints | Floats, selected: Ints | Floats) -> Uncertai
     return sums.ratio(0, 1, 1, int((received > 0).sum()), SHARE, share=True)
 
 
-def counted(
-    measure: str,
-    attribute: str,
-    members: Iterable[tuple[str, NDArray[np.bool_]]],
-    hits: Floats,
+def with_pairs(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    """Returns attributes and their pairs, whose label is unknown if either label is."""
+    coded = dict(attributes)
+    for (left, (groups, labels)), (right, (others, names)) in combinations(coded.items(), 2):
+        known = (groups >= 0) & (others >= 0)
+        present, both = np.unique(
+            np.where(known, groups * len(names) + others, -1), return_inverse=True
+        )
+        pairs = [(labels[i // len(names)], names[i % len(names)]) for i in present if i >= 0]
+        joined = tuple(map(JOINED.join, pairs))
+        coded[JOINED.join((left, right))] = both - int((present < 0).sum()), joined
+    return coded
+
+
+def rates(
+    measures: Mapping[str, Floats],
+    attributes: Mapping[str, Attribute],
     decisions: Ints,
     confidence: float,
-) -> tuple[pd.DataFrame, list[Ends]]:
-    """Returns the columns `COUNTED` with a row for each group, and the ends of each rate.
+    *,
+    independent: bool = False,
+) -> pd.DataFrame:
+    """Returns the rates of each group, for each measure and attribute, and compares the groups.
 
-    `hits` are 1 for those who were selected, or scored above the median, and 0 for others, (R,);
-    NaN for those who do not count.
+    Rows of the label `UNKNOWN` count the people whose code is −1.
+
+    Args:
+        measures: who was selected, 1 or 0, and the scores, (R,) each; NaN for people who do not
+            count.
+        attributes: the codes and labels of the groups.
+        decisions: the number of each person's decision, (R,).
+        confidence: the confidence of the intervals.
+        independent: whether each person is a decision.
     """
     import pandas as pd
 
-    rows, ends, n = [], list[Ends](), int(decisions.max()) + 1
-    for label, here in members:
-        here = here & ~np.isnan(hits)
-        received = np.bincount(decisions[here], minlength=n)
-        selected = np.bincount(decisions[here & (hits == 1)], minlength=n)
-        rate = selection_rate(received, selected)
-        ends.append(rate.ends)
-        counts = int(received.sum()), int(selected.sum())
-        rows.append((measure, attribute, label, *counts, rate.value, *rate.ends(confidence)))
-    return pd.DataFrame(rows, columns=COUNTED), ends
+    tables, n = list[pd.DataFrame](), int(decisions.max()) + 1
+    for measure, values in measures.items():
+        for attribute, (groups, labels) in attributes.items():
+            hits = values if measure == SELECTION else above_median(values, values[groups >= 0])
+            rows, ends = list[tuple[Any, ...]](), list[Ends]()
+            for code, label in [*enumerate(labels), (-1, UNKNOWN)]:
+                here = (groups == code) & ~np.isnan(hits)
+                received = np.bincount(decisions[here], minlength=n)
+                selected = np.bincount(decisions[here & (hits == 1)], minlength=n)
+                if code >= 0 or received.any():
+                    rate = selection_rate(received, selected)
+                    ends.append(rate.ends)
+                    counts = int(received.sum()), int(selected.sum())
+                    span = rate.ends(confidence)
+                    rows.append((measure, attribute, label, *counts, rate.value, *span))
+            table = pd.DataFrame(rows, columns=COUNTED)
+            known, unknown = table.iloc[: len(labels)].copy(), table.iloc[len(labels) :]
+            if len(known):
+                known = compared(known, None if independent else ends, confidence)
+            tables += [part for part in (known, unknown.assign(small=False)) if len(part)]
+    return pd.concat(tables, ignore_index=True)
 
 
 def above_median(scores: Floats, sample: Floats) -> Floats:

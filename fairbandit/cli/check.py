@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -14,61 +13,53 @@ from omegaconf import OmegaConf
 from rich.text import Text
 
 from fairbandit import conformance, registry
-from fairbandit.cli.parsers import read_words
+from fairbandit.cli.parsers import Words, tool
 from fairbandit.conformance.group import READS, part_answer
-from fairbandit.errors import FairbanditError, unknown
+from fairbandit.errors import FairbanditError, check_known, unknown
 from fairbandit.policy.build import preset, presets
 from fairbandit.runs.sheets import console
 
-_HELP = f"""\
-Runs the conformance suite on registered parts, plugins included, or on a named policy, and prints
-which checks pass (✓), why others fail (✗), and why others do not apply (–). The exit code is 1 if a
-check fails.
 
-The part plays a small, deliberately awkward problem (three groups, one of them rare, empty places,
-and pools of fewer candidates than picks) with one, two and three picks, in a policy whose other
-parts are the reference parts: split halves or full, estimator ridge, rank empirical_cdf, selector
-argmax.
+@tool()
+def check(given: Words) -> None:
+    """Runs the conformance suite on registered parts, plugins included, or on a named policy.
 
-A last line says whether the part reads the group of a candidate when it decides: of each pool, one
-candidate changes its group, and the probabilities are compared. An estimator, a rank or a selector
-is played beside parts that do not read groups.
+    Prints which checks pass (✓), why others fail (✗), and why others do not apply (–). The exit
+    code is 1 if a check fails.
 
-KIND=NAME names a part, or a named policy; KIND is one of {", ".join(conformance.KINDS)}.
-KIND.KEY=VALUE sets a hyperparameter. Your own tests can import the checks of a kind: see
-fairbandit.conformance.
+    The part plays a small, deliberately awkward problem (three groups, one of them rare, empty
+    places, and pools of fewer candidates than picks) with one, two and three picks, in a policy
+    whose other parts are the reference parts: split halves or full, estimator ridge, rank
+    empirical_cdf, selector argmax.
 
-examples:
-  fairbandit check rank=my_rank estimator=my_estimator
-  fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter
-  fairbandit check policy/rank=my_rank policy.rank.bandwidth=0.2     the same, as for a run
-  fairbandit check policy=oful policy.refresh=1.2       a named policy"""
+    A last line says whether the part reads the group of a candidate when it decides: of each pool,
+    one candidate changes its group, and the probabilities are compared. An estimator, a rank or a
+    selector is played beside parts that do not read groups.
 
+    KIND=NAME names a part, or a named policy; KIND is one of split, estimator, rank, selector,
+    environment, metric, policy. KIND.KEY=VALUE sets a hyperparameter. Your own tests can import
+    the checks of a kind: see fairbandit.conformance.
 
-def check(words: Sequence[str]) -> None:
-    """Checks parts and prints the results; the exit code is 1 if a part does not pass."""
-    parts = _parts(words)
+    examples:
+      fairbandit check rank=my_rank estimator=my_estimator
+      fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter
+      fairbandit check policy=oful policy.refresh=1.2       a named policy
+    """
+    parts = {
+        kind: part if isinstance(part, dict) else {"name": str(part)}
+        for kind, part in given.settings.items()
+    }
+    if not parts or any("name" not in part for part in parts.values()):
+        raise FairbanditError(
+            "expected KIND=NAME and KIND.KEY=VALUE, where KIND is one of "
+            f"{', '.join(conformance.KINDS)}"
+        )
+    check_known("kind", parts, conformance.KINDS)
     torch.set_num_threads(1)  # the suite's tensors are small
     show = partial(console().print, soft_wrap=True, highlight=False)
     passed = [_check_part(kind, spec, show) for kind, spec in parts.items()]
     if not all(passed):
         raise SystemExit(1)
-
-
-def _parts(words: Sequence[str]) -> dict[str, dict[str, Any]]:
-    named = [f"{kind}.name" for kind in conformance.KINDS]
-    if not any(word.startswith("policy=") for word in words):  # the spelling of a run
-        words = [re.sub(r"^policy[/.]", "", word) for word in words]
-    dotted = [re.sub(r"^(\w+)=(?!{)", r"\1.name=", word) for word in words]
-    parts = read_words("check", _HELP, dotted).settings
-    given = [word.partition("=")[0] for word in dotted]
-    found = sorted(key for key in given if key in named)
-    if not found or found != sorted(f"{kind}.name" for kind in parts):
-        raise FairbanditError(
-            "expected KIND=NAME, at most one of each kind, and KIND.KEY=VALUE, where KIND is one "
-            f"of {', '.join(conformance.KINDS)}; got {' '.join(words)}"
-        )
-    return parts
 
 
 def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:

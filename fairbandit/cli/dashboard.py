@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from tensorboard.plugins.hparams import summary_v2 as hparams
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import read_words
+from fairbandit.cli.parsers import tool
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import fresh
 from fairbandit.policy.build import policy_label
@@ -32,33 +32,28 @@ HOST = "127.0.0.1"
 
 SINGLE = "single runs"
 """The title of the page of all runs, finished or under way."""
-
 _CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
 
-_HELP = """\
-Starts TensorBoard on the runs below some folders, finished or under way, and prints an address for
-each environment and for all single runs. Only this machine can connect to it. Ctrl-C ends it.
-port=N sets the port, by default the first free one from 6006 on.
 
-Runs are called
-  pooled/ENVIRONMENT/SETTING  finished runs that differ only in their seeds, pooled
-  runs/FOLDER/...             every single run below the folder
+@tool("FOLDER", several=True)
+def dashboard(folders: Sequence[Path], *, port: int | None = None) -> None:
+    """Starts TensorBoard on the runs below some folders, finished or under way.
 
-To see other runs, change the regular expression above the list of runs, for example to pooled/,
-runs/ or simulation/.*OFUL. Repeat the command to pool runs that have finished since.
+    Prints an address for each environment and for all single runs. Only this machine can connect to
+    it. Ctrl-C ends it. port=N sets the port, by default the first free one from 6006 on.
 
-example:
-  fairbandit dashboard outputs port=7007"""
+    Runs are called
+      pooled/ENVIRONMENT/SETTING  finished runs that differ only in their seeds, pooled
+      runs/FOLDER/...             every single run below the folder
 
+    To see other runs, change the regular expression above the list of runs, for example to pooled/,
+    runs/ or simulation/.*OFUL. Repeat the command to pool runs that have finished since.
 
-def dashboard(words: Sequence[str]) -> None:
-    """Serves TensorBoard, prints the address of each page, and waits for Ctrl-C."""
+    example:
+      fairbandit dashboard outputs port=7007
+    """
     from tensorboard import program
 
-    given = read_words("dashboard", _HELP, words, "FOLDER", several=True)
-    port, folders = given.only(["port"]).get("port"), given.paths
-    if type(port) not in (int, type(None)):
-        raise FairbanditError(f"port: expected a number, got {port!r}")
     with (
         tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as logdir,
         suppress(KeyboardInterrupt),
@@ -104,10 +99,8 @@ def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, str]:
     settings = [pooled for scene in scenes for pooled in scene.runs]
     rows, columns = rows_of(settings), list[hparams.HParam]()
     for name in union(rows):
-        values = {row[name] for row in rows if name in row}
-        numbers = [float(value) for value in values if _kind(value) is float]
-        interval = hparams.RealInterval(min(numbers), max(numbers)) if numbers else None
-        columns.append(hparams.HParam(name, interval or hparams.Discrete(values)))
+        values = hparams.Discrete({row[name] for row in rows if name in row})
+        columns.append(hparams.HParam(name, values))
     names = union(run.metrics for run in settings)
     means = [hparams.Metric(f"{name}/mean", display_name=titled(name)) for name in names]
     row_of = iter(rows)
@@ -140,15 +133,14 @@ def rows_of(runs: Sequence[PooledRuns]) -> list[dict[str, bool | float | str]]:
         rows.append(named | {name: value for name, value in own.items() if value is not None})
     for name in union(rows):
         having = [row for row in rows if name in row]
-        if {_kind(row[name]) for row in having} not in ({bool}, {float}):
-            for row in having:
-                row[name] = shown(row[name])
+        values, kind = [row[name] for row in having], cast(Any, shown)
+        if all(isinstance(value, bool) for value in values):
+            kind = bool
+        elif all(type(value) in (int, float) and math.isfinite(value) for value in values):
+            kind = float
+        for row in having:
+            row[name] = kind(row[name])
     return rows
-
-
-def _kind(value: Any) -> type:
-    is_number = isinstance(value, (int, float)) and math.isfinite(value)
-    return bool if isinstance(value, bool) else float if is_number else str
 
 
 def page(beginning: str) -> str:

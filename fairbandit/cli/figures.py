@@ -4,66 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import conditions, folder_to_write, names_in, read_words
-from fairbandit.errors import FairbanditError, check_known
-from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, Drawn, draw
+from fairbandit.cli.parsers import conditions, names_in, tool
+from fairbandit.errors import check_known
+from fairbandit.figures.draw import FIGURES, SUBFOLDER, Choice, draw
 from fairbandit.figures.layout import Options
 from fairbandit.files.files import within
 
-_HELP = """\
-Draws figures of the finished runs below some folders, as PNG and PDF, without simulating. Runs in
-different environments have separate figures, and runs that differ only in their seeds are pooled.
-Bands and error bars reach from the 10 % to the 90 % quantile over all replicas.
 
-figures:
-""" + "\n".join(f"  {name:<15}{plan.help}" for name, plan in FIGURES.items())
+@tool("FOLDER", several=True)
+def figures(
+    folders: Sequence[Path],
+    *,
+    out: str | None = None,
+    only: str | list[str] | None = None,
+    metrics: str | list[str] | None = None,
+    by: str | None = None,
+    policy: str | list[str] | None = None,
+    where: Any = None,
+    interval: Literal["quantiles", "std", "mean"] = "quantiles",
+    width: float | None = None,
+) -> None:
+    """Draws figures of the finished runs below some folders, as PNG and PDF, without simulating.
 
-_HELP += f"""
+    Runs in different environments have separate figures, and runs that differ only in their seeds
+    are pooled. Bands and error bars reach from the 10 % to the 90 % quantile over all replicas.
 
-  out=DIR          where the files go; by default FOLDER/{SUBFOLDER}, or {SUBFOLDER} if several
-  only=NAMES       figures to draw, separated by commas
-  metrics=NAMES    columns in the figure metrics, which is then the only figure without only
-  by=KEY           a panel for each value of this setting
-  policy=NAMES     only runs of these policies
-  where.KEY=VALUES only runs with one of these values; every where must hold
-  interval=NAME    bands and bars: quantiles (10 to 90 %, the default), std, or mean (its 95 %
-                   interval)
-  size=WxH         width of each figure in inches, alone or with its height: 3.25, 6.75x2.5
-  style=NAME       sizes of text and figure: page, column (of a page) or slides
+    figures:
+      overview       reward densities and both regrets (the paper's Fig. 1)
+      selection      percentage selected by group and both regrets (Fig. 2)
+      distributions  reward densities and CDFs, and both regrets (Fig. 3)
+      counts         reward densities, counts selected by group, and both regrets (Fig. 4)
+      price          fair against standard regret at T: the price of fairness
+      frontier       price over the weight of policy/rank=tradeoff, beside the other runs
+      metrics        the metrics beside both regrets, over the rounds
+      notions        a table of the runs by all metrics at T, coloured by rank
 
-Without only and metrics, every figure that the runs allow is drawn except frontier and notions.
+      out=DIR          where the files go; by default FOLDER/figures, or figures if several
+      only=NAMES       figures to draw, separated by commas
+      metrics=NAMES    columns in the figure metrics, which is then the only figure without only
+      by=KEY           a panel for each value of this setting
+      policy=NAMES     only runs of these policies
+      where.KEY=VALUES only runs with one of these values; every where must hold
+      interval=NAME    bands and bars: quantiles (10 to 90 %, the default), std, or mean (its 95 %
+                       interval)
+      width=INCHES     the width of each figure, such as 3.25 [6.75]
 
-examples:
-  fairbandit figures outputs only=price out=paper/figures
-  fairbandit figures outputs only=notions policy=fair_greedy,oful,uniform
-  fairbandit figures outputs only=overview by=regularization size=6.75x9
-  fairbandit figures outputs metrics=fair_regret where.regularization=0.1,1 where.rounds=5000"""
+    Without only and metrics, every figure that the runs allow is drawn except frontier and notions.
 
-_KEYS = ("out", "only", "metrics", "by", "policy", "where", "interval", "size", "style")
-
-
-def figures(words: Sequence[str]) -> None:
-    """Draws figures and lists their files."""
-    given = read_words("figures", _HELP, words, "FOLDER", several=True)
-    folders, settings = given.paths, given.only(_KEYS)
-    out = folder_to_write(str(settings.get("out", ""))) if "out" in settings else None
-    out = out or within(folders[0] if len(folders) == 1 else Path(), SUBFOLDER)
-    metrics = names_in(settings.get("metrics"))
-    only = names_in(settings.get("only")) or ["metrics"] * bool(metrics)
-    options = Options(
-        settings.get("by"),
-        settings.get("interval", "quantiles"),
-        _size(settings.get("size")),
-        settings.get("style", "page"),
-        metrics,
+    examples:
+      fairbandit figures outputs only=price out=paper/figures
+      fairbandit figures outputs only=notions policy=fair_greedy,oful,uniform
+      fairbandit figures outputs only=overview by=regularization width=5
+      fairbandit figures outputs metrics=fair_regret where.regularization=0.1,1 where.rounds=5000
+    """
+    columns = names_in(metrics)
+    options = Options(by, interval, width, columns)
+    choice: Choice | None = dict.fromkeys(names_in(only) or ["metrics"] * bool(columns)) or None
+    place = Path(out) if out else within(folders[0] if len(folders) == 1 else Path(), SUBFOLDER)
+    print_files(
+        draw(folders, place, choice, names_in(policy) or None, conditions(where or {}), options)
     )
-    choice: Choice | None = dict.fromkeys(only) or None
-    policies = names_in(settings.get("policy")) or None
-    where = conditions(settings.get("where", {}))
-    print_files(draw(folders, out, choice, policies, where, options))
 
 
 def figures_asked(asked: Any) -> Choice:
@@ -76,18 +79,7 @@ def figures_asked(asked: Any) -> Choice:
     return choice
 
 
-def print_files(drawn: Sequence[Drawn]) -> None:
+def print_files(files: Sequence[Path]) -> None:
     """Prints each file that was written, on its own line."""
-    for figure in drawn:
-        for file in figure.files:
-            print(short(file))
-
-
-def _size(given: Any) -> tuple[float, float | None] | None:
-    try:
-        width, *height = [None] if given is None else map(float, str(given).split("x"))
-    except ValueError:
-        width, height = None, []
-    if len(height) > 1 or (given is not None and width is None):
-        raise FairbanditError(f"size: expected W or WxH in inches, as in 6.75x2.5, got {given}")
-    return None if width is None else (width, height[0] if height else None)
+    for file in files:
+        print(short(file))

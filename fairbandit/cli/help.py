@@ -8,12 +8,10 @@ from dataclasses import fields
 from enum import Enum
 from inspect import Parameter
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 from fairbandit import registry
-from fairbandit.conformance.group import answers
-from fairbandit.policy.build import config_files, presets
+from fairbandit.policy.build import config_files
 from fairbandit.registry.signatures import parameters_of
 from fairbandit.runs.settings import Settings
 
@@ -66,7 +64,6 @@ def help_text(tools: Mapping[str, str]) -> str:
         "Keys (key=value)": settings,
         "Experiments (+experiment=...)": _described(config_files("experiment")),
         "Policies (policy=...)": _described(config_files("policy")),
-        "Whether policies read the group at the decision (docs/may_i_use.md)": _group_readers(),
         **{
             f"{kind.capitalize()}s (policy/{kind}=..., policy.{kind}.KEY=...)": _registered(kind)
             for kind in registry.PART_KINDS
@@ -87,13 +84,6 @@ def _described(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
         lines = file.read_text(encoding="utf-8").splitlines()
         first = next((line for line in lines if not line.startswith("# @package")), "")
         yield name, first[2:] if first.startswith("# ") else ""
-
-
-def _group_readers() -> Iterator[tuple[str, str]]:
-    for word, names in answers({name: name for name in presets()}).items():
-        first, *others = wrap(", ".join(names), 100)
-        yield word, first
-        yield from (("", line) for line in others)
 
 
 def _registered(kind: str) -> Iterator[tuple[str, str]]:

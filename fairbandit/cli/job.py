@@ -36,7 +36,6 @@ from fairbandit.cli.parsers import as_setting, quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers, task_words
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
-from fairbandit.figures.style import own_looks
 from fairbandit.files.files import fresh, within, written_aside
 from fairbandit.policy.build import conf_folder, search_configs
 from fairbandit.registry.plugins import load_plugins
@@ -213,7 +212,6 @@ class Sweeps(Callback):
 def _begin(config: DictConfig) -> None:
     paths = [source.path for source in config.hydra.runtime.config_sources]
     search_configs(Path(path) for path in paths if Path(path).is_dir())
-    own_looks()
     figures = figures_asked(plain_config(config.figures))
     words = _words(config)
     swept = [word for word in words if word.is_discrete_sweep()]

@@ -1,19 +1,228 @@
-"""Reads the log that a command names by a path, with KEY=VALUE for columns and settings."""
+"""The tools for logs and tables of people: evaluate, audit, report, replay, explain and erase."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from fairbandit.agent import Agent
-from fairbandit.audit import audit_table
-from fairbandit.errors import check_known
+from rich.text import Text
+
+from fairbandit.agent import Agent, replaying
+from fairbandit.audit import audit as audited
+from fairbandit.audit import audit_table, plan
+from fairbandit.cli.messages import short
+from fairbandit.cli.parsers import Words, names_in, tool
+from fairbandit.errors import FairbanditError, check_known
+from fairbandit.evaluation import evaluate as evaluated
+from fairbandit.evaluation.frozen import named as by_name
 from fairbandit.evaluation.frozen import read_for
 from fairbandit.logs import Log, is_table, read_log
+from fairbandit.logs import erase as erased
 from fairbandit.policy.policy import Policy
+from fairbandit.report import Report, local_law_144, of_evaluation, of_log, of_runs, of_table
+from fairbandit.runs.folder import finished_below
+from fairbandit.runs.sheets import Sheet, console, make_table, named
 from fairbandit.tables.files import read_header
+
+
+@tool("LOG")
+def evaluate(given: Words) -> None:
+    """Estimates the value of policies from the logged decisions of another.
+
+    The measures are mean reward, relative rank, fair regret and selection rates. LOG is the log of
+    an agent, a CSV or Parquet table with a row for each candidate, DSJSON, or a folder of such
+    files.
+
+    KEY=VALUE are policy=NAME,NAME or files of saved agents, the columns of a table (decision,
+    picked, propensity, group, reward, features, …), and train, folds, seed, confidence, adaptive,
+    anytime, reward_range, choose and limits; see the documentation of `fairbandit.evaluate` and
+    `read_log`. In place of a NAME, {name: NAME, rank: OTHER} is a named policy with another part.
+
+    out=FILE writes one page of HTML to send (.html), or the table (.csv, .parquet);
+    out=[FILE,FILE] writes both.
+
+    examples:
+      fairbandit evaluate decisions.jsonl policy=fair_greedy,greedy,uniform
+      fairbandit evaluate hiring.csv policy=greedy group=sex reward=grade 'features=[test,years]'
+      fairbandit evaluate decisions.jsonl 'policy=oful,{name: oful, rank: smoothed_cdf}'
+      fairbandit evaluate decisions.jsonl policy=uniform,agent.pt train=0 out=evaluation.html
+      fairbandit evaluate decisions.jsonl policy=greedy,oful choose=reward 'limits=reward_gap<=1'
+    """
+    (path,), settings, said = given
+    policies, out = settings.pop("policy", None), settings.pop("out", None)
+    if policies is None:
+        raise FairbanditError("evaluate: expected policy=NAME, such as policy=fair_greedy,greedy")
+    targets = by_name(policies.split(",") if isinstance(policies, str) else policies)
+    log, options = given_log(path, settings, evaluated, targets)
+    table = evaluated(log, targets, **options)
+    report = of_evaluation(table, log, path, said, options.get("confidence", 0.95))
+    show(report)
+    write(report, out)
+
+
+def audit(words: Sequence[str]) -> None:
+    """Prints an audit, or with --plan how many decisions an audit needs."""
+    if "--plan" in words:
+        _plan([word for word in words if word != "--plan"])
+    else:
+        _audit(words)
+
+
+@tool("FILE")
+def _audit(given: Words) -> None:
+    """Reports and tests the selection rates of groups.
+
+    The tests are valid at any sample size, and however often the audit is repeated as data arrive.
+
+    For a log, KEY=VALUE sets its columns, as for `fairbandit evaluate`, with score, and also
+    epsilon, order, confidence (0.95 by default) and seed. The audit tests for drift of groups and,
+    given epsilon, for parity of selection; with order=true, that candidates who come one at a time
+    come in any order.
+
+    A table with a row for each person, such as applicants, needs no rewards: group, selected or
+    score, decision, unknown and confidence are the keys, as for `fairbandit.audit.audit_table`. The
+    audit reports rates, impact ratios, the four-fifths rule and Fisher's exact test. form=ll144
+    gives the summary that New York's Local Law 144 asks for.
+
+    out=FILE writes one page of HTML to send (.html), or the table (.csv, .parquet);
+    out=[FILE,FILE] writes both.
+
+    `fairbandit audit --plan epsilon=E` prints how many decisions are needed to see a gap E between
+    a group's share of the candidates and of the picks; share, confidence and seed are its other
+    keys.
+
+    examples:
+      fairbandit audit hiring.csv 'group=[sex,race]' score=grade epsilon=0.05 out=audit.html
+      fairbandit audit applicants.csv 'group=[sex,race]' selected=hired decision=requisition
+      fairbandit audit applicants.csv group=sex 'selected={status: [Hired, Offer]}' unknown=[n/a]
+      fairbandit audit --plan epsilon=0.05
+    """
+    out = given.settings.pop("out", None)
+    report = _audit_of(given)
+    show(report)
+    write(report, out)
+
+
+@tool()
+def _plan(*, epsilon: float, share: float = 0.5, confidence: float = 0.95, seed: int = 0) -> None:
+    """Prints how many decisions `fairbandit audit` needs to see a gap between two groups.
+
+    epsilon is the gap between a group's share of the candidates, which is share, and its share of
+    the picks. confidence is that of the audit, and seed that of the simulated logs.
+
+    example:
+      fairbandit audit --plan epsilon=0.05
+    """
+    table = plan(epsilon=epsilon, share=share, confidence=confidence, seed=seed)
+    rows = [
+        (f"{row.power:g}", f"{row.decisions:,}", f"{row.checked:.1%}") for row in table.itertuples()
+    ]
+    heads = ["power", "decisions", "seen in fresh simulated logs"]
+    console().print(make_table(heads, rows, right=heads))
+
+
+@tool("PATH")
+def report(given: Words) -> None:
+    """Writes one HTML file to send, on runs, a log or a table of people.
+
+    It has the question, tables with the best values marked, pictures, results by group, how sure
+    they are, assumptions, settings and hashes. It runs no script and loads nothing.
+
+    PATH is one of
+      a folder with finished runs, at any depth (summary.json)
+      a log: a file of an agent, a table, DSJSON, or a folder of such files
+      a table with a row for each person, with selected=COLUMN or score=COLUMN
+
+    KEY=VALUE are out=FILE [report.html] and, for a log or a table, its columns and the settings of
+    its audit, as for `fairbandit audit`. `fairbandit evaluate … out=FILE` writes the page of an
+    evaluation.
+
+    examples:
+      fairbandit report outputs/sweeps/policy_seed
+      fairbandit report decisions.jsonl out=decisions.html
+      fairbandit report hiring.csv group=sex reward=grade epsilon=0.05
+    """
+    (path,), out = given.paths, given.settings.pop("out", "report.html")
+    path = path if path.name not in ("", "..") else path.resolve()
+    if path.is_dir() and any(finished_below(path)):
+        if given.settings:
+            wrong = ", ".join(given.settings)
+            raise FairbanditError(f"only a log or a table takes further keys, got {wrong}")
+        write(of_runs(path), out)
+    else:
+        write(_audit_of(given._replace(paths=[path])), out)
+
+
+@tool("LOG")
+def replay(log: Path, *, agent: str | list[str] | None = None) -> None:
+    """Plays the log of an agent again, from its first line, and confirms every line.
+
+    Compares every decision, probability and hash with the log, and names the first line that
+    differs, if any. Prints the last hash: store it elsewhere, so that others can check later that
+    the log was not changed.
+
+    examples:
+      fairbandit replay decisions.jsonl
+      fairbandit replay decisions.jsonl agent=agent.pt   # if the agent was loaded from this file
+    """
+    receipt, out = replaying.replay(log, agent), console()
+    out.print(
+        f"{receipt.lines:,} lines are as written: {receipt.decisions:,} decisions and "
+        f"{receipt.rewards:,} rewards were played again"
+    )
+    out.print(named("last hash", receipt.sha256))
+
+
+@tool("LOG")
+def explain(
+    log: Path, *, ticket: int, candidate: int = 0, agent: str | list[str] | None = None
+) -> None:
+    """Explains a decision in the log of an agent.
+
+    Replays the log up to the decision, and prints the score, the index and the probability of each
+    candidate, and who was picked.
+
+      ticket=N       the ticket of the decision
+      candidate=N    of an opening, the number of the candidate, from 0 [0]
+      agent=FILE     the agent's file before the log, if the agent was loaded from it
+
+    examples:
+      fairbandit explain decisions.jsonl ticket=150
+      fairbandit explain hires.jsonl ticket=3 candidate=2       # the third candidate of an opening
+    """
+    print(replaying.explain(log, ticket, agent, candidate=candidate))
+
+
+@tool("LOG")
+def erase(log: Path, *, tickets: int | list[int], out: str) -> None:
+    """Copies the log of an agent without the decisions of some tickets to the file out=COPY.
+
+    The file is replaced. The copy has new hashes, and the number of erased decisions and the last
+    hash of the old log are in its first line. It serves evaluations and audits, but cannot be
+    replayed.
+
+    example:
+      fairbandit erase decisions.jsonl 'tickets=[3,4]' out=erased.jsonl
+    """
+    left_out = erased(log, out, tickets if isinstance(tickets, list) else [tickets])
+    console().print(f"{left_out:,} decisions are left out")
+    console().print(named("written", out), soft_wrap=True)
+
+
+def _audit_of(given: Words) -> Report:
+    ((path,), settings, said), form = given, given.settings.pop("form", None)
+    columns = given_table(path, settings)
+    if form is not None:
+        check_known("form", [form], ["ll144"])
+        if columns is None:
+            raise FairbanditError(f"form={form}: expected a table, with selected or score")
+        return local_law_144(audit_table(path, **columns), path, said)
+    if columns is not None:
+        return of_table(path, said, **columns)
+    log, options = given_log(path, settings, audited)
+    return of_log(log, path, said, **options)
 
 
 def keywords(function: Callable[..., Any]) -> list[str]:
@@ -61,3 +270,22 @@ def given_table(path: Path, settings: Mapping[str, Any]) -> dict[str, Any] | Non
     columns = "group", "selected", "score", "decision"
     named = {key: str(settings[key]) for key in columns if isinstance(settings.get(key), int)}
     return {**settings, **named}
+
+
+def show(report: Report) -> None:
+    """Prints the question, the headings, texts and tables of a report."""
+    screen = console()
+    for part in (report.question, *report.parts):
+        if isinstance(part, Sheet):
+            screen.print(part, end="\n\n")
+        elif isinstance(part, str):
+            words = part.removeprefix("## ").replace("\n", " ")  # rich wraps them at its width
+            text = Text(words, style="bold" if part.startswith("## ") else "")
+            screen.print(text, end="\n\n", width=min(screen.width, 100))
+
+
+def write(report: Report, out: Any) -> None:
+    """Writes a report to the files that `out` names, and prints their names."""
+    for path in map(Path, names_in(out)):
+        report.write(path)
+        console().print(named("written", short(path.absolute())), soft_wrap=True)

@@ -33,6 +33,9 @@ TOOLS = {
 }
 """The tools, with their lines in `fairbandit --help`; tool NAME is `fairbandit.cli.NAME.NAME`."""
 
+IN_LOGS = frozenset({"evaluate", "audit", "report", "replay", "explain", "erase"})
+"""The tools that are in `fairbandit.cli.logs` instead."""
+
 
 def main(words: Sequence[str] | None = None) -> None:
     """Runs the command line with the given arguments, by default `sys.argv[1:]`.
@@ -96,16 +99,13 @@ def _run(given: Sequence[str]) -> None:
     options.add_argument("--config-dir", type=Path, action="append", default=[])
     searched, others = options.parse_known_args(given)  # Hydra, and only Hydra, reads it again
     search_configs(searched.config_dir)
-    if searched.config_dir:
-        from fairbandit.figures.style import own_looks
-
-        own_looks()  # a wrong look is an error before a run, not at its figures
     if others and names_tool(others[0]):
         name, *words = others
         if name not in TOOLS:
             by = "a run is described by key=value pairs (see fairbandit --help)"
             raise FairbanditError(f"{unknown('tool', name, TOOLS)}, and {by}")
-        getattr(import_module(f"fairbandit.cli.{name}"), name)(words)
+        module = "logs" if name in IN_LOGS else name
+        getattr(import_module(f"fairbandit.cli.{module}"), name)(words)
     elif {"-h", "--help"} & set(others):
         from fairbandit.cli.help import help_text
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from inspect import Parameter, getdoc, signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
+import msgspec
 import yaml  # type: ignore[import-untyped]
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.errors import FairbanditError, check_known
+from fairbandit.errors import FairbanditError, check_known, did_you_mean
 from fairbandit.runs.settings import dotted
 
 _SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
 _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no quotes
-_FILES = frozenset({".csv", ".html", ".json", ".parquet", ".pdf", ".png", ".svg"})
+# a quoted text, or a key of a mapping with a colon and no blank, which YAML does not part
+_KEY = re.compile(r"""('[^']*'|"[^"]*")|(?<=[{,])(\s*[^\W\d][\w./-]*:)(?=\S)""")
 
 
 def as_setting(words: str) -> str:
@@ -27,14 +30,6 @@ def as_setting(words: str) -> str:
     """
     key = re.split("[= ]", words.lstrip("-"))[0]
     return f"settings are written KEY=VALUE: {key}=..."
-
-
-def folder_to_write(text: str) -> Path:
-    """Returns the path of a folder for several files; the name of a file is an error."""
-    path = Path(text)
-    if path.suffix.lower() in _FILES and not path.is_dir():
-        raise FairbanditError(f"expected a folder, got the name of a file, {text!r}")
-    return path
 
 
 class Words(NamedTuple):
@@ -87,6 +82,57 @@ def read_words(
     return Words([*map(Path, paths)], read, said)
 
 
+def tool(
+    files: str = "", *, several: bool = False
+) -> Callable[[Callable[..., None]], Callable[[Sequence[str]], None]]:
+    """Makes a tool of the command line from a function, whose docstring is the help.
+
+    The function is called with the path of the file, or with a list of paths. Its keyword-only
+    arguments are the keys, whose values must have the annotated types. Words with other keys are
+    wrong, or are passed to `*words`, if the function has it. A function without any key is called
+    with the `Words` instead.
+
+    Args:
+        files, several: as for `read_words`.
+    """
+
+    def made(function: Callable[..., None]) -> Callable[[Sequence[str]], None]:
+        name, types = function.__name__.strip("_"), get_type_hints(function, include_extras=True)
+        parameters = signature(function).parameters.values()
+        keys = {own.name: own.default for own in parameters if own.kind == own.KEYWORD_ONLY}
+        is_open = any(own.kind == own.VAR_POSITIONAL for own in parameters)
+
+        def run(words: Sequence[str]) -> None:
+            others = [word for word in words if is_open and not _is_of(word, keys)]
+            mine = [word for word in words if word not in others]
+            given = read_words(name, getdoc(function) or "", mine, files, several=several)
+            if not keys:
+                function(given)
+                return
+            settings = given.only(keys)
+            lacking = [key for key in keys if keys[key] is Parameter.empty and key not in settings]
+            if lacking:
+                needed = " and ".join(f"{key}=…" for key in lacking)
+                raise FairbanditError(f"fairbandit {name}: expected {needed}, as its --help says")
+            for key, value in settings.items():
+                try:
+                    msgspec.convert(value, types[key])
+                except msgspec.ValidationError as error:
+                    raise FairbanditError(f"{key}: {error}, {value!r}") from None
+            paths: Sequence[Any] = [given.paths] if several else given.paths
+            function(*paths, *others, **settings)
+
+        return run
+
+    return made
+
+
+def _is_of(word: str, keys: Collection[str]) -> bool:
+    """Whether a word sets one of some keys, is a flag, or is probably one of the keys misspelt."""
+    key = word.partition("=")[0]
+    return key in keys or key.startswith("-") or ("." not in key and did_you_mean(key, keys) != "")
+
+
 def names_in(value: Any) -> list[str]:
     """Returns the names in a setting: a list, or a text in which commas separate them.
 
@@ -111,7 +157,8 @@ def conditions(where: Any) -> dict[str, list[Any]]:
 def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     """Reads KEY=VALUE words with dotted keys, like Hydra's overrides of a run.
 
-    As there, the colons of a mapping need no blanks.
+    As there, the colons of a mapping need no blanks. Beside `KEY.PARAMETER=…`, `KEY=NAME` sets
+    `KEY.name`.
 
     Raises:
         FairbanditError: a word without a key, or a value that is not YAML.
@@ -120,6 +167,8 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     {'decimal': ',', 'group': ['sex', 'race'], 'rank': {'size': 3}}
     >>> read_parameters(["policy={name:greedy,split:full}"], "evaluate")
     {'policy': {'name': 'greedy', 'split': 'full'}}
+    >>> read_parameters(["rank=recent_cdf", "rank.size=3"], "check")
+    {'rank': {'name': 'recent_cdf', 'size': 3}}
     """
     if bare := [word for word in words if "=" not in word]:
         problem = f"{bare[0]}: expected KEY=VALUE, a setting with its value"
@@ -127,34 +176,23 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
         form = "; a list is written without spaces, as in KEY=[a,b], or in quotes"
         raise FairbanditError(problem + form * is_open)
     read: Any = OmegaConf.create()
+    parents = {found[1] for word in words if (found := re.match(r"(\w+)\.", word))}
     for word in words:
         word = f"{word[:-1]}','" if word.endswith("=,") else word  # a comma alone is not YAML
+        key, _, value = word.partition("=")
+        if key in parents and not value.startswith("{"):
+            key += ".name"
+        if "{" in value:
+            value = value if value[0] in "[{'\"" else f"[{value}]"  # names and mappings, by commas
+            value = _KEY.sub(lambda found: found[1] or f"{found[2]} ", value)
         try:
-            read = OmegaConf.merge(read, OmegaConf.from_dotlist([_with_blanks(word)]))
+            read = OmegaConf.merge(read, OmegaConf.from_dotlist([f"{key}={value}"]))
         except (OmegaConfBaseException, yaml.YAMLError, ValueError, RecursionError) as error:
             reason = str(error).splitlines()[0]
             message = f"{kind}.{word}: the value cannot be read as YAML: {reason}"
             raise FairbanditError(message) from error
     plain: Any = OmegaConf.to_container(read)
     return {str(name): item for name, item in plain.items()}
-
-
-def _with_blanks(word: str) -> str:
-    """Adds the blanks behind colons without which YAML reads `{a:b}` as a key `a:b` alone."""
-    key, _, value = word.partition("=")
-    places, nodes = [], [yaml.compose(value, Loader=yaml.SafeLoader)]
-    while nodes:
-        node = nodes.pop()
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        for name, item in pairs:
-            key_alone = ":" not in value[name.end_mark.index : item.start_mark.index]
-            if key_alone and not name.style and ":" in name.value:
-                places.append(value.index(":", name.start_mark.index) + 1)
-        children = node.value if isinstance(node, yaml.SequenceNode) else []
-        nodes += [*children, *(item for _, item in pairs)]
-    for place in sorted(places, reverse=True):
-        value = f"{value[:place]} {value[place:]}"
-    return f"{key}={value}"
 
 
 def quoted(word: str) -> str:

@@ -2,57 +2,58 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from fairbandit import registry
 from fairbandit import theory as paper
-from fairbandit.cli.logs import keywords
-from fairbandit.cli.parsers import read_words
-from fairbandit.errors import FairbanditError, brief, check_known
+from fairbandit.cli.parsers import tool
+from fairbandit.errors import brief
 from fairbandit.runs.sheets import console, make_table
 
-_HELP = """\
-Computes for a problem the constants in the paper's theorem on Fair-Greedy, and the bound on its
-fair regret. One step of the paper's proof is false, so the printed theorem and its repaired version
-are shown side by side, and below them the constant of this instance, computed by Monte Carlo.
-For two groups with one place each, it also prints the cost of fairness in reward.
 
-The command does not play a policy, and all bounds are for one pick from each pool. Constants of the
-simulation are in closed form; constants of a table and of the census are exact over the members.
+@tool()
+def theory(
+    *,
+    environment: str | dict[str, Any] = "simulation",
+    rounds: float | None = None,
+    delta: float = 0.05,
+    regularization: float = 0.1,
+    alpha: float = 0.5,
+) -> None:
+    """Computes the constants in the paper's theorem on Fair-Greedy, and its bound on fair regret.
 
-  environment=NAME             simulation, table, census_gender or census_ethnicity
-  environment.KEY=VALUE        as for a run
-  rounds=T                     default: the environment's own
-  delta=0.05                   bounds hold with probability at least 1 - delta
-  regularization=0.1           the ridge's λ
-  alpha=0.5                    th:regret_2: the share of a group's expected candidates that the
-                               bound relies on
+    One step of the paper's proof is false, so the printed theorem and its repaired version are
+    shown side by side, and below them the constant of this instance, computed by Monte Carlo. For
+    two groups with one place each, the command also prints the cost of fairness in reward.
 
-Labels such as th:regret refer to the paper's source.
+    It does not play a policy, and all bounds are for one pick from each pool. Constants of the
+    simulation are in closed form; constants of a table and of the census are exact over the
+    members.
 
-examples:
-  fairbandit theory environment=simulation
-  fairbandit theory environment=simulation rounds=1000000 delta=0.01
-  fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
-  fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT,WY]'"""
+      environment=NAME             simulation, table, census_gender or census_ethnicity
+      environment.KEY=VALUE        as for a run
+      rounds=T                     default: the environment's own
+      delta=0.05                   bounds hold with probability at least 1 - delta
+      regularization=0.1           the ridge's λ
+      alpha=0.5                    th:regret_2: the share of a group's expected candidates that the
+                                   bound relies on
 
+    Labels such as th:regret refer to the paper's source.
 
-def theory(words: Sequence[str]) -> None:
-    """Prints the constants and bounds of the paper for an environment."""
-    dotted = [re.sub("^environment=", "environment.name=", word) for word in words]
-    settings = read_words("theory", _HELP, dotted).settings
-    described = {"name": "simulation", **settings.pop("environment", {})}
-    keys = keywords(paper.theory)
-    check_known("key", settings, ["environment", "environment.KEY", *keys])
-    try:
-        numbers = {key: float(value) for key, value in settings.items()}
-    except (TypeError, ValueError) as error:
-        raise FairbanditError(f"fairbandit theory: not a number in {settings}: {error}") from None
+    examples:
+      fairbandit theory environment=simulation
+      fairbandit theory environment=simulation rounds=1000000 delta=0.01
+      fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
+      fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT]'
+    """
+    described = {"name": environment} if isinstance(environment, str) else environment
+    world = registry.create("environment", {"name": "simulation", **described})
     torch.set_num_threads(1)
-    table = paper.theory(registry.create("environment", described), **numbers)
+    table = paper.theory(
+        world, rounds=rounds, delta=delta, regularization=regularization, alpha=alpha
+    )
     errors = table["error"].map(lambda error: f" ± {error:.2g}" if error else "")
     table["text"] = table["value"].map(brief).str.replace("inf", "∞") + errors
     screen = console()

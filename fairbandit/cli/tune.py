@@ -7,16 +7,17 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
+from msgspec import Meta
 from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.messages import one_message, short
-from fairbandit.cli.parsers import quoted, read_words
+from fairbandit.cli.parsers import quoted, tool
 from fairbandit.cli.store import plain_config, publish
-from fairbandit.errors import FairbanditError, brief, did_you_mean, unknown
+from fairbandit.errors import FairbanditError, brief
 from fairbandit.files.files import fresh
 from fairbandit.policy.build import config_folders
 from fairbandit.runs.folder import folder_name
@@ -24,54 +25,46 @@ from fairbandit.runs.sheets import console, make_table, named
 from fairbandit.runs.tuning import meant
 from fairbandit.runs.tuning import tune as tuned
 
-_HELP = """\
-Searches for the values of some keys that optimise a metric. Optuna chooses the values of each
-trial from earlier trials. Repeating the command continues the study up to its number of trials.
 
-words:
-  search={KEY: SPACE, ...}   the keys that vary. SPACE is a list of choices, which may be lists, or
-                             {low: 0.1, high: 10}, optionally with log: true or step: 0.1;
-                             integers give integers
-  objective=METRIC           a metric that the run records, or a list of them [fair_regret]
-  trials=N                   the total number of trials [50]
-  prune=false                plays every trial to its end, even if it is worse than the median
-  folder=DIR                 the folder of the study [outputs/studies/NAME, by the other words]
-  resume=false               begins a new study
-  KEY=VALUE                  any other key is set for every run
+@tool()
+def tune(
+    *words: str,
+    search: Any = None,
+    objective: str | list[str] = "fair_regret",
+    trials: Annotated[int, Meta(ge=1)] = 50,
+    prune: bool = True,
+    folder: str | None = None,
+    resume: bool = True,
+) -> None:
+    """Searches for the values of some keys that optimise a metric.
 
-example:
-  fairbandit tune policy=oful rounds=1000 replicas=100 trials=30 objective=standard_regret \\
-      'search={policy.estimator.exploration: {low: 0.001, high: 1, log: true}}'"""
+    Optuna chooses the values of each trial from earlier trials. Repeating the command continues the
+    study up to its number of trials.
 
-_UNNAMED = {"trials": 50, "prune": True, "resume": True, "folder": None}
-_OWN = {"search": None, "objective": "fair_regret", **_UNNAMED}
+    words:
+      search={KEY: SPACE, ...}   the keys that vary. SPACE is a list of choices, which may be lists,
+                                 or {low: 0.1, high: 10}, optionally with log: true or step: 0.1;
+                                 integers give integers
+      objective=METRIC           a metric that the run records, or a list of them [fair_regret]
+      trials=N                   the total number of trials [50]
+      prune=false                plays every trial to its end, even if it is worse than the median
+      folder=DIR                 the folder of the study [outputs/studies/NAME, by the other words]
+      resume=false               begins a new study
+      KEY=VALUE                  any other key is set for every run
 
-
-def tune(words: Sequence[str]) -> None:
-    """Plays the remaining trials of a study, and shows the best."""
-    words = words or ["--help"]
-    study_words = [word for word in words if word.partition("=")[0] in _OWN]
-    others = [word for word in words if word not in study_words]
-    for key in (word.partition("=")[0] for word in others):
-        if "." not in key and did_you_mean(key, _OWN):
-            raise unknown("key", key, _OWN)
-    options = [word for word in others if word.startswith("-")]
-    given = _OWN | read_words("tune", _HELP, [*study_words, *options]).settings
-    for key, kind in (("trials", int), ("prune", bool), ("resume", bool)):
-        if type(given[key]) is not kind or given["trials"] < 1:
-            wanted = "1, 2, …" if kind is int else "true or false"
-            raise FairbanditError(f"{key} must be {wanted}, got {given[key]!r}")
+    example:
+      fairbandit tune policy=oful rounds=1000 replicas=100 trials=30 objective=standard_regret \\
+          'search={policy.estimator.exploration: {low: 0.001, high: 1, log: true}}'
+    """
     publish()
-    name = folder_name(word for word in words if word.partition("=")[0] not in _UNNAMED)
-    folder = Path(str(given["folder"] or f"outputs/studies/{name}")).absolute()
-    folder = folder if given["resume"] else fresh(folder)
-    console().print(named("study", short(folder)), soft_wrap=True)
-    asked = given["objective"]
-    columns = [asked] if isinstance(asked, str) else asked
-    choice = {key: given[key] for key in ("objective", "trials", "prune")}
-    config = partial(_composed, others)
-    study = tuned(config, given["search"], folder, after=partial(_say, columns), **choice)
-    _show(study, others, given["search"])
+    columns = [objective] if isinstance(objective, str) else objective
+    name = folder_name([*words, f"search={json.dumps(search)}", f"objective={','.join(columns)}"])
+    place = Path(folder or f"outputs/studies/{name}").absolute()
+    place = place if resume else fresh(place)
+    console().print(named("study", short(place)), soft_wrap=True)
+    config, after = partial(_composed, words), partial(_say, columns)
+    options: Any = {"objective": objective, "trials": trials, "prune": prune, "after": after}
+    _show(tuned(config, search, place, **options), words, search)
 
 
 def _composed(words: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:

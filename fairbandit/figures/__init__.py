@@ -4,6 +4,6 @@
 arranges panels side by side (`layout`). `style` defines colours, lines and fonts.
 """
 
-from fairbandit.figures.draw import FIGURES, Drawn, draw, figure
+from fairbandit.figures.draw import FIGURES, draw, figure
 
-__all__ = ["FIGURES", "Drawn", "draw", "figure"]
+__all__ = ["FIGURES", "draw", "figure"]

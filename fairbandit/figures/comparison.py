@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.layout import Facet, Options, too_small, whole
-from fairbandit.figures.style import applied, scale, setting, wrapped
+from fairbandit.figures.layout import Facet, Options, whole
+from fairbandit.figures.style import applied, setting, wrapped
 from fairbandit.runs import Scene
 from fairbandit.runs.overview import rank
 from fairbandit.runs.sheets import spread
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# sizes in inches for texts of the style `page`
+# sizes in inches
 _ROW = 0.27  # height of a row
 _LABELS = 1.45  # width of the names of runs
 _COLUMN, _NARROWEST = 0.75, 0.48  # preferred and minimal width of a column
@@ -34,7 +34,7 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
     The text below the figure explains cells, colours and bold print.
 
     Raises:
-        FairbanditError: all values of all metrics are unknown, or the table does not fit.
+        FairbanditError: all values of all metrics are unknown.
     """
     ends = {c: [run.metrics[c] for run in scene.runs if c in run.metrics] for c in scene.metrics}
     known = [c for c, values in ends.items() if any(end["mean"] is not None for end in values)]
@@ -45,26 +45,24 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         )
     facet = whole(scene, options)
     facet = replace(facet, runs=sorted(facet.runs, key=lambda run: run.knows_truth))
-    with applied(options.style):
+    with applied():
         from matplotlib.figure import Figure
 
-        unit, small = scale(), setting("xtick.labelsize")
-        width, height = options.size or (setting("figure.figsize")[0], None)
-        labels = min(_LABELS * unit, 0.3 * width)
-        margin = labels + 0.5 * unit
-        if options.size is None:
-            width = min(width, margin + _COLUMN * unit * len(known))
-        lines = -(-len(known) // max(1, int((width - margin) / (_NARROWEST * unit) + 1e-9)))
+        small = setting("xtick.labelsize")
+        width = options.width or setting("figure.figsize")[0]
+        labels = min(_LABELS, 0.3 * width)
+        margin = labels + 0.5
+        if options.width is None:
+            width = min(width, margin + _COLUMN * len(known))
+        lines = -(-len(known) // max(1, int((width - margin) / _NARROWEST + 1e-9)))
         each = -(-len(known) // lines)  # columns beside each other; others follow below
         names = [facet.looks[run.label].name + "*" * run.knows_truth for run in facet.runs]
         names = [wrapped(name, labels) for name in names]
-        row = max(_ROW, 0.13 * (1 + max(name.count("\n") for name in names))) * unit
+        row = max(_ROW, 0.13 * (1 + max(name.count("\n") for name in names)))
         text = wrapped(_explanation(facet, known), 0.98 * width, small)
-        foot = 0.15 * unit * (2 + text.count("\n"))
-        needed = lines * (row * len(names) + unit) + foot
-        if height and height < 0.9 * needed:
-            raise too_small(width, height)
-        figure = Figure((width, height or needed), layout="constrained")
+        foot = 0.15 * (2 + text.count("\n"))
+        needed = lines * (row * len(names) + 1) + foot
+        figure = Figure((width, needed), layout="constrained")
         for axes, at in zip(
             figure.subplots(lines, squeeze=False)[:, 0], range(0, len(known), each), strict=True
         ):
@@ -73,11 +71,11 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
             axes.set_xlim(-0.5, each - 0.5)
             axes.set_yticks(range(len(names)), names)
             heads = [
-                f"{wrapped(titled(c), (width - margin) / each - 0.02, 6 * unit)}\n"
+                f"{wrapped(titled(c), (width - margin) / each - 0.02, 6)}\n"
                 f"{'↓' if ends[c][0]['lower_is_better'] else '↑'}"
                 for c in some
             ]
-            axes.set_xticks(range(len(some)), heads, fontsize=6 * unit)
+            axes.set_xticks(range(len(some)), heads, fontsize=6)
         figure.suptitle(facet.shared)
         figure.supxlabel(text, fontsize=small, x=0.01, ha="left")
     return figure
@@ -98,7 +96,7 @@ def _fill(axes: Axes, facet: Facet, columns: Sequence[str]) -> None:
             style: dict[str, Any] = {"fontweight": "bold" if ties[row] else "normal"}
             style["va"] = "baseline" if below else "center_baseline"
             axes.text(at, row, mean, ha="center", fontsize=size, **style)
-            axes.text(at, row + 0.08, below, ha="center", va="top", fontsize=5.5 * scale())
+            axes.text(at, row + 0.08, below, ha="center", va="top", fontsize=5.5)
     colours = matplotlib.colormaps["YlGnBu"].with_extremes(bad=_PLAIN)
     axes.imshow(shades, aspect="auto", cmap=colours, vmin=0, vmax=1)
     axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fairbandit.errors import FairbanditError, check_known
 from fairbandit.figures import panels
@@ -33,13 +33,6 @@ Choice = Mapping[str, Sequence[str] | None]
 _LONGEST = 100  # maximal length of an environment's name in a file name
 
 
-class Composition(NamedTuple):
-    """A figure: its line in the help, and the function that draws it for a scene."""
-
-    help: str
-    draw: Callable[[Scene, Options], Figure]
-
-
 def _metrics(scene: Scene, options: Options) -> Figure:
     columns = options.metrics or _further(scene)
     if not columns:
@@ -55,37 +48,17 @@ def _metrics(scene: Scene, options: Options) -> Figure:
 _DENSITY, _CDF = (partial(panels.rewards, which=which) for which in ("density", "cdf"))
 _REGRETS = tuple(partial(panels.curves, column=column) for column in REGRETS)
 
-FIGURES: Mapping[str, Composition] = {
-    "overview": Composition(
-        "reward densities and both regrets (the paper's Fig. 1)",
-        partial(lay_out, (_DENSITY,), _REGRETS),
-    ),
-    "selection": Composition(
-        "percentage selected by group and both regrets (Fig. 2)",
-        partial(lay_out, (), (panels.selected_share, *_REGRETS)),
-    ),
-    "distributions": Composition(
-        "reward densities and CDFs, and both regrets (Fig. 3)",
-        partial(lay_out, (_DENSITY, _CDF), _REGRETS),
-    ),
-    "counts": Composition(
-        "reward densities, counts selected by group, and both regrets (Fig. 4)",
-        partial(lay_out, (_DENSITY,), (panels.selected_count, *_REGRETS)),
-    ),
-    "price": Composition(
-        "fair against standard regret at T: the price of fairness",
-        partial(lay_out, (), (panels.price,)),
-    ),
-    "frontier": Composition(
-        "price over the weight of policy/rank=tradeoff, beside the other runs",
-        partial(lay_out, (panels.frontier,), ()),
-    ),
-    "metrics": Composition("the metrics beside both regrets, over the rounds", _metrics),
-    "notions": Composition(
-        "a table of the runs by all metrics at T, coloured by rank", compose_comparison
-    ),
+FIGURES: Mapping[str, Callable[[Scene, Options], Figure]] = {
+    "overview": partial(lay_out, (_DENSITY,), _REGRETS),
+    "selection": partial(lay_out, (), (panels.selected_share, *_REGRETS)),
+    "distributions": partial(lay_out, (_DENSITY, _CDF), _REGRETS),
+    "counts": partial(lay_out, (_DENSITY,), (panels.selected_count, *_REGRETS)),
+    "price": partial(lay_out, (), (panels.price,)),
+    "frontier": partial(lay_out, (panels.frontier,), ()),
+    "metrics": _metrics,
+    "notions": compose_comparison,
 }
-"""The figures by name."""
+"""The functions that draw each figure, by name; `fairbandit figures --help` describes them."""
 
 
 def general(scene: Scene) -> list[str]:
@@ -100,7 +73,7 @@ def general(scene: Scene) -> list[str]:
 
 def compose(name: str, scene: Scene, options: Options | None = None) -> Figure:
     """Draws one of `FIGURES`, without any change to matplotlib's global state."""
-    return FIGURES[name].draw(scene, options or Options())
+    return FIGURES[name](scene, options or Options())
 
 
 def figure(
@@ -140,14 +113,6 @@ def _further(scene: Scene) -> list[str]:
     return [column for column in scene.metrics if column not in REGRETS]
 
 
-class Drawn(NamedTuple):
-    """A drawn figure: its name in `FIGURES`, its environment, and its PNG and PDF files."""
-
-    figure: str
-    scene: str
-    files: tuple[Path, Path]
-
-
 def draw(
     folders: Sequence[Path],
     out: Path,
@@ -155,7 +120,7 @@ def draw(
     policies: Sequence[str] | None = None,
     where: Mapping[str, Sequence[str]] | None = None,
     options: Options | None = None,
-) -> list[Drawn]:
+) -> list[Path]:
     """Draws figures of saved runs, in separate files for each environment.
 
     Args:
@@ -168,7 +133,7 @@ def draw(
         options: the options of the figures.
 
     Returns:
-        The drawn figures, in the order of the environments' names and of `FIGURES`.
+        The files, in the order of the environments' names and of `FIGURES`.
 
     Raises:
         FairbanditError: a figure, metric or setting is unknown, no run has the policies or the
@@ -181,14 +146,14 @@ def draw(
     if options.by:  # a word means the same in the figures of all environments
         settings = [run.settings for scene in scenes for run in scene.runs]
         options = replace(options, by=full_key(settings, options.by))
-    drawn = []
+    files = list[Path]()
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         figures = dict.fromkeys(general(scene)) if choice is None else choice
         for name, shown in figures.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
             made = compose(name, scene.only(shown or policies), options)
-            drawn.append(Drawn(name, scene.name, save(made, out, stem)))
-    return drawn
+            files += save(made, out, stem)
+    return files
 
 
 def _slugs(scenes: Sequence[Scene]) -> list[str]:

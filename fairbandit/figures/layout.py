@@ -14,10 +14,8 @@ from fairbandit.errors import FairbanditError
 from fairbandit.figures.style import (
     Look,
     applied,
-    inches,
     looks,
     room_below,
-    scale,
     setting,
     wrapped,
     write_numbers,
@@ -43,9 +41,8 @@ INTERVALS = {
 }
 """What bands and bars may be, and how axes call it."""
 
-# sizes in inches for texts of the style `page`
+# sizes in inches
 _PANEL = 1.9  # least width of a panel with its texts
-_LEAST = 0.5  # least side of a panel without its texts
 _AMPLE = 4.0  # upper bound on the height of a panel's texts
 
 
@@ -57,16 +54,13 @@ class Options:
         by: a setting, named by its key or the end of it; each of its values gets a facet.
         interval: what bands and bars are, one of `INTERVALS`: the 10 % and 90 % quantiles over the
             replicas, the mean ± one standard deviation, or the 95 % interval of the mean.
-        size: the width of a figure in inches and its height, None for the height that it needs;
-            None takes the width of the style.
-        style: one of `STYLES`.
+        width: the width of a figure in inches; None takes the width of a page.
         metrics: the columns in the figure `metrics`; empty takes all columns beside both regrets.
     """
 
     by: str | None = None
     interval: str = "quantiles"
-    size: tuple[float, float | None] | None = None
-    style: str = "page"
+    width: float | None = None
     metrics: Sequence[str] = ()
 
 
@@ -171,8 +165,7 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
     the panels that are drawn `once`, of all runs, follow below. The legend is above all panels.
 
     Raises:
-        FairbanditError: the scene lacks the runs for a panel, has too many runs, or `options.size`
-            has too little room.
+        FairbanditError: the scene lacks the runs for a panel, or has too many runs.
     """
     from matplotlib.figure import Figure
 
@@ -185,13 +178,13 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
         blocks = [[(panel, facet) for panel in each] for facet in facets]
     if once and len(facets) > 1:
         blocks.append([(panel, whole(scene, options)) for panel in once])
-    with applied(options.style):
+    with applied():
         width, height = setting("figure.figsize")
         if len(blocks[0]) == 1:
-            width = min(width, scale() * 3.375)
-        width, fixed = options.size or (width, None)
-        most = max(1, min(3, int(width / (_PANEL * scale()))))
-        figure = Figure((width, fixed or height), layout="constrained")
+            width = min(width, 3.375)
+        width = options.width or width
+        most = max(1, min(3, int(width / _PANEL)))
+        figure = Figure((width, height), layout="constrained")
         drawn = _draw_blocks(figure, blocks, most)
         panels = [[axes for axes, _, shown in drawn if shown is facet] for facet in facets]
         for row, facet in zip(panels, facets, strict=True):
@@ -201,31 +194,8 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
         if len(groups) < len(drawn):
             legend(figure, groups, "lower")
         legend(figure, [row[-1] for row in panels], "upper", facets[0].shared)
-        if fixed is None:
-            _fit(figure, height)
-        else:
-            _check_room(figure)
+        _fit(figure, height)
     return figure
-
-
-def _check_room(figure: Figure) -> None:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", "constrained_layout not applied")
-        try:
-            figure.draw_without_rendering()
-            least = min(side for axes in figure.axes for side in axes.bbox.size) / figure.dpi
-        except UserWarning:
-            least = 0.0
-    if least < _LEAST * scale():
-        raise too_small(*figure.get_size_inches())
-
-
-def too_small(width: float, height: float) -> FairbanditError:
-    """Returns the error of a size that has too little room."""
-    return FairbanditError(
-        f"the figure does not fit in {width:g} by {height:g} inches; give a larger size, or the "
-        f"width alone for the height that it needs"
-    )
 
 
 def _across(panels: int, most: int) -> int:
@@ -258,31 +228,29 @@ def _draw_blocks(
 
 
 def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:
-    """Adds the legend of some panels at an edge of the figure."""
-    size, named = setting("font.size"), dict[str, Any]()
-    parts = ("borderpad", "handlelength", "handletextpad", "columnspacing")
-    border, line, pad, between = (setting(f"legend.{part}") * size / 72 for part in parts)
-    sample, width = line + pad + between, figure.get_figwidth() - 2 * border + between
+    """Adds the legend of some panels at an edge of the figure, in as few lines as fit its width."""
+    parts = ("handlelength", "handletextpad", *("borderpad", "borderaxespad") * 2)
+    width, named = figure.get_figwidth(), dict[str, Any]()
+    room = width - sum(setting(f"legend.{part}") for part in parts) * setting("font.size") / 72
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         # error bars would hide the small markers of a legend
         lines = (handle[0] if isinstance(handle, tuple) else handle for handle in handles)
-        named |= zip((wrapped(label, width - sample) for label in labels), lines, strict=True)
-    if not named:
-        return
-    widths = [sample + max(inches(line, size) for line in name.split("\n")) for name in named]
-    splits = (np.array_split(widths, n) for n in range(len(widths), 0, -1))
-    fits = (len(split) for split in splits if sum(map(max, split)) <= width)
-    columns = next(fits, 1)
-    columns = math.ceil(len(named) / math.ceil(len(named) / columns))  # balances the columns
+        named |= zip((wrapped(label, room) for label in labels), lines, strict=True)
     style: Any = {"loc": f"outside {edge} center", "title": wrapped(title, width) or None}
-    figure.legend([*named.values()], [*named], ncols=columns, **style)
+    for rows in range(1, len(named) + 1):
+        columns = math.ceil(len(named) / rows)
+        drawn = figure.legend([*named.values()], [*named], ncols=columns, **style)
+        if drawn.get_window_extent().width <= figure.bbox.width:
+            return
+        if columns > 1:
+            drawn.remove()
 
 
 def _fit(figure: Figure, height: float) -> None:
     """Sets the height of the figure so that its panels, without texts, have the given height."""
     grid: Any = figure.axes[0].get_gridspec()
-    figure.set_figheight(grid.nrows * (height + _AMPLE * scale()))
+    figure.set_figheight(grid.nrows * (height + _AMPLE))
     figure.draw_without_rendering()
     lacking = height - figure.axes[0].bbox.height / figure.dpi
     figure.set_figheight(figure.get_figheight() + grid.nrows * lacking)

@@ -17,7 +17,6 @@ from fairbandit.figures.style import (
     group_name,
     inches,
     room_below,
-    scale,
     setting,
     shortened,
     wrapped,
@@ -75,7 +74,7 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
         low, high = facet.ends(count, mean, std, curve.values)
         axes.fill_between(curve.rounds[at], low[at], high[at], **style)
     axes.set_xlabel("round")
-    axes.set_ylabel(wrapped(titled(column), 1.5 * scale()) + facet.spread)
+    axes.set_ylabel(wrapped(titled(column), 1.5) + facet.spread)
     axes.margins(x=0)
     axes.autoscale()
     axes.set_xlim(left=0)
@@ -112,7 +111,7 @@ def selected_count(axes: Axes, facet: Facet) -> None:
     axes.set_yscale("symlog", linthresh=1, subs=range(2, 10))
     axes.yaxis.set_major_formatter("{x:,.12g}")
     for at, look, (mean, bars) in _by_group(facet, "selected"):
-        style: dict[str, Any] = {"elinewidth": 0.8 * scale(), "label": look.name}
+        style: dict[str, Any] = {"elinewidth": 0.8, "label": look.name}
         axes.errorbar(at, mean, yerr=bars, fmt=look.marker, color=look.colour, **style)
     axes.set_ylabel("selected candidates" + facet.spread)
     axes.autoscale()
@@ -138,7 +137,7 @@ def name_groups(axes: Axes, groups: Sequence[str]) -> None:
     words = (inches(word, size) for name in names for word in name.split())
     upwards = max(words) > room or any(name.count("\n") > 2 for name in lines)
     if upwards:
-        lines = [shortened(name, 1.2 * scale(), size) for name in names]
+        lines = [shortened(name, 1.2, size) for name in names]
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_xticks(range(len(names)), lines, rotation=90 if upwards else 0)
 

@@ -9,21 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 from unicodedata import east_asian_width
 
-import msgspec
-from msgspec import Meta
 from msgspec.structs import asdict
 
 from fairbandit.errors import visible
-from fairbandit.policy.build import PolicyFile, in_files, policy_label
+from fairbandit.policy.build import PolicyLook, named_policies
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-STYLES = ("page", "column", "slides")
-"""The styles, files of matplotlib's settings beside this module; `page` is the base of all."""
 
 WIDTH = 6.75
 """The width of the text on a page in inches."""
@@ -34,13 +29,10 @@ _FONTS = (
     *("Nirmala UI", "WenQuanYi Zen Hei", "DejaVu Sans Mono"),
 )
 
-Dashes = tuple[Annotated[float, Meta(gt=0)], ...]
-"""The lengths of the dashes and gaps of a line."""
-
 
 @contextmanager
-def applied(style: str = "page") -> Iterator[None]:
-    """Applies one of `STYLES` while a figure is drawn or saved, in place of the user's settings.
+def applied() -> Iterator[None]:
+    """Applies `page.mplstyle` while a figure is drawn or saved, in place of the user's settings.
 
     Letters that the first font lacks are taken from the next installed one in `_FONTS`; matplotlib
     warns of letters that are in none.
@@ -51,8 +43,8 @@ def applied(style: str = "page") -> Iterator[None]:
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # logs each step of embedding a font
     installed = {*fontManager.get_font_names()}
     fonts: Any = {"font.family": [font for font in _FONTS if font in installed]}
-    files = [Path(__file__).with_name(f"{name}.mplstyle") for name in ("page", style)]
-    with matplotlib.style.context([*files, fonts], after_reset=True):
+    file = Path(__file__).with_name("page.mplstyle")
+    with matplotlib.style.context([file, fonts], after_reset=True):
         yield
 
 
@@ -64,32 +56,7 @@ def setting(name: str) -> Any:
     return settings[name]
 
 
-def scale() -> float:
-    """Returns the size of texts in the style that is applied, relative to `page`."""
-    return float(setting("font.size")) / 7
-
-
-class OwnLook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The look of a policy in figures; looks differ without colour, too.
-
-    Attributes:
-        colour: the colour, as #rrggbb.
-        line: the style of lines: a name, or the lengths of dashes and gaps in points.
-        marker: the marker of points, a letter or sign of matplotlib.
-        hatch: the pattern of bars, in the signs of matplotlib.
-    """
-
-    colour: Annotated[str, Meta(pattern=r"\A#[0-9a-f]{6}\Z")]
-    line: Literal["solid", "dashed", "dashdot", "dotted"] | Dashes = "solid"
-    marker: Annotated[str, Meta(pattern=r"\A[.,ov^<>12348spP*hH+xXDd|_]\Z")] = "o"
-    hatch: Annotated[str, Meta(pattern=r"\A[-/\\|+xoO.*]*\Z")] = ""
-
-
-class _LookInFile(PolicyFile, frozen=True):
-    look: OwnLook | None = None
-
-
-class Look(OwnLook, frozen=True, kw_only=True):
+class Look(PolicyLook, frozen=True, kw_only=True):
     """The look of one setting in a figure, under its name there."""
 
     name: str
@@ -101,58 +68,21 @@ class Look(OwnLook, frozen=True, kw_only=True):
         return {"color": self.colour, "linestyle": dashes, "label": self.name}
 
 
-_LOOKS = {
-    "uniform": OwnLook("#777777", "dotted", "x", "...."),
-    "oful": OwnLook("#e69f00", "dashed", "s", "////"),
-    "greedy": OwnLook("#d55e00", "dashdot", "v", "\\\\\\\\"),
-    "epsilon_greedy": OwnLook("#8c564b", (8, 1, 2, 1), "<", "//"),
-    "lin_ts": OwnLook("#bcbd22", (3, 2, 3, 4), ">", "\\\\"),
-    "fair_greedy": OwnLook("#0072b2", "solid", "o", ""),
-    "interval_chain": OwnLook("#9467bd", (5, 3), "p", "||"),
-    "rank_interval_chain": OwnLook("#5e3c99", (5, 1, 5, 4), "h", "--"),
-    "fairx_lints": OwnLook("#17becf", (2, 1), "d", "xx"),
-    "fairx_rank": OwnLook("#08519c", (8, 3, 2, 3), "X", "oo"),
-    "minimum_pull": OwnLook("#b2182b", (4, 2, 1, 2), "H", "++"),
-    "group_parity": OwnLook("#4d4d4d", (7, 1, 1, 1), "8", ".."),
-    "fa_ir": OwnLook("#a6761d", (6, 2, 2, 2), "<", "||.."),
-    "fair_greedy_oracle_cdf": OwnLook("#56b4e9", (6, 1.5), "^", "----"),
-    "fair_greedy_oracle_rewards": OwnLook("#009e73", (3, 1, 1, 1, 1, 1), "D", "xxxx"),
-    "gmf": OwnLook("#cc79a7", (1, 1), "P", "++++"),
-    "optimal": OwnLook("#000000", (9, 2), "*", "oooo"),
-    "forgetting_greedy": OwnLook("#882255", (10, 3, 1, 3), "1", "**"),
-    "order_greedy": OwnLook("#44aa99", (2, 3), "2", "OO"),
-    "order_scores": OwnLook("#7f6000", (12, 2), "3", "**//"),
-    "fair_rolling": OwnLook("#b8860b", (1, 3), "4", "xx.."),
-    "rolling_greedy": OwnLook("#5f9ea0", (9, 1, 1, 1), "+", "++.."),
-    "secretary": OwnLook("#8b008b", (3, 1, 6, 1), "|", "oo.."),
-    "secretary_by_group": OwnLook("#2f4f4f", (6, 1, 3, 1), "_", "--.."),
-}
-
 # the looks of settings that are no named policy
 _OTHERS = (
-    OwnLook("#999933", (7, 1, 1, 1), "h", "--"),
-    OwnLook("#332288", (5, 3), "p", "||"),
-    OwnLook("#aa4499", (1, 2), "d", "xx"),
-    OwnLook("#117733", (3, 2, 3, 4), "H", "++"),
-    OwnLook("#661100", (8, 3, 2, 3), "X", "oo"),
-    OwnLook("#6699cc", "solid", "8", ".."),
-    OwnLook("#dd7788", (4, 2, 1, 2), "<", "//"),
-    OwnLook("#225533", (2, 1), ">", "\\\\"),
+    PolicyLook("#999933", (7, 1, 1, 1), "h", "--"),
+    PolicyLook("#332288", (5, 3), "p", "||"),
+    PolicyLook("#aa4499", (1, 2), "d", "xx"),
+    PolicyLook("#117733", (3, 2, 3, 4), "H", "++"),
+    PolicyLook("#661100", (8, 3, 2, 3), "X", "oo"),
+    PolicyLook("#6699cc", "solid", "8", ".."),
+    PolicyLook("#dd7788", (4, 2, 1, 2), "<", "//"),
+    PolicyLook("#225533", (2, 1), ">", "\\\\"),
 )
 
 _LONGEST = 80  # characters of the name of a group
 
 _GROUP_DASHES: Sequence[Any] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
-
-
-def own_looks() -> dict[str, OwnLook]:
-    """Returns the looks of named policies: fairbandit's own, and the looks in users' files.
-
-    Raises:
-        FairbanditError: the look in a file is not valid.
-    """
-    given = {name: file.look for name, file in in_files(_LookInFile).items() if file.look}
-    return _LOOKS | given
 
 
 def looks(names: Mapping[str, str]) -> dict[str, Look]:
@@ -165,7 +95,7 @@ def looks(names: Mapping[str, str]) -> dict[str, Look]:
     >>> looks({"OFUL": "OFUL", "mine": "mine"})["OFUL"].colour
     '#e69f00'
     """
-    own = {policy_label(name): look for name, look in own_looks().items()}
+    own = {policy.label: policy.look for policy in named_policies().values()}
     count, others = Counter(names.values()), cycle(_OTHERS)
     made = {}
     for name, label in names.items():
@@ -206,7 +136,7 @@ def room_below(axes: Axes) -> float:
     """Returns the width for texts below a panel in inches: its column without the numbers at y."""
     figure, part = cast(Any, (axes.figure, axes.get_subplotspec()))
     share = len(part.colspan) / part.get_gridspec().ncols
-    return float(figure.get_figwidth() * share - 0.8 * scale())
+    return float(figure.get_figwidth() * share - 0.8)
 
 
 def write_numbers(axes: Axes, width: float) -> None:

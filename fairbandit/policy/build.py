@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
@@ -20,7 +21,8 @@ from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError, did_you_mean, shown
 from fairbandit.policy.policy import Policy
 
-F = TypeVar("F", bound="PolicyFile")
+Dashes = tuple[Annotated[float, Meta(gt=0)], ...]
+"""The lengths of the dashes and gaps of a line."""
 
 
 def build(config: str | Mapping[str, Any]) -> Policy | Environment:
@@ -78,7 +80,7 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
         )
     if config.get("name") in presets() and not config.keys() >= set(registry.PART_KINDS):
         config = {**preset(config["name"]), **config}
-    keys = {*registry.PART_KINDS, *NamedPolicy.__struct_fields__, "look", "refresh"}
+    keys = {*registry.PART_KINDS, *NamedPolicy.__struct_fields__, "refresh"}
     unknown = sorted(config.keys() - keys)
     missing = sorted({"split", "estimator", "rank"} - set(config))
     if unknown or missing:
@@ -126,29 +128,39 @@ def _describes_policy(config: Mapping[str, Any]) -> bool:
     return name in presets() or bool(config.keys() & set(registry.PART_KINDS))
 
 
-class PolicyFile(msgspec.Struct, frozen=True):
-    """Entries in the file of a named policy; no decision depends on them.
+class PolicyLook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The look of a policy in figures; looks differ without colour, too.
+
+    Attributes:
+        colour: the colour, as #rrggbb.
+        line: the style of lines: a name, or the lengths of dashes and gaps in points.
+        marker: the marker of points, a letter or sign of matplotlib.
+        hatch: the pattern of bars, in the signs of matplotlib.
+    """
+
+    colour: Annotated[str, Meta(pattern=r"\A#[0-9a-f]{6}\Z")]
+    line: Literal["solid", "dashed", "dashdot", "dotted"] | Dashes = "solid"
+    marker: Annotated[str, Meta(pattern=r"\A[.,ov^<>12348spP*hH+xXDd|_]\Z")] = "o"
+    hatch: Annotated[str, Meta(pattern=r"\A[-/\\|+xoO.*]*\Z")] = ""
+
+
+class NamedPolicy(msgspec.Struct, frozen=True):
+    """The entries in the file of a named policy on which no decision depends.
 
     Attributes:
         name: the name of the policy and of its file.
-    """
-
-    name: str
-
-
-class NamedPolicy(PolicyFile, frozen=True):
-    """The description of a named policy in its file.
-
-    Attributes:
         label: the name in figures and tables; by default the name, with blanks.
         order: policies are listed by ascending `order`.
         notion: the notion of fairness for which `+experiment=notions` plays the policy; None for a
             policy that it does not play.
+        look: the look in figures; None for a look that no named policy has.
     """
 
+    name: str
     label: str
     order: float = math.inf
     notion: str | None = None
+    look: PolicyLook | None = None
 
 
 def conf_folder() -> Path:
@@ -211,17 +223,7 @@ def named_policies() -> dict[str, NamedPolicy]:
     >>> [policy.label for policy in named_policies().values()][:2]
     ['Uniform random', 'OFUL']
     """
-    described = in_files(NamedPolicy)
-    return dict(sorted(described.items(), key=lambda item: item[1].order))
-
-
-def in_files(entries: type[F]) -> dict[str, F]:
-    """Returns some entries in the files of the named policies, by name.
-
-    Raises:
-        FairbanditError: a file cannot be read, or an entry is not valid.
-    """
-    return _in_files(tuple(presets().values()), entries)
+    return _named_policies(tuple(presets().values()))
 
 
 def policy_label(name: str) -> str:
@@ -230,24 +232,24 @@ def policy_label(name: str) -> str:
     >>> policy_label("oful"), policy_label("my_policy")
     ('OFUL', 'my policy')
     """
-    named = in_files(NamedPolicy).get(name)
+    named = named_policies().get(name)
     return named.label if named else name.replace("_", " ")
 
 
 @cache
-def _in_files(files: Sequence[Path], entries: type[PolicyFile]) -> dict[str, Any]:
-    found = dict[str, PolicyFile]()
+def _named_policies(files: Sequence[Path]) -> dict[str, NamedPolicy]:
+    found = dict[str, NamedPolicy]()
     for file in files:
         plain = {"name": None, "label": file.stem.replace("_", " "), **_read_yaml(file)}
         try:
-            found[file.stem] = named = msgspec.convert(plain, entries)
+            found[file.stem] = named = msgspec.convert(plain, NamedPolicy)
         except msgspec.ValidationError as error:  # such as "Expected `str`, … - at `$.label`"
             raise FairbanditError(f"{file}: {error}") from error
         if named.name != file.stem:
             raise FairbanditError(
                 f"{file}: name: expected the name of the file, {file.stem}; got {named.name!r}"
             )
-    return found
+    return dict(sorted(found.items(), key=lambda item: item[1].order))
 
 
 def preset(name: str) -> dict[str, Any]:

@@ -5,8 +5,7 @@ source has a function that makes it of the tables and figures of other packages,
 shows it.
 """
 
-from fairbandit.report.decisions import of_log
-from fairbandit.report.estimates import of_evaluation
+from fairbandit.report.logs import of_evaluation, of_log
 from fairbandit.report.page import Report
 from fairbandit.report.people import local_law_144, of_table
 from fairbandit.report.runs import of_runs

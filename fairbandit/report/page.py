@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fairbandit.errors import FairbanditError, visible
 from fairbandit.figures.style import WIDTH, applied
-from fairbandit.files.files import written_aside
+from fairbandit.files.files import sha256, written_aside
 from fairbandit.runs.sheets import Sheet, write
 from fairbandit.version import VERSION
 
@@ -72,6 +72,17 @@ class Report:
         content = self.html.encode()
         with written_aside(path) as file:
             file.write(content)
+
+
+def facts_sheet(facts: Mapping[str, Any]) -> Sheet:
+    """Returns the table of how a report was made."""
+    return Sheet(("", ""), [*facts.items()], names=2)
+
+
+def hashes(source: Path) -> dict[str, str]:
+    """Returns the hashes of a file, or of the files in a folder, by their names."""
+    files = sorted(source.iterdir()) if source.is_dir() else [source]
+    return {f"SHA-256 of {file.name}": sha256(file) for file in files if file.is_file()}
 
 
 class _Picture(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from statistics import median
@@ -165,6 +166,7 @@ def _interrupted(study: Study, spaces: Mapping[str, Any]) -> Trial | None:
     return None
 
 
+@dataclass
 class _Reporter(Callback):
     """Reports a metric to Optuna, and stops a trial that is worse than the median.
 
@@ -172,18 +174,19 @@ class _Reporter(Callback):
     best in the first report, so that pruner would never stop a trial.
     """
 
-    def __init__(
-        self, study: Study, trial: Trial, column: str, lower: bool, rounds: int, prune: bool
-    ) -> None:
-        self.study, self.trial, self.column, self.lower = study, trial, column, lower
-        self.rounds, self.prune = rounds, prune
-        self.every = max(1, rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
+    study: Study
+    trial: Trial
+    column: str
+    lower: bool
+    rounds: int
+    prune: bool
 
     def on_rounds(self, t: int, means: Mapping[str, float]) -> None:
         import optuna
 
         value = means[self.column]
-        if t % self.every or t >= self.rounds or not isfinite(value):
+        every = max(1, self.rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
+        if t % every or t >= self.rounds or not isfinite(value):
             return
         self.trial.report(value, t)
         reports = (one.intermediate_values.get(t) for one in _ended(self.study))

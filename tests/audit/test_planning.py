@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import binom
 
 from fairbandit import FairbanditError
-from fairbandit.audit.planning import LOGS, plan, rejections
-from fairbandit.audit.processes import FRACTIONS, wealth
-from fairbandit.cli.audit import audit
+from fairbandit.audit.processes import FRACTIONS, LOGS, plan, rejections, wealth
+from fairbandit.cli.logs import audit
 
 
 def test_rejections_are_those_of_the_test_itself():

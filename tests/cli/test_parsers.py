@@ -26,7 +26,6 @@ def test_mappings_are_those_of_hydra(value):
 @pytest.mark.parametrize(
     ("value", "right"),
     [
-        ("{a:b: null}", {"a:b": None}),
         ("{'a:b',c}", {"a:b": None, "c": None}),
         ("[a:b,c]", ["a:b", "c"]),
         ("s3://folder/log.csv", "s3://folder/log.csv"),

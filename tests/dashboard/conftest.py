@@ -13,9 +13,6 @@ import pytest
 
 from fairbandit.cli.main import main
 from fairbandit.runs.folder import EVENTS, LOCK, SUMMARY
-from tests.browsing import browser
-
-__all__ = ["POLICIES", "addresses", "browser", "sweep", "wait_for"]
 
 POLICIES = ["uniform", "greedy", "fair_greedy"]
 

@@ -94,7 +94,7 @@ def draw(
     from fairbandit.figures.style import applied, looks, setting
 
     labels = {rule: policy_label(rule) for rule in RULES}
-    with applied(style):
+    with applied():
         across = 2 if style == "page" else 1
         size = (width or setting("figure.figsize")[0], 6.4 / across)
         figure = Figure(figsize=size, layout="constrained")
