@@ -72,7 +72,7 @@ def test_against_loops(spec: Any, loop: Any) -> None:
     if isinstance(spec, dict) and spec.get("p", 1.0) != 1:
         rounds = replace(rounds, pools=replace(rounds.pools, expected=rounds.pools.expected.abs()))
     pools, found = rounds.pools, judge(registry.create("metric", spec), rounds)
-    for b, places in enumerate(rounds.actions.tolist()):
+    for b, places in enumerate(rounds.selection.actions.tolist()):
         picks = [int(pools.groups[b, t, a]) for t, a in enumerate(places)]
         rewards = [float(pools.expected[b, t, a]) for t, a in enumerate(places)]
         seen = np.zeros(3)
@@ -94,7 +94,7 @@ def test_against_loops(spec: Any, loop: Any) -> None:
 def test_people_who_do_not_say_are_not_compared(name: str, loop: Any) -> None:
     rounds = random_rounds()
     found = judge(registry.create("metric", name), rounds, replace(PROBLEM, unknown=(2,)))
-    for b, places in enumerate(rounds.actions.tolist()):
+    for b, places in enumerate(rounds.selection.actions.tolist()):
         groups, expected = rounds.pools.groups[b].numpy(), rounds.pools.expected[b].numpy()
         pairs = [(groups[t, a], expected[t, a]) for t, a in enumerate(places) if groups[t, a] < 2]
         seen = np.array([*np.bincount(groups[groups >= 0], minlength=3)[:2], 0.0])
