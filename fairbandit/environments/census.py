@@ -63,7 +63,7 @@ GROUP_SIZE, SAMPLE_GROUP_SIZE = 5000, 800
 YEARS = (2017, 2018)
 """The years whose files are named as here and have RELP, which became RELSHIPP in 2019."""
 
-COLUMNS = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P", "PINCP")
+COLUMNS = (*CENSUS_COLUMNS, "PINCP")
 
 _READ = (*COLUMNS, "PWGTP")  # the filter reads a person's weight
 

@@ -265,6 +265,9 @@ def labels(table: Typed, column: str, words: Collection[str] = UNSAID) -> NDArra
     """Returns a column as labels of groups; `words` and missing cells are `unknown`."""
     check_exact(table, column)
     values, places = distinct(table, column)
+    if about(table).decimal == ",":  # a number is one label, however it is written
+        fits = _NUMBERS[","].fullmatch
+        values = [v.replace(",", ".") if isinstance(v, str) and fits(v) else v for v in values]
     return np.array([normal(group_label(value, words)) for value in values], object)[places]
 
 

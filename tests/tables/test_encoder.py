@@ -39,7 +39,7 @@ COLUMNS = {
 }
 CELLS: dict[str, list[Any]] = {
     "sex": ["f", " m", "new", None, "-9"],
-    "zone": ["1", "1.0", " 2", "02", None, "4", "-9"],
+    "zone": ["1", "1.0", "3,0", " 2", "02", None, "4", "-9"],
     "age": ["20", "33.5", "40,5", "40.5", None, "TRUE", "-9", "1e99", "1e101", "old"],
     "job": ["01", "1", "cafe\u0301", "CAFÉ", None, "-9", " 01 "],
     "grade": [0.0, 1.0, 2.5, 7.5, None, math.nan, -9.0, np.float64(1)],

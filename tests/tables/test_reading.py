@@ -166,5 +166,6 @@ def test_decimal_commas():
     with pytest.raises(FairbanditError, match=r"with decimal='\.'; got '1,5'"):
         cells.numbers(of(*spelt), "b")
     assert cells.numbers(of(*spelt, decimal=","), "b").tolist() == [1.5, -2, 0.5, 1000]
+    assert names(of("1,0", "01", "2,5", "a,b", decimal=",")) == ["1", "01", "2.5", "a,b"]
     with pytest.raises(FairbanditError, match=r"got '1\.234'"):  # a thousand and more?
         cells.numbers(of("1,5", "1.234", decimal=","), "b")
