@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from fairbandit.environments.base import Environment, Pools, Truth
-from fairbandit.environments.distribution import POINTS, Distribution, of_sample
+from fairbandit.environments.base import POINTS, Distribution, Environment, Pools, Truth, of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams

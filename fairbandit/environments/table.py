@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.environments.base import Environment, Pools, Truth
-from fairbandit.environments.distribution import Distribution, of_sample
+from fairbandit.environments.base import Distribution, Environment, Pools, Truth, of_sample
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
 from fairbandit.notices import listed, remark

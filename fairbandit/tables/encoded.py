@@ -210,13 +210,6 @@ def fitted_column(source: Typed, name: str, spec: Any, is_label: bool) -> Column
     return Number(name, means[0], deviations[0], low, high, whole)
 
 
-def scaled(column: Column) -> Column:
-    """Returns a column without the fields that features do not depend on."""
-    if isinstance(column, Category):
-        return column
-    return replace(column, low=0.0, high=0.0, whole=False)
-
-
 def note_far(table: Typed, name: str, far: float, low: float, high: float) -> None:
     """Notes a number that is farther outside the numbers of the table than these are apart."""
     what = f"{cells.name_of(table)}, column {name!r}: {brief(far)} is far outside"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
@@ -25,7 +26,6 @@ from fairbandit.tables.encoded import (
     note_means,
     pairs_of,
     present,
-    scaled,
     scales,
 )
 from fairbandit.tables.labels import JOINED, as_numbers, check_labels
@@ -234,11 +234,12 @@ class Encoder:
 
     def __eq__(self, other: object) -> bool:
         """Whether both encoders make the same features of the same rows."""
-        if not isinstance(other, Encoder):
-            return False
-        keys = ("_products", "bias", "groups", "unknown")
-        same = all(getattr(self, key) == getattr(other, key) for key in keys)
-        return same and [*map(scaled, self._columns)] == [*map(scaled, other._columns)]
+        return isinstance(other, Encoder) and self._made() == other._made()
+
+    def _made(self) -> tuple[Any, ...]:
+        anywhere = {"low": 0.0, "high": 0.0, "whole": False}
+        own = [replace(c, **anywhere) if isinstance(c, Number) else c for c in self._columns]
+        return own, self._products, self.bias, self.groups, self.unknown
 
     __hash__ = object.__hash__
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairbandit.environments import Simulation
-from fairbandit.environments.distribution import of_cdf, of_sample
+from fairbandit.environments.base import of_cdf, of_sample
 from fairbandit.environments.simulation import uniform_sum_pdf
 from tests import support
 from tests.environments.data import arguments, people
