@@ -175,23 +175,15 @@ def table_of(data: Any, decimal: str = ".") -> pa.Table:
         if isinstance(data, (list, tuple)) and all(isinstance(row, Mapping) for row in data):
             names = dict.fromkeys(name for row in data for name in row)
             data = {name: [row.get(name) for row in data] for name in names}
+        elif isinstance(data, pd.DataFrame):
+            if twice := data.columns[data.columns.duplicated()].tolist():
+                raise FairbanditError(f"the table has more than one column {twice[0]!r}")
+            data = {name: own.reset_index(drop=True) for name, own in data.items()}
         if isinstance(data, Mapping):
             indices = [own.index for own in data.values() if hasattr(own, "iloc")]
             if any(not index.equals(indices[0]) for index in indices):
                 raise FairbanditError("the columns of the table are Series of different indices")
-            data = {
-                str(name): pd.Series(own, dtype=object) if isinstance(own, list) else own
-                for name, own in data.items()
-            }
-        elif isinstance(data, pd.DataFrame):
-            if twice := data.columns[data.columns.duplicated()].tolist():
-                raise FairbanditError(f"the table has more than one column {twice[0]!r}")
-            data = {str(name): own.reset_index(drop=True) for name, own in data.items()}
-        if isinstance(data, Mapping):
-            data = {
-                name: _array(name, own, decimal) if hasattr(own, "iloc") else own
-                for name, own in data.items()
-            }
+            data = {str(name): _array(str(name), own, decimal) for name, own in data.items()}
         table = pa.table(data)
         return table.select(named(table.column_names))
     except FairbanditError:
@@ -203,12 +195,18 @@ def table_of(data: Any, decimal: str = ".") -> pa.Table:
         ) from error
 
 
-def _array(name: str, cells: pd.Series, decimal: str) -> Any:
+def _array(name: str, cells: Any, decimal: str) -> Any:
     """Returns cells as Arrow holds them.
 
     Intervals, numbers beside texts, and whole numbers beyond 64 bits become texts. Truth values
     beside whole numbers are numbers.
     """
+    import pandas as pd
+
+    if isinstance(cells, list):
+        cells = pd.Series(cells, dtype=object)
+    if not hasattr(cells, "iloc"):
+        return cells
     if "nterval" in str(getattr(cells.dtype, "categories", cells).dtype):
         cells = cells.astype(object)
     try:
