@@ -34,6 +34,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.tables import rounding_unit
 from fairbandit.runs.intervals import Span
@@ -76,6 +77,12 @@ def weighted_picks(
     return known, weights[known], rewards[known], references[known], groups[known]
 
 
+def check_squares(squares: Floats | float) -> None:
+    """Raises an error if squares of rewards or weights overflow."""
+    if not np.isfinite(squares).all():
+        raise FairbanditError("the log has rewards or weights too large to be squared")
+
+
 class Tested(NamedTuple):
     """What the propensities of a log are, for all policies.
 
@@ -113,8 +120,10 @@ def tested(log: Log) -> Tested:
         refused = "the logged probabilities are conditional on a draw of the model"
     _, weights, _, references, _ = weighted_picks(log, alike)
     even, uneven, unbalanced = weights.mean(1), "", ""
-    rounding = unit * float((weights * references).mean() if weights.size else 0)
-    rounding = min(rounding, MOST_ROUNDED)
+    with np.errstate(over="ignore"):
+        squares = float((weights * references).mean() if weights.size else 0)
+    check_squares(squares)
+    rounding = min(unit * squares, MOST_ROUNDED)
     if any(rejected(log, alike, p, rounding)):
         mean = even.sum() / len(even)
         uneven = "the mean of 1/(K·p) over the picks from pools of K is "

@@ -31,10 +31,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.betting import (
     MOST_ROUNDED,
     WRONG,
+    check_squares,
     rejected,
     reward_ends,
     tested,
@@ -156,8 +156,7 @@ class Sums(NamedTuple):
 
         with np.errstate(all="ignore"):
             whole = picked(1.0, log.sums(model), np.ones(n))
-        if not np.isfinite(whole.scatter).all():
-            raise FairbanditError("the log has rewards or weights too large to be squared")
+        check_squares(whole.scatter)
         lacking, groups = np.full(len(chances), math.nan), dict[str, GroupSums]()
         if log.probabilities is not None:
             lacking = chances * (log.probabilities <= 0)

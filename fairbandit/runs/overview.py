@@ -14,7 +14,7 @@ from fairbandit.files.files import natural_order
 from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
 from fairbandit.runs.intervals import Floats, interval, moments
-from fairbandit.runs.naming import ends_with, full_key, shown, union
+from fairbandit.runs.naming import full_key, shown, union
 from fairbandit.runs.record import RATE
 from fairbandit.runs.scenes import PooledRuns
 from fairbandit.runs.settings import BY_GROUP, COST
@@ -147,16 +147,13 @@ def finding(rows: Sequence[PooledRuns]) -> str:
 
 
 def _sorted(rows: Sequence[PooledRuns], sort: str) -> list[PooledRuns]:
-    scenes, known = union([row.environment] for row in rows), any(sort in r.spreads for r in rows)
-    settings = [row.settings for row in rows]
-    if not known and rows and not any(ends_with(key, sort) for key in union(settings)):
-        names = [*union(row.spreads for row in rows), *union(settings)]
-        raise unknown("result or setting", sort, names)
-    key = "" if known or not rows else full_key(settings, sort)
+    scenes = union([row.environment] for row in rows)
+    results = dict.fromkeys(union(row.spreads for row in rows))
+    key = full_key([*(row.settings for row in rows), results], sort) if rows else ""
 
     def place(row: PooledRuns) -> tuple[Any, ...]:
-        value = natural_order(shown(row.settings.get(key)), True) if key else _loss(row, sort)
-        return scenes.index(row.environment), value
+        value = natural_order(shown(row.settings.get(key)), True)
+        return scenes.index(row.environment), _loss(row, key) if key in results else value
 
     return sorted(rows, key=place)
 

@@ -78,7 +78,7 @@ def test_rows_of_a_file(command, save):
     wrong = command("collect", "runs", "out=t.csv", "columns=cost")[2]
     assert "unknown column 'cost'" in wrong
     wrong = command("collect", "runs", "sort=fair_regrt")[2]
-    assert "unknown result or setting 'fair_regrt' (did you mean 'fair_regret'?)" in wrong
+    assert "unknown setting 'fair_regrt' (did you mean 'fair_regret'?)" in wrong
 
 
 def test_seeds_are_pooled(command, save):

@@ -180,10 +180,10 @@ def test_frontier():
 
 
 def test_a_group_that_is_never_selected_has_its_point_at_0():
-    made = crossed(["greedy", "oful"])
-    finals = made.runs[0].runs[0].finals
+    runs = [run for setting in crossed(["greedy", "oful"]).runs for run in setting.runs]
+    finals = runs[0].finals
     finals.loc[(finals["measure"] == "selected") & (finals["group"] == "b"), "value"] = 0.0
-    axes = compose("counts", made, Options(interval="std")).axes[1]
+    axes = compose("counts", scene_of(*runs), Options(interval="std")).axes[1]
     assert axes.containers[0][0].get_ydata()[1] == 0 > axes.get_ylim()[0]
 
 
