@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fairbandit.audit.rates import (
     SCORING,
     SELECTION,
+    SMALL,
     Attribute,
     in_words,
     note_unknown,
@@ -26,7 +27,7 @@ from fairbandit.audit.rates import (
 )
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.errors import unknown as unknown_name
-from fairbandit.evaluation.estimates import SMALL, checked_confidence
+from fairbandit.evaluation.estimates import checked_confidence
 from fairbandit.logs import Floats
 from fairbandit.logs.reading import WORDS
 from fairbandit.notices import listed, remark

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.evaluation.estimates import SMALL, Ends, Moments, Uncertain
+from fairbandit.evaluation.estimates import Ends, Moments, Uncertain
 from fairbandit.logs import Floats, Ints
 from fairbandit.notices import remark
 from fairbandit.runs.intervals import SHARE, Span
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 Attribute = tuple[Ints, tuple[str, ...]]
 """The code of each person's group, (R,), −1 if it is unknown, and the labels of the groups."""
+
+SMALL = 0.02
+"""Groups with a smaller share of the candidates are small."""
 
 SELECTION, SCORING = "selection", "scoring"
 """The measures: the share of people who were selected, and of those who scored above the median."""

@@ -27,9 +27,6 @@ from fairbandit.tables.labels import is_unknown
 ACROSS = {"selection": "selection_ratio", "reward": "reward_gap", "rank": "rank_gap"}
 """The measure that compares groups: the ratio min/max, or the difference max − min."""
 
-SMALL = 0.02
-"""Groups with a smaller share of the candidates are small, which audits and notes say."""
-
 Ends = Callable[[float], Span]
 """Returns the ends of an interval at a confidence."""
 

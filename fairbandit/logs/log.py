@@ -28,7 +28,7 @@ FLAGS = ("adaptive", "draws_models")
 """The properties of a log that a table holds as columns of truth values."""
 
 _OF_CANDIDATES = "groups", "contexts", "probabilities", "scores"
-_OF_DECISIONS = "sizes", "picks", "rewards", "propensities", "names"
+_OF_DECISIONS = "sizes", "picks", "rewards", "propensities", "names", "ids", "about", "pick_scores"
 
 PIECE = 4 * CHUNK_ROUNDS
 """The largest number of decisions that are padded together."""
@@ -145,12 +145,10 @@ class Log:
         """Returns some decisions: a slice, places or truth values."""
         sizes, starts = self.sizes[rows], self.starts[rows]
         places = np.repeat(starts - sizes.cumsum() + sizes, sizes) + np.arange(sizes.sum())
-        parts: dict[str, Any] = {key: getattr(self, key) for key in _OF_CANDIDATES}
-        parts = {key: None if part is None else part[places] for key, part in parts.items()}
-        parts |= {key: np.asarray(getattr(self, key))[rows] for key in _OF_DECISIONS}
-        known = {"ids": self.ids, "about": self.about, "pick_scores": self.pick_scores}
-        parts |= {key: part[rows] for key, part in known.items() if part is not None}
-        return replace(self, **parts, period=None)
+        taken = dict.fromkeys(_OF_CANDIDATES, places) | dict.fromkeys(_OF_DECISIONS, rows)
+        parts = {key: getattr(self, key) for key in taken if getattr(self, key) is not None}
+        cut: Any = {key: np.asarray(part)[taken[key]] for key, part in parts.items()}
+        return replace(self, **cut, period=None)
 
     @cached_property
     def starts(self) -> Ints:

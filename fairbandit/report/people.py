@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.audit.applicants import audit_table
-from fairbandit.audit.rates import SCORING, SELECTION
-from fairbandit.evaluation.estimates import SMALL
+from fairbandit.audit.rates import SCORING, SELECTION, SMALL
 from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
 from fairbandit.report.page import Part, Report, facts_sheet, hashes
 from fairbandit.runs.sheets import Sheet
