@@ -24,7 +24,7 @@ from fairbandit.tables.types import Marks, UntypedError, is_number, typed
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
 
-MISSING = frozenset(["<NA>", "None", *pa_csv.ConvertOptions().null_values])
+MISSING = tuple(sorted({"<NA>", "None", *pa_csv.ConvertOptions().null_values}))
 """The texts that are missing cells of a CSV file, as for `pandas.read_csv`; "" is among them."""
 
 OTHER = "neither numbers nor texts that recur"
