@@ -12,8 +12,7 @@ from torch.special import log_ndtr
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, check_size
-from fairbandit.history import Outcomes, State
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
 from fairbandit.registry.register import Count, Positive
 from fairbandit.streams import Purpose

@@ -14,9 +14,8 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators import Estimator
-from fairbandit.history import Block, History, Outcomes
+from fairbandit.history import Block, History, Outcomes, Problem
 from fairbandit.history.outcomes import gather_picks
-from fairbandit.history.problem import Problem
 from fairbandit.ranks import Rank, Scored
 from fairbandit.registry.register import NEEDS, Part
 from fairbandit.selectors import Ranked, Selection, Selector

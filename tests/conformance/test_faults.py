@@ -15,8 +15,7 @@ from fairbandit.conformance import ConformanceError, purity, relations, values
 from fairbandit.environments import Pools
 from fairbandit.estimators import LinearModel, State, Zero
 from fairbandit.estimators.ties import Approximate
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.metrics import Judged, Metric
 from fairbandit.ranks import EmpiricalCdf, OracleCdf, Scored
 from fairbandit.selectors import Argmax, Ranked, Selection, best
