@@ -159,21 +159,9 @@ def pieces(models: int, each: int) -> Iterator[slice]:
         yield slice(start, min(start + step, models))
 
 
-@dataclass(kw_only=True, eq=False)
-class OrderEstimator(Estimator):
-    """Base class of estimators that read only the order of rewards within each group.
-
-    Args:
-        regularization: λ > 0.
-    """
-
-    needs = frozenset({"rewards"})
-
-    regularization: Positive = 1.0
-
-
 @register("estimator", "normal_scores")
-class NormalScores(OrderEstimator):
+@dataclass(kw_only=True, eq=False)
+class NormalScores(Estimator):
     """Ridge regression on normal scores, for rewards under an unknown increasing function.
 
     If the rewards of group g are Y = h_g(⟨θ, x⟩ + ε) with h_g increasing and unknown, Y and
@@ -188,6 +176,9 @@ class NormalScores(OrderEstimator):
     """
 
     reference = "van der Waerden, Order tests for the two-sample problem and their power, 1952"
+    needs = frozenset({"rewards"})
+
+    regularization: Positive = 1.0
 
     def _models(
         self,
@@ -221,7 +212,7 @@ class NormalScores(OrderEstimator):
 
 @register("estimator", "pairwise_probit")
 @dataclass(kw_only=True, eq=False)
-class PairwiseProbit(OrderEstimator):
+class PairwiseProbit(Estimator):
     """Probit model of pairs of rewards, for rewards under an unknown increasing function.
 
     If the rewards of group g are Y = h_g(⟨θ, x⟩ + σξ) with ξ standard normal and h_g increasing and
@@ -243,8 +234,10 @@ class PairwiseProbit(OrderEstimator):
     """
 
     reference = "Varin, Reid, Firth, An overview of composite likelihood methods, 2011"
+    needs = frozenset({"rewards"})
 
     partners: Count = 8
+    regularization: Positive = 1.0
 
     def _models(
         self,
