@@ -19,8 +19,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.ties import Approximate
 from fairbandit.files import state
-from fairbandit.history import History
-from fairbandit.history.problem import Problem
+from fairbandit.history import History, Problem
 from fairbandit.metrics import Played
 from fairbandit.policy.build import preset, presets
 from fairbandit.ranks import Scored

@@ -15,7 +15,7 @@ from torch import Tensor
 from fairbandit.agent.inputs import numbers, whole
 from fairbandit.errors import FairbanditError
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping
-from fairbandit.history.problem import Problem
+from fairbandit.history import Problem
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.events import Decided
 from fairbandit.selectors import Candidates, Course, Places, Ranked, Rolling, Selector

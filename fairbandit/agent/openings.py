@@ -73,11 +73,7 @@ class Opening:
     def _offers(self) -> Offers:
         openings = self._ledger.state.openings
         if self.ticket not in openings:
-            names = ", ".join(repr(offers.name) for offers in openings.values()) or "none"
-            raise FairbanditError(
-                f"the opening of ticket {self.ticket} is not open; open ones: {names}; "
-                "agent.round(name, places=…, candidates=…) begins one"
-            )
+            raise _not_open(f"of ticket {self.ticket}", openings)
         return openings[self.ticket]
 
     def __enter__(self) -> Self:
@@ -90,6 +86,14 @@ class Opening:
 
 def _label(context: Any, group: Hashable) -> list[Hashable] | None:
     return None if group is None and isinstance(context, Mapping) else [group]
+
+
+def _not_open(what: str, openings: Mapping[int, Offers]) -> FairbanditError:
+    return FairbanditError(
+        f"the opening {what} is not open; open ones: "
+        f"{', '.join(repr(offers.name) for offers in openings.values()) or 'none'}; "
+        "agent.round(name, places=…, candidates=…) begins one"
+    )
 
 
 def begun(ledger: Ledger, name: str, places: Any, candidates: Any, count: Any) -> Opening:
@@ -105,11 +109,7 @@ def begun(ledger: Ledger, name: str, places: Any, candidates: Any, count: Any) -
         )
     if not begins:
         if name not in tickets:
-            raise FairbanditError(
-                f"the opening {name!r} is not open; open ones: "
-                f"{', '.join(map(repr, tickets)) or 'none'}; "
-                "agent.round(name, places=…, candidates=…) begins one"
-            )
+            raise _not_open(repr(name), state.openings)
         return Opening(ledger, name, tickets[name])
     if state.shadow or state.worker or len(state.workers) > 1:
         raise FairbanditError(

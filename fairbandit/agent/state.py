@@ -18,8 +18,7 @@ from fairbandit.agent.offers import Offers
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.files.formats import fitted
-from fairbandit.history import History
-from fairbandit.history.problem import Problem
+from fairbandit.history import History, Problem
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.chain import Position
 from fairbandit.logs.events import TICKETS, Cell, Decided, Dropped, Rewarded, Taken

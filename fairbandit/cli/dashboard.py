@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -22,7 +21,7 @@ from fairbandit.errors import FairbanditError
 from fairbandit.files.files import fresh
 from fairbandit.policy.build import policy_label
 from fairbandit.runs import PooledRuns, Run, read_runs
-from fairbandit.runs.folder import EVENTS, finished_below, walk
+from fairbandit.runs.folder import finished_below
 from fairbandit.runs.naming import shown, union
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.tensorboard import EventWriter, config_text, scalars, titled
@@ -81,9 +80,6 @@ def fill(folders: Sequence[Path], logdir: Path) -> dict[str, str]:
     for folder in folders:
         link = _free(logdir / "runs", folder.resolve().name)
         link.symlink_to(folder.resolve())
-    files = (file for folder in folders for _, _, names in walk(folder) for file in names)
-    if not any(fnmatch(file, EVENTS) for file in files):
-        raise FairbanditError(f"no run below {', '.join(map(str, folders))}")
     finished = any(place for folder in folders for place in finished_below(folder))
     pages = write_pooled(read_runs(folders), logdir) if finished else {}
     return {**pages, SINGLE: page("runs/")}

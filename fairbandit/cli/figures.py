@@ -23,7 +23,7 @@ def figures(
     metrics: str | list[str] | None = None,
     by: str | None = None,
     policy: str | list[str] | None = None,
-    where: Any = None,
+    where: dict[str, Any] | None = None,
     interval: Literal["quantiles", "std", "mean"] = "quantiles",
     width: float | None = None,
 ) -> None:

@@ -24,8 +24,7 @@ from torch import Tensor
 from fairbandit.conformance.purity import restored
 from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, made
 from fairbandit.environments.base import Truth
-from fairbandit.history import History, Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import History, Outcomes, Problem
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import Streams

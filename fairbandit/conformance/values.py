@@ -42,9 +42,8 @@ from fairbandit.conformance.world import (
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import NoBounds
-from fairbandit.history import Block
+from fairbandit.history import Block, Problem
 from fairbandit.history.outcomes import gather_picks
-from fairbandit.history.problem import Problem
 from fairbandit.metrics import Judge
 from fairbandit.ranks import Scored
 from fairbandit.selectors import Selection

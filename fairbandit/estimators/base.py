@@ -13,8 +13,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError, typed
 from fairbandit.estimators.ties import PLAIN, Approximate
-from fairbandit.history import NEVER, History, Outcomes, State
-from fairbandit.history.problem import Problem
+from fairbandit.history import NEVER, History, Outcomes, Problem, State
 from fairbandit.registry import base
 from fairbandit.registry.register import Part
 from fairbandit.splits import Plan

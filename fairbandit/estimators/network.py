@@ -17,8 +17,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from fairbandit.errors import FairbanditError, shown, typed
 from fairbandit.estimators.base import Estimator, RewardModel
 from fairbandit.estimators.ties import PLAIN, Approximate
-from fairbandit.history import Outcomes, State
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import create, register
 from fairbandit.registry.register import Count, NonNegative, Positive
 from fairbandit.streams import Purpose

@@ -14,8 +14,7 @@ from fairbandit.estimators.base import LinearModel, RewardModel, check_size, inn
 from fairbandit.estimators.regressions import Regressions, cholesky
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.ties import NOISY, PLAIN, Approximate
-from fairbandit.history import Outcomes, State
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
 from fairbandit.registry.register import InnerShare, NonNegative, Share
 from fairbandit.registry.signatures import Range

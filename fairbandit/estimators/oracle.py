@@ -7,8 +7,7 @@ from torch import Tensor
 
 from fairbandit.environments.base import Truth
 from fairbandit.estimators.base import Estimator, LinearModel, RewardModel
-from fairbandit.history import Outcomes, State
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
 from fairbandit.registry.register import PAPER
 

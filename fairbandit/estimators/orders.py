@@ -12,8 +12,7 @@ from torch.special import log_ndtr
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, check_size
-from fairbandit.history import Outcomes, State
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
 from fairbandit.registry.register import Count, Positive
 from fairbandit.streams import Purpose
@@ -160,21 +159,9 @@ def pieces(models: int, each: int) -> Iterator[slice]:
         yield slice(start, min(start + step, models))
 
 
-@dataclass(kw_only=True, eq=False)
-class OrderEstimator(Estimator):
-    """Base class of estimators that read only the order of rewards within each group.
-
-    Args:
-        regularization: λ > 0.
-    """
-
-    needs = frozenset({"rewards"})
-
-    regularization: Positive = 1.0
-
-
 @register("estimator", "normal_scores")
-class NormalScores(OrderEstimator):
+@dataclass(kw_only=True, eq=False)
+class NormalScores(Estimator):
     """Ridge regression on normal scores, for rewards under an unknown increasing function.
 
     If the rewards of group g are Y = h_g(⟨θ, x⟩ + ε) with h_g increasing and unknown, Y and
@@ -189,6 +176,9 @@ class NormalScores(OrderEstimator):
     """
 
     reference = "van der Waerden, Order tests for the two-sample problem and their power, 1952"
+    needs = frozenset({"rewards"})
+
+    regularization: Positive = 1.0
 
     def _models(
         self,
@@ -222,7 +212,7 @@ class NormalScores(OrderEstimator):
 
 @register("estimator", "pairwise_probit")
 @dataclass(kw_only=True, eq=False)
-class PairwiseProbit(OrderEstimator):
+class PairwiseProbit(Estimator):
     """Probit model of pairs of rewards, for rewards under an unknown increasing function.
 
     If the rewards of group g are Y = h_g(⟨θ, x⟩ + σξ) with ξ standard normal and h_g increasing and
@@ -244,8 +234,10 @@ class PairwiseProbit(OrderEstimator):
     """
 
     reference = "Varin, Reid, Firth, An overview of composite likelihood methods, 2011"
+    needs = frozenset({"rewards"})
 
     partners: Count = 8
+    regularization: Positive = 1.0
 
     def _models(
         self,

@@ -21,8 +21,7 @@ from fairbandit.estimators.base import (
 from fairbandit.estimators.evidence import Evidence
 from fairbandit.estimators.regressions import Regression, Regressions, factors
 from fairbandit.estimators.ties import NOISY, PLAIN
-from fairbandit.history.outcomes import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.registry import register
 from fairbandit.registry.register import PAPER, NonNegative, Share
 from fairbandit.streams import Purpose

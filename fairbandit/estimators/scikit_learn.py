@@ -16,8 +16,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators.base import Estimator, RewardModel
 from fairbandit.estimators.ties import PLAIN
-from fairbandit.history import Outcomes, State
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
 from fairbandit.registry.register import NonNegative
 from fairbandit.streams import Purpose

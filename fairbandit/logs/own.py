@@ -205,18 +205,14 @@ def overrides(*paths: Path | str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    counts: dict[str, Counter[str]] = {}
+    columns = "group", "candidates", "recommended", "taken", "passed_over", "preferred"
+    rows = list[tuple[str, int, int, int, int, int]]()
     for decision in _decisions([Path(path) for path in paths])[0]:
         people = decision.people()
         for place, label in enumerate(people.labels if people.taken else ()):
-            before, after = place in people.picks, place in people.taken
-            group = counts.setdefault(normal(label), Counter())
-            group["candidates"] += 1
-            group["recommended"] += before
-            group["taken"] += after
-            group["passed_over"] += before and not after
-            group["preferred"] += after and not before
-    return pd.DataFrame([{"group": label, **counts[label]} for label in sorted(counts)])
+            old, new = place in people.picks, place in people.taken
+            rows.append((normal(label), 1, old, new, old and not new, new and not old))
+    return pd.DataFrame(rows, columns=columns).groupby("group", as_index=False).sum()
 
 
 def _utc(time: str | None) -> str | None:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fairbandit.environments.base import Pools
 from fairbandit.errors import FairbanditError, typed
+from fairbandit.history import Problem
 from fairbandit.history.outcomes import gather_picks
-from fairbandit.history.problem import Problem
 from fairbandit.registry import Registered, base
 from fairbandit.selectors import Selection
 

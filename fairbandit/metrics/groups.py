@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from fairbandit.history.problem import Problem
+from fairbandit.history import Problem
 from fairbandit.metrics.base import Judged, Metric, Reduce, members
 from fairbandit.registry import register
 from fairbandit.registry.register import Count

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Pools
-from fairbandit.history.problem import Problem
+from fairbandit.history import Problem
 from fairbandit.metrics.base import Judged, Metric, members
 from fairbandit.registry import register
 from fairbandit.selectors import Selection

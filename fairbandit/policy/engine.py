@@ -10,8 +10,7 @@ import torch
 
 from fairbandit.environments.base import Environment, Pools
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.metrics import Judge, Metric, Played
 from fairbandit.policy.fixed_point import BlockSize, fixed_point, outcomes_of
 from fairbandit.policy.policy import Policy

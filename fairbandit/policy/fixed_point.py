@@ -16,9 +16,8 @@ import math
 import torch
 
 from fairbandit.environments.base import Pools
-from fairbandit.history import Block, History, Outcomes
+from fairbandit.history import Block, History, Outcomes, Problem
 from fairbandit.history.outcomes import gather_picks
-from fairbandit.history.problem import Problem
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS

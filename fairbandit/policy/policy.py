@@ -14,9 +14,8 @@ from torch import Tensor
 from fairbandit import registry
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators import Estimator
-from fairbandit.history import Block, History, Outcomes
+from fairbandit.history import Block, History, Outcomes, Problem
 from fairbandit.history.outcomes import gather_picks
-from fairbandit.history.problem import Problem
 from fairbandit.ranks import Rank, Scored
 from fairbandit.registry.register import NEEDS, Part
 from fairbandit.selectors import Ranked, Selection, Selector
@@ -201,8 +200,8 @@ class Policy:
             groups = gather_picks(history.block.groups, selection.actions, -1)
             history = history.with_picks(groups)
         history = history._replace(open=None, rewards_pending=False)
-        n = self.n_train(rounds + 1)
-        if n > history.n_state:
+        plan = self.plan(rounds + 1, 1)
+        if (n := int(plan.n_train[0])) > history.n_state:
             outcomes, state = history.outcomes_of(history.n_state, n), history.state
             for new in self._by_round(outcomes, rounds, count) if stepwise else (outcomes,):
                 state = self.estimator.advance(state, new)
@@ -210,8 +209,7 @@ class Policy:
             if outcomes.n and "rewards" not in self.needs:
                 history = history.forget(outcomes=outcomes.n)
         if (rounds - count) // CHUNK_ROUNDS < rounds // CHUNK_ROUNDS:
-            start = int(self.plan(rounds + 1, 1).rank_start[0])
-            history = history.forget(contexts=start, picks=rounds)
+            history = history.forget(contexts=int(plan.rank_start[0]), picks=rounds)
         return history
 
     def tell(self, history: History, outcomes: Outcomes) -> History:
@@ -224,7 +222,8 @@ class Policy:
         state, summed = history.state, outcomes.n
         if self.learns:  # later outcomes wait, since some rounds still to come read them apart
             (summed,) = outcomes.counts([history.n_state])
-            state = self.estimator.advance(state, outcomes.rows(0, summed))
+            if summed:
+                state = self.estimator.advance(state, outcomes.rows(0, summed))
         skipped = 0 if "rewards" in self.needs else summed
         return history.with_outcomes(outcomes, skipped)._replace(state=state)
 

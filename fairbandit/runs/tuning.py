@@ -90,11 +90,7 @@ def tune(
         )
     lower = [lookup("metric", metrics[column]["name"]).lower_is_better for column in columns]
     asked, place = {**known, "search": search, "objective": columns}, Path(folder).absolute()
-    with (
-        claim(place, f"another process plays the study in {folder}"),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", "The reported value is ignored")  # when resumed
+    with claim(place, f"another process plays the study in {folder}"):
         study = optuna.create_study(
             study_name="fairbandit",
             storage=f"sqlite:///{place / DATABASE}",
@@ -110,7 +106,7 @@ def tune(
         while len(ended := _ended(study)) < trials:
             seeds = np.random.SeedSequence([known["config"]["seed"], len(ended)])
             study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
-            trial = _interrupted(study, spaces) or study.ask(spaces)
+            trial = study.ask(spaces)  # after an interruption, the same values as before it
             values = meant(trial.params, search)
             run = place / "trials" / folder_name(f"{key}={shown(v)}" for key, v in values.items())
             reporter = _Reporter(study, trial, columns[0], lower[0], rounds, prune)
@@ -153,17 +149,6 @@ def _play(
             raise
         trial.set_user_attr("error", str(error) or type(error).__name__)
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
-
-
-def _interrupted(study: Study, spaces: Mapping[str, Any]) -> Trial | None:
-    """Returns a trial that was interrupted after all its values were chosen."""
-    import optuna
-
-    for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
-        if trial.params.keys() == spaces.keys():
-            return optuna.Trial(study, trial._trial_id)
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    return None
 
 
 @dataclass

@@ -162,7 +162,7 @@ def gaps(table: Typed, column: str) -> NDArray[np.bool_]:
 def lists(table: Typed, columns: Iterable[str]) -> dict[str, list[Any]]:
     """Returns the cells of columns by name; a missing cell is None."""
     if isinstance(table, Rows):
-        return {name: table[name] for name in columns}
+        return {name: [*table[name]] for name in columns}
     return {name: [None if is_missing(c) else c for c in table[name]] for name in columns}
 
 

@@ -8,8 +8,7 @@ from torch import Tensor
 from fairbandit.environments import Environment, Pools, Truth
 from fairbandit.estimators import Estimator, LinearModel, State
 from fairbandit.estimators.ties import Approximate
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.metrics import Judged, Metric
 from fairbandit.ranks import Rank, Scored
 from fairbandit.streams import Purpose

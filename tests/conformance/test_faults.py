@@ -15,8 +15,7 @@ from fairbandit.conformance import ConformanceError, purity, relations, values
 from fairbandit.environments import Pools
 from fairbandit.estimators import LinearModel, State, Zero
 from fairbandit.estimators.ties import Approximate
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.metrics import Judged, Metric
 from fairbandit.ranks import EmpiricalCdf, OracleCdf, Scored
 from fairbandit.selectors import Argmax, Ranked, Selection, best
@@ -291,7 +290,13 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             but(Score, _index=lambda self, given: given.scores.value - given.scores.value.mean(0)),
             ALONE,
         ),
-        (but(Metric, _values=lambda self, j: 0 * j.propensities + j.actions.sum()), ALONE),
+        (
+            but(
+                Metric,
+                _values=lambda self, j: j.selection.actions.sum() + 0 * j.selection.propensities,
+            ),
+            ALONE,
+        ),
         (but(Counting, init=counting_on), ALONE),
         (but(Score, needs=frozenset({"contexts"}), _index=centring), ALONE),
     ],

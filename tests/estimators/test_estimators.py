@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import Estimator, NoBounds
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.registry import create
 from fairbandit.streams import Streams
 

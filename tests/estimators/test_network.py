@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from fairbandit import Agent, Engine, FairbanditError, build
 from fairbandit.agent import replay
 from fairbandit.estimators import Network
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.policy.build import build_policy
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams

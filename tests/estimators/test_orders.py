@@ -13,8 +13,7 @@ from torch import Tensor
 
 from fairbandit import Agent, FairbanditError, build
 from fairbandit.estimators.orders import pairs, probit_fit
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support

@@ -15,8 +15,7 @@ from torch import Tensor
 from fairbandit.estimators import OptimisticModel, RewardModel
 from fairbandit.estimators.base import inner_products
 from fairbandit.estimators.regressions import Regression, Regressions
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.registry import create
 from fairbandit.streams import Streams
 from tests.exact import Array, Uneven

@@ -20,8 +20,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from fairbandit import FairbanditError, build
 from fairbandit.estimators import Fixed, NoBounds, Sklearn
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support

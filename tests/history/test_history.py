@@ -8,8 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.history import NEVER, History, Outcomes, Rows
-from fairbandit.history.problem import Problem
+from fairbandit.history import NEVER, History, Outcomes, Problem, Rows
 from fairbandit.streams import Streams
 
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.sampled_from("aaafx"), st.integers(0, 5)))

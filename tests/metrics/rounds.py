@@ -5,7 +5,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from fairbandit.conformance import Scattered
-from fairbandit.history.problem import Problem
+from fairbandit.history import Problem
 from fairbandit.metrics import Judged, Metric
 from fairbandit.selectors import Selection
 from fairbandit.streams import Purpose, Streams

@@ -1,15 +1,24 @@
-"""What the public method of a metric refuses."""
+"""What a metric refuses, and its running reduction and both regrets against loops."""
 
 import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
-from fairbandit.metrics import FairRegret, Judged, Metric
+from fairbandit.metrics import (
+    REDUCTIONS,
+    FairRegret,
+    Judge,
+    Judged,
+    Metric,
+    Reduce,
+    RunningReduction,
+)
 from tests.metrics.rounds import PROBLEM, ROUNDS, judge, random_rounds
 
 
@@ -61,3 +70,33 @@ def test_without_a_truth_a_metric_is_told_to_declare_that_it_needs_one() -> None
 def test_an_unknown_reduction() -> None:
     with pytest.raises(FairbanditError, match="reduce = 'median'; expected one of sum, mean"):
         type("Median", (Given,), {"reduce": "median"})
+
+
+WHOLE: dict[str, Any] = {
+    "sum": lambda values: values.cumsum(1),
+    "mean": lambda values: values.cumsum(1) / np.arange(1, values.shape[1] + 1),
+    "last": lambda values: values,
+    "max": lambda values: np.maximum.accumulate(values, 1),
+}
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_pieces_give_the_reduction_of_the_whole(reduce: Reduce) -> None:
+    values = np.random.default_rng(0).normal(size=(3, 50)) - 2
+    pieces = [torch.from_numpy(piece) for piece in np.split(values, [1, 20, 21], 1)]
+    running = RunningReduction(reduce, 3)
+    found = [running.add(piece) for piece in pieces]
+    np.testing.assert_allclose(torch.cat(found, 1).numpy(), WHOLE[reduce](values), rtol=1e-12)
+
+
+def test_against_loops() -> None:
+    """Pools have empty places, whose rewards and ranks do not count."""
+    rounds = random_rounds()
+    pools = rounds.pools
+    played = Judge({}, PROBLEM).judge(1, pools, rounds.selection)
+    for at in np.ndindex(*played.actions.shape):
+        here, a = pools.groups[at] >= 0, played.actions[at]
+        assert played.standard_regret[at] == pools.expected[at][here].max() - pools.expected[at][a]
+        assert played.fair_regret[at] == pools.ranks[at][here].max() - pools.ranks[at][a]
+    counted = [[int((rows == group).sum()) for group in range(3)] for rows in pools.groups]
+    assert played.received.tolist() == counted

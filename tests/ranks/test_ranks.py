@@ -17,8 +17,7 @@ from fairbandit import Policy, build
 from fairbandit.conformance import Scattered
 from fairbandit.estimators import LinearModel, Models
 from fairbandit.estimators.ties import Approximate
-from fairbandit.history import Block, History, Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Block, History, Outcomes, Problem
 from fairbandit.ranks import (
     EmpiricalCdf,
     Identity,

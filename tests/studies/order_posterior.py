@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fairbandit.history import Outcomes
-from fairbandit.history.problem import Problem
+from fairbandit.history import Outcomes, Problem
 from fairbandit.registry import create
 from fairbandit.streams import Streams
 from tests.studies.order_worlds import FEATURES, NOISE, Array, D, G, mean

@@ -133,7 +133,7 @@ def test_what_has_no_constant_says_so(command):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["alpha=much"], "not a number in {'alpha': 'much'}"),
+        (["alpha=much"], "alpha: Expected `float`, got `str`, 'much'"),
         (["replicas=3"], "unknown key 'replicas'; expected one of environment"),
     ],
 )

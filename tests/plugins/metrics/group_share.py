@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import register
-from fairbandit.history.problem import Problem
+from fairbandit.history import Problem
 from fairbandit.metrics import Judged, Metric
 
 

@@ -9,6 +9,7 @@ import torch
 from fairbandit import Agent, FairbanditError
 from fairbandit.policy.build import build_policy
 from fairbandit.selectors import MinimumPull
+from fairbandit.selectors.group_shares import group_shares
 from tests import support
 
 
@@ -60,3 +61,11 @@ def test_what_is_refused_at_the_first_decision(shares: Any) -> None:
     policy = build_policy({"name": "minimum_pull", "selector": selector})
     with pytest.raises(FairbanditError, match="4 groups"):
         support.played(policy, support.environment(), rounds=1)
+
+
+def test_one_number_or_a_list() -> None:
+    assert group_shares(0.25, 4) == [0.25] * 4
+    assert group_shares([0, 0.4, 0.6], 3) == [0.0, 0.4, 0.6]
+    assert (group_shares(0.3), group_shares(None)) == ([0.3], [])
+    assert (group_shares(None, 5), group_shares(None, 20)) == ([0.1] * 5, [0.025] * 20)
+    assert group_shares(0.3, 0) == group_shares([], 0) == []
