@@ -54,7 +54,7 @@ def tables(draw: random.Random, folder: Path) -> None:
         header, *lines = (line for line in csv.reader(io.StringIO(text, newline="")) if line)
         assert all(len(line) == len(header) for line in lines), "accepted, with ragged rows"
         rows = [dict(zip(header, line, strict=True)) for line in lines]
-        missing = {row["group"].strip() for row in rows} & MISSING
+        missing = {row["group"].strip() for row in rows} & {*MISSING}
     else:
         assert path.read_bytes() == content, "accepted, though cut short"
         labels = {row["group"] for row in rows}
