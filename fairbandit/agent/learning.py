@@ -155,6 +155,8 @@ def note_observed(policy: Policy, state: State, event: Observed) -> None:
     if all(len(pool) == 1 for pool in event.groups):
         _note_order(policy, [label for (label,) in event.groups], np.array(event.rewards))
     get, n = state.remembered.get, len(event.groups)
+    if not state.learned:
+        return
     known = sum(get(key) is not None for key in keys(event, state.groups))
     if n >= FEW and known > n / 2:
         remark(

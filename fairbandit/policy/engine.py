@@ -111,10 +111,10 @@ class Engine:
             last = min(self.played // CHUNK_ROUNDS * CHUNK_ROUNDS + CHUNK_ROUNDS, self.rounds)
             with self.environment.bound(self.streams):
                 pools = self.environment.pools(first, last - first + 1)
-            selections = []
+            reads, selections = self.policy.plan(first, last - first + 1).reads, []
             while self.played < last:
                 played = self.played
-                n_ready = self.policy.n_ready(self.history, last)
+                n_ready = int(reads[played + 1 - first :].searchsorted(played, "right"))
                 n = min(self.size.next(n_ready), self.at_once, last - played)
                 piece = pools[played + 1 - first : played + n + 1 - first]
                 with torch.inference_mode():
