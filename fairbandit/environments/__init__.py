@@ -1,6 +1,7 @@
 """Bandit problems: simulations, tables, and the US census."""
 
 from fairbandit.environments.base import Environment, Pools, Truth
+from fairbandit.environments.biased import Biased
 from fairbandit.environments.census import CensusEthnicity, CensusGender
 from fairbandit.environments.contents import contents
 from fairbandit.environments.derived import Arrivals, Distorted
@@ -11,6 +12,7 @@ from fairbandit.tables.encoder import Encoder
 
 __all__ = [
     "Arrivals",
+    "Biased",
     "CensusEthnicity",
     "CensusGender",
     "Distorted",

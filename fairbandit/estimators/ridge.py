@@ -191,18 +191,32 @@ class GroupRidge(Ridge):
     V = Σ_s z_s z_sᵀ + λI, b = Σ_s r_s z_s, (θ, c) = V⁻¹b. Offsets are penalised like θ, and a
     group without picks has offset 0 or θ_g = 0. No noise is injected.
 
+    With `debiased`, an offset is taken for a bias of the group's rewards, and the score is ⟨θ, x⟩
+    alone. A feature that names the group would take up a part of the offset.
+
     Args:
         shared: the parameters that the groups share, `slopes` or `nothing`.
+        debiased: whether the offsets are left out of the scores, which takes shared slopes.
         regularization: λ > 0, or `auto`; see `Ridge`.
+
+    Raises:
+        FairbanditError: `debiased` without shared slopes.
     """
 
     reference = (
         "Hsiao, Analysis of Panel Data, 2014, ch. 3 (variable intercepts) and 6 (variable "
-        "coefficients), with a ridge penalty"
+        "coefficients), with a ridge penalty; Schumann, Lang, Mattei and Dickerson, Group Fairness "
+        "in Bandits with Biased Feedback, AAMAS 2022 (debiased)"
     )
 
     shared: Shared = Shared.slopes
+    debiased: bool = False
     noise: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.debiased and self.shared is not Shared.slopes:
+            raise FairbanditError(f"debiased takes shared=slopes, got shared={self.shared.name}")
 
     def _width(self, problem: Problem) -> int:
         d, groups = problem.features, problem.groups
@@ -214,6 +228,8 @@ class GroupRidge(Ridge):
     def _model(
         self, problem: Problem, solved: Regressions, n_train: list[int], theta: Tensor
     ) -> RewardModel:
+        if self.debiased:
+            return LinearModel(theta[..., : problem.features])
         return GroupModel(self.shared, theta)
 
 

@@ -18,7 +18,7 @@ from fairbandit.estimators.base import Estimator, RewardModel
 from fairbandit.estimators.ties import PLAIN
 from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
-from fairbandit.registry.register import NonNegative
+from fairbandit.registry.register import Count, NonNegative
 from fairbandit.streams import Purpose
 
 LARGEST = 1e30
@@ -78,7 +78,8 @@ class FittedModel(RewardModel):
                 at = np.flatnonzero(indices == i)
                 points = x[b] if x.shape[1] == 1 else x[b, at]
                 rows = points.reshape(-1, points.shape[2])
-                values[b, at] = _quiet(predict, self._regressors[i], rows).reshape(points.shape[:2])
+                predicted = _quiet("sklearn", predict, self._regressors[i], rows)
+                values[b, at] = predicted.reshape(points.shape[:2])
         return torch.from_numpy(values).to(contexts.device)
 
 
@@ -100,6 +101,8 @@ class Sklearn(Estimator):
             as sklearn.ensemble.GradientBoostingRegressor; or, from Python, a regressor or a
             pipeline.
         params: a mapping with parameters of the class, such as {max_depth: 3}.
+        min_samples: the number of rewards from which a regressor is fitted; with fewer, every score
+            is their mean. `gaussian_process` is fitted to one.
         beta: β ≥ 0 (gaussian_process).
 
     Raises:
@@ -111,6 +114,7 @@ class Sklearn(Estimator):
 
     model: Any = "hist_gradient_boosting"
     params: Any = None
+    min_samples: Count = 2
     beta: NonNegative = 2.0
 
     def __post_init__(self) -> None:
@@ -139,20 +143,24 @@ class Sklearn(Estimator):
         x = x.clip(-LARGEST, LARGEST)
         shape, regressors = (problem.replicas, len(n_train)), list[Any]()
         numbers, centre, deviation = np.full(shape, -1), np.zeros(shape), np.ones(shape)
+        gaussian = self.model == "gaussian_process"
+        least = 1 if gaussian else self.min_samples
         for u, (n, size) in enumerate(zip(n_train, outcomes.counts(n_train), strict=True)):
             draws = problem.streams[Purpose.ESTIMATOR].uniform(max(n, 1), 1, 1).flatten().tolist()
             for b, draw in enumerate(draws):
                 rows = np.flatnonzero(groups[b, :size] >= 0)
-                if len(rows):  # sorted, since the order of arrival in a round must not matter
-                    rows = rows[np.lexsort((*x[b, rows].T, rewards[b, rows], played[rows]))]
-                    y, numbers[b, u] = rewards[b, rows], len(regressors)
-                    centre[b, u], deviation[b, u] = y.mean(), y.std() or 1.0
-                    y = (y - centre[b, u]) / deviation[b, u]
-                    seed, contexts = int(draw * 2**32), x[b, rows].tobytes()
-                    regressors.append(_quiet(_fitted, self, seed, contexts, y.tobytes()))
+                if not len(rows):
+                    continue
+                # sorted, since the order of arrival in a round must not matter
+                rows = rows[np.lexsort((*x[b, rows].T, rewards[b, rows], played[rows]))]
+                y = rewards[b, rows]
+                centre[b, u], deviation[b, u] = y.mean(), y.std() or 1.0
+                if len(rows) >= least:
+                    numbers[b, u], y = len(regressors), (y - centre[b, u]) / deviation[b, u]
+                    data = int(draw * 2**32), x[b, rows].tobytes(), y.tobytes()
+                    regressors.append(_quiet("sklearn", _fitted, self, *data))
         parts = (torch.from_numpy(part).to(problem.device) for part in (numbers, centre, deviation))
-        beta = self.beta if self.model == "gaussian_process" else None
-        return FittedModel(*parts, regressors=regressors, beta=beta)
+        return FittedModel(*parts, regressors=regressors, beta=self.beta if gaussian else None)
 
     def _made(self, seed: int) -> Any:
         from sklearn.base import clone, is_regressor
@@ -204,7 +212,7 @@ class FixedModel(RewardModel):
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         rows = contexts.flatten(0, -2).numpy(force=True)
-        values = np.asarray(_quiet(self._predict, rows), dtype=float)
+        values = np.asarray(_quiet("fixed", self._predict, rows), dtype=float)
         if values.size != len(rows):
             raise FairbanditError(
                 f"estimator 'fixed': expected {len(rows)} predictions, got the shape {values.shape}"
@@ -254,11 +262,11 @@ def _uncertainty(regressor: Any, x: Any) -> Any:
     return np.sqrt(np.maximum(squares, 0.0))
 
 
-def _quiet(function: Callable[..., Any], *arguments: Any) -> Any:
+def _quiet(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"sklearn\.")
             return function(*arguments)
     except ValueError as error:
         message = " ".join(str(error).split())
-        raise FairbanditError(f"estimator 'sklearn': {message}") from error
+        raise FairbanditError(f"estimator '{name}': {message}") from error

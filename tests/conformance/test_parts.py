@@ -20,6 +20,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     "simulation": [{}],
     "census_gender": [{"root": "sample"}],
     "distorted": [{}],
+    "biased": [{}, {"biased": "features"}],
     "arrivals": [{"join": 2, "least": 3}],
     "rolling": [{}, {"count": "geometric", "candidates": 4}],
     "synthetic": [

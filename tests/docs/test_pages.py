@@ -35,6 +35,10 @@ SAID = {
         *(r"^ sex +f .*\b0\.756 ", r"^0 +f +2230 .* 677$"),
     ],
     "docs/index.md": [r"^fair regret \d+\.\d ± "],
+    "docs/notions.md": [
+        *(r"^biased=rewards, debiased: 5$", r"^biased=rewards, fair_greedy: 593$"),
+        *(r"^biased=features, debiased: 509$", r"^biased=features, fair_greedy: 47$"),
+    ],
     "docs/online.md": [r" 10 rewards to come", r"^candidate +group +score", r"^[01]$"],
     "docs/speed.md": [r"^each round was decided [23]\.\d times"],
     "docs/theory.md": ["th:regret"],

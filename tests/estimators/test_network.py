@@ -10,11 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fairbandit import Agent, Engine, FairbanditError, build
+from fairbandit import Agent, FairbanditError, build
 from fairbandit.agent import replay
 from fairbandit.estimators import Network
 from fairbandit.history import Outcomes, Problem
-from fairbandit.policy.build import build_policy
 from fairbandit.registry import create
 from fairbandit.streams import Purpose, Streams
 from tests import support
@@ -187,18 +186,6 @@ def twin(chosen: Any, last: Any) -> Any:
 
 def _with(estimator: Network) -> Any:
     return build({"split": "full", "estimator": estimator, "rank": "identity", "refresh": REFRESH})
-
-
-def test_it_learns_what_no_linear_model_can() -> None:
-    """Regret on a quadratic reward, 400 rounds; ridge regression picks worse than at random."""
-    world = support.environment("synthetic", link="quadratic")
-    estimators: list[Any] = [{"name": "neural_linear", "steps": 100}, "ridge"]
-    regrets = list[Tensor]()
-    for estimator in estimators:
-        parts = {"split": "full", "estimator": estimator, "rank": "identity", "refresh": 1.5}
-        engine = Engine(build_policy(parts), world, rounds=400, seed=0, replicas=range(2))
-        regrets.append(torch.cat([p.metrics["standard_regret"] for p in engine.play()], 1).sum(1))
-    assert bool((2 * regrets[0] < regrets[1]).all()), regrets
 
 
 def test_mistakes_are_named() -> None:

@@ -15,6 +15,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, SGDRegressor
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -115,6 +116,20 @@ def test_bounds_are_those_of_the_true_reward() -> None:
     other: Any = create("estimator", {"name": "sklearn", "model": "sgd"})
     with pytest.raises(NoBounds):
         other._models(problem, (), [n + 1], [n], known).bounds(asked, groups)
+
+
+def test_all_scores_are_the_mean_reward_until_there_are_enough_rewards() -> None:
+    """Five neighbours cannot be found among four outcomes."""
+    draws = np.random.default_rng(0)
+    x, r = draws.normal(size=(1, 5, 2)), draws.normal(size=(1, 5))
+    parts = x, np.zeros((1, 5), dtype=np.int64), r
+    known = Outcomes(torch.arange(1, 6), *map(torch.from_numpy, parts))
+    estimator = Sklearn(model=KNeighborsRegressor(5), min_samples=5)
+    problem = Problem(features=2, groups=1, streams=Streams(0, [0]))
+    model = estimator._models(problem, (), [5, 6], [4, 5], known)
+    scores = model.score(torch.from_numpy(x[:, None]), torch.zeros(1, 1, 5, dtype=torch.int64))
+    means = np.array([r[0, :4].mean(), r.mean()])
+    np.testing.assert_allclose(scores[0], np.repeat(means[:, None], 5, 1))
 
 
 def test_mistakes_are_named() -> None:

@@ -88,13 +88,14 @@ def fair_greedy_of_each_group(past: Past, pool: Array, groups: Groups) -> Array:
     return best(rank, rank)
 
 
-def greedy_with_offsets(past: Past, pool: Array, groups: Groups) -> Array:
-    """One ridge regression, on the features and on which group it is."""
+def greedy_with_offsets(past: Past, pool: Array, groups: Groups, *, offsets: bool = True) -> Array:
+    """One ridge regression, on the features and on which group it is; or its θ alone scores."""
     member = np.eye(past.count)
     Z = np.hstack([past.X, member[past.of]])
     if past.t == 1:
         return np.ones(len(pool))
-    return best(*scores(np.hstack([pool, member[groups]]), ridge(Z, past.r, LAMBDA)[1]))
+    theta, x = ridge(Z, past.r, LAMBDA)[1], np.hstack([pool, member[groups] * offsets])
+    return best(*scores(x, theta))
 
 
 def group_parity(past: Past, pool: Array, groups: Groups, *, by_size: bool) -> Array:
@@ -241,6 +242,7 @@ CASES: dict[str, tuple[Callable[[], Policy], Chances]] = {
         lambda: built("group_parity", selector={"name": "group_parity", "chance": "pool"}),
         partial(group_parity, by_size=True),
     ),
+    "debiased": (partial(built, "debiased"), partial(greedy_with_offsets, offsets=False)),
 }
 
 
