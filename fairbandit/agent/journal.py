@@ -40,7 +40,12 @@ def resume(file: LogFile, header: Header, saved: Position | None) -> Position:
     same = first.event.agent == header.agent if saved is None else holds(file.path, saved)
     if saved is None or not same:
         check_settings(first.event, header, str(file.path), groups=saved is None and same)
-    if not same or first.event.worker != header.worker:
+    if first.event.worker != header.worker:
+        raise FairbanditError(
+            f"{file.path} is a log of worker={first.event.worker}, and the agent has "
+            f"worker={header.worker}; each worker begins a log of its own (docs/workers.md)"
+        )
+    if not same:
         raise FairbanditError(f"{file.path} {_OTHER}")
     return saved or first.at
 

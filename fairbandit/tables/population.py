@@ -134,7 +134,8 @@ def usable(
     problem = ""
     if missing is not Missing.drop and lacking:
         first, problem = reward, f"{lacking:,} of {len(table):,} rows lack {reward!r}; only {drop} "
-        problem += f"can be used, which leaves out {every.sum():,} rows"
+        left_out = table[[*gaps, *groups]].isna().any(axis=1).sum()
+        problem += f"can be used, which leaves out {left_out:,} in all"
     elif missing is Missing.error:
         first = next(name for name in gaps if gaps[name].any())
         problem = f"{every.sum():,} of {len(table):,} rows lack a feature; {drop} leaves them out, "
