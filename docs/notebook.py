@@ -50,7 +50,7 @@ def notebook(page: str) -> dict[str, Any]:
     cells, at = list[dict[str, Any]](), 0
 
     def add(kind: str, source: str) -> None:
-        code = {"execution_count": None, "outputs": []} if kind == "code" else {}
+        code: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
         if source.strip():
             cell = {"cell_type": kind, "id": f"cell-{len(cells)}", "metadata": {}}
             cells.append({**cell, "source": source.strip().splitlines(keepends=True), **code})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.policy.build import preset, presets
 from fairbandit.registry import PART_KINDS
 from fairbandit.registry.plugins import load_plugins
@@ -84,9 +84,14 @@ def sweep(
     Returns:
         The table that `load` returns.
     """
-    values = {key: list(some) for key, some in over.items()}
-    if not all(values.values()):
-        raise FairbanditError(f"over: a key has no values, in {values}")
+    values = dict[str, list[Any]]()
+    for key, some in over.items():
+        listed = isinstance(some, Iterable) and not isinstance(some, str)
+        values[key] = list(some) if listed else []
+        if not values[key]:
+            raise FairbanditError(
+                f"over: expected the values of {key!r} as a list, such as [1, 2]; got {shown(some)}"
+            )
     configs, places = [], []
     for combination in product(*values.values()):
         own = dict(zip(values, combination, strict=True))

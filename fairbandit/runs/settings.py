@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
 
 from fairbandit import registry
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, unknown
 from fairbandit.metrics import REGRETS, Metric
 from fairbandit.policy.build import build_policy
 from fairbandit.policy.engine import Delays
@@ -126,7 +126,10 @@ def checked(config: Mapping[str, Any]) -> Job:
     try:
         own = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
     except OmegaConfBaseException as error:
-        raise FairbanditError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
+        key, keys = error.full_key, [field.name for field in fields(Settings)]
+        if isinstance(error, ConfigKeyError) and key not in keys:
+            raise unknown("setting", key, [*keys, "policy", "environment"]) from error
+        raise FairbanditError(f"{key}: {str(error).splitlines()[0]}") from error
     assert isinstance(own, Settings)
     for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "picks": 1, "threads": 1}.items():
         value = getattr(own, key)

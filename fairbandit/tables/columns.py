@@ -38,6 +38,7 @@ members than the second one give a notice."""
 CONSTANT = "one value, or none"
 INDEX = "row numbers that pandas has written"
 EXCLUDED = "excluded"
+DATES = "dates or times; a number made of them, such as a year, is a feature"
 
 _DATE = "([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*)"
 
@@ -209,9 +210,9 @@ def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
         where = f"{cells.name_of(table)}, column {name!r}"
         remark(f"{where}: numbers that are texts make a category; convert them")
         return codes_of(table, name), ""
-    return (
-        (codes_of(table, name), "") if recur and not _any_matches(column, _DATE) else (None, OTHER)
-    )
+    if _any_matches(column, _DATE):
+        return None, DATES
+    return (codes_of(table, name), "") if recur else (None, OTHER)
 
 
 def codes_of(table: pd.DataFrame, name: str) -> list[Any]:

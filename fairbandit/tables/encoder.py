@@ -89,7 +89,8 @@ class Encoder:
         self._columns = [column for column in read if not isinstance(column, Product)]
         self._products = [column for column in read if isinstance(column, Product)]
         self.bias, self.fill, self.decimal = bias, fill, decimal
-        self.groups, self.missing, self.unknown = tuple(groups), tuple(missing), tuple(unknown)
+        self.groups, self.unknown = tuple(groups), tuple(unknown)
+        self.missing = tuple(sorted(missing))
         self._places, self._far = dict[str, slice](), set[str]()
         names, rows = list[str](), list[tuple[float, ...]]()
         for column in self._columns:

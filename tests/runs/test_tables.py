@@ -192,8 +192,11 @@ def test_a_sweep_gives_what_its_folders_hold(tmp_path):
     made = fairbandit.sweep(config, over, tmp_path, jobs=2)
     pd.testing.assert_frame_equal(made, load(tmp_path))
     pd.testing.assert_frame_equal(made, fairbandit.sweep(config, over))
-    with pytest.raises(FairbanditError, match="a key has no values"):
-        fairbandit.sweep(config, {"seed": []})
+    for key, wrong in [("seed", []), ("policy", "greedy,uniform"), ("environment.noise", 0.5)]:
+        with pytest.raises(FairbanditError, match=f"the values of '{key}' as a list"):
+            fairbandit.sweep(config, {key: wrong})  # type: ignore[dict-item]
+    with pytest.raises(FairbanditError, match=r"unknown setting 'round' \(did you mean 'rounds'\?"):
+        fairbandit.run({"policy": "greedy", "round": 3})
 
 
 def test_a_run_is_described_by_a_mapping_a_file_or_a_name(tmp_path):

@@ -15,8 +15,7 @@ from fairbandit.environments import Encoder, Table
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import data_hash
 from fairbandit.registry import create, describe
-from fairbandit.tables.columns import CONSTANT, chosen_columns
-from fairbandit.tables.reading import OTHER
+from fairbandit.tables.columns import CONSTANT, DATES, chosen_columns
 from tests.environments.data import COLUMNS, arguments, people, write
 
 COUNT = 60
@@ -61,8 +60,8 @@ def test_numbers_truth_values_and_texts(tmp_path, ending, caplog):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda row: datetime.date(2020, 1, 1 + row % 9), OTHER),
-        (lambda row: f"{1 + row % 9}/{1 + row % 12}/2020", OTHER),
+        (lambda row: datetime.date(2020, 1, 1 + row % 9), DATES),
+        (lambda row: f"{1 + row % 9}/{1 + row % 12}/2020", DATES),
         (lambda row: 3.5, CONSTANT),
         (lambda row: None, CONSTANT),
     ],
