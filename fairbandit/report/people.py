@@ -55,8 +55,7 @@ same rate. It is not corrected for the number of groups."""
 
 _LIMITS = """\
 Limits. People whose group is unknown are counted in the rows "unknown"; they do not enter the
-rates, shares, ratios and medians. Intervals take {units} to be independent, and Fisher's test takes
-people to be independent. The audit does not examine whether the table is complete and true, why
+rates, shares, ratios and medians. {independent} to be independent. The audit does not examine whether the table is complete and true, why
 rates differ, or who was the better candidate."""
 
 _SMALL = f"""\
@@ -169,13 +168,16 @@ def of_table(path: Path, words: Sequence[str] = (), **options: Any) -> Report:
         **hashes(path),
         "settings": " ".join(words or [f"{key}={value}" for key, value in options.items()]),
     }
-    units = "people" if options.get("decision") is None else "decisions"
+    if options.get("decision") is None:
+        independent = "Intervals and Fisher's test take people"
+    else:
+        independent = "Intervals take decisions, and Fisher's test takes people,"
     parts = [
         "## By group",
         *rates_of(table, "people"),
         draw_rates(table),
         _JUDGED,
-        _LIMITS.format(units=units),
+        _LIMITS.format(independent=independent),
         "## How it was made",
         facts_sheet(facts),
     ]
