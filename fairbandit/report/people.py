@@ -55,8 +55,9 @@ same rate. It is not corrected for the number of groups."""
 
 _LIMITS = """\
 Limits. People whose group is unknown are counted in the rows "unknown"; they do not enter the
-rates, shares, ratios and medians. {independent} to be independent. The audit does not examine whether the table is complete and true, why
-rates differ, or who was the better candidate."""
+rates, shares, ratios and medians. {independent} to be independent. The audit does not
+examine whether the table is complete and true, why rates differ, or who was the better
+candidate."""
 
 _SMALL = f"""\
 A * marks a category with less than {SMALL:.0%} of the people (§ 5-301 (d)). Its rate does not count
