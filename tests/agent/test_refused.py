@@ -97,7 +97,7 @@ def test_calls(agent: Agent, method: str, given: tuple[Any, ...], message: str) 
 @pytest.mark.parametrize(
     ("config", "options", "message"),
     [
-        ("fairest", {}, "expected a policy, got 'fairest'; a policy is one of epsilon_greedy, "),
+        ("fairest", {}, "expected a policy, got 'fairest'; a policy is one of debiased, "),
         ("greedy", {"features": 10**9}, "features: .* at most 1,000,000, got 1000000000"),
         ("greedy", {"features": 10**6}, "does not fit into memory"),
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),

@@ -166,7 +166,7 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
         (["table", "x.csv", "--group", "g"], "--group; settings are written KEY=VALUE: group=..."),
         (["collect", ".", "policies=x"], "unknown key 'policies'"),
         (["collect", ".", "out=x.xlsx"], "must end in one of .parquet, .csv, .tex, .md"),
-        (["check", "policy=no_such"], "unknown policy 'no_such'; expected one of epsilon_greedy"),
+        (["check", "policy=no_such"], "unknown policy 'no_such'; expected one of debiased"),
         (["check", "rank=identity", "split.x=1"], "and KIND.KEY=VALUE, where KIND is one of"),
         (["check", "rank=recent_cdf", "rank.size=["], "size=[: the value cannot be read as YAML"),
     ],
