@@ -63,10 +63,10 @@ $(COMPARE): $(READY)
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[compare]'
 	@touch $@
 
-compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (five to fifteen minutes)
+compare: $(COMPARE) ## regret beside Vowpal Wabbit, coba and bayesianbandits (twenty to forty minutes)
 	$(BIN)/python -m tests.studies.comparison $(ARGS)
 
-compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (fifteen minutes to an hour)
+compare-tune: $(COMPARE) ## chooses the settings that `make compare` plays (one to two hours)
 	$(BIN)/python -m tests.studies.comparison.tune $(ARGS)
 
 $(DOCS): $(READY)

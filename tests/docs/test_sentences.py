@@ -86,7 +86,7 @@ def test_only_ips_and_dr_are_called_unbiased():
 
 TIMES = {
     "test": "five to ten minutes",
-    "compare": "five to fifteen minutes",
+    "compare": "twenty to forty minutes",
     "bench": "ten to thirty minutes",
     "bench-quick": "two to six minutes",
 }

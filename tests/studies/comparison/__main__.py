@@ -53,7 +53,7 @@ def with_results(before: str, text: str) -> str:
 def compared(tuned: Mapping[str, Any], rounds: int, seeds: Sequence[int]) -> Iterator[Row]:
     """A row of each learner in each world; what is not installed is a row that says so."""
     for world, entry in tuned.items():
-        for learner in LEARNERS:
+        for learner in play.WORLDS[world].learners:
             try:
                 yield _row(play.WORLDS[world], learner, entry, rounds, seeds)
             except MissingError as error:

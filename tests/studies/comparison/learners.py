@@ -46,13 +46,25 @@ PENALTY = Range(0.1, 1e-3, 1e2)
 RATE = Range(0.5, 0.02, 5.0)
 COSTS = Range(1.0, 0.1, 10.0)
 SCALE = Range(1.0, 0.1, 10.0)
+BONUS = Range(1.0, 1e-3, 3.0)
+
+AUTO = {"regularization": "auto"}
+
+TRAINING = {
+    "learning_rate": Range(0.01, 1e-3, 0.05),
+    "weight_decay": Range(1e-4, 1e-5, 1.0),
+}
+"""The settings of a network's training, which begins anew once rounds have grown by `REFRESH`."""
+
+REFRESH = 1.5
 
 
 @dataclass(frozen=True)
 class Learner:
     """A learner and its settings; `products` says that its package can make them.
 
-    A policy of ours has a config for some settings, so that an `Engine` can play it too.
+    A policy of ours has a config for some settings, so that an `Engine` can play it too. A learner
+    with a `network` plays only in worlds where the features are not enough for a linear model.
     """
 
     package: str
@@ -61,6 +73,7 @@ class Learner:
     products: bool = False
     config: Callable[[Settings], dict[str, Any]] | None = None
     by: str = "standard"  # the regret that the settings are chosen by
+    network: bool = False
 
     def policy(self, settings: Settings) -> Policy:
         assert self.config is not None
@@ -73,16 +86,37 @@ def _ours(
     name: str, fixed: Mapping[str, Any] | None = None, by: str = "standard", **space: Range
 ) -> Learner:
     def config(settings: Settings) -> dict[str, Any]:
-        own = {key: value for key, value in settings.items() if key != PRODUCTS}
-        return {"name": name} | ({"estimator": {**fixed, **own}} if fixed else {})
+        return {"name": name} | ({"estimator": {**fixed, **settings}} if fixed else {})
+
+    return _policy(config, space, products=bool(fixed), by=by)
+
+
+def _network(name: str, head: Mapping[str, Any], by: str = "standard", **space: Range) -> Learner:
+    """A policy with `neural_linear`, whose settings are those of its head and of its training."""
+
+    def config(settings: Settings) -> dict[str, Any]:
+        of_head, training = ({key: settings[key] for key in part} for part in (space, TRAINING))
+        estimator = {"name": "neural_linear", "head": {**head, **of_head}, **training}
+        return {"name": name, "refresh": REFRESH, "estimator": estimator}
+
+    return _policy(config, {**space, **TRAINING}, products=True, by=by, network=True)
+
+
+def _policy(
+    config: Callable[[Settings], dict[str, Any]], space: Mapping[str, Range], **more: Any
+) -> Learner:
+    """A policy of ours, whose config depends on its settings."""
+
+    def of_features(settings: Settings) -> dict[str, Any]:
+        return config({key: value for key, value in settings.items() if key != PRODUCTS})
 
     def make(shape: Shape, settings: Settings) -> Player:
-        made = config(settings)
+        made = of_features(settings)
         if settings.get(PRODUCTS):
             return OursWithProducts(made, shape.features, shape.groups, shape.seed)
         return Ours(made, shape.features, shape.groups, shape.seed)
 
-    return Learner("fairbandit", make, space, bool(fixed), config, by)
+    return Learner("fairbandit", make, space, config=of_features, **more)
 
 
 def _vowpal(exploration: str, bounded: bool = False, **space: Range) -> Learner:
@@ -123,7 +157,7 @@ LEARNERS: dict[str, Learner] = {
         "oful",
         {"name": "optimistic_ridge"},
         regularization=PENALTY,
-        exploration=Range(1.0, 1e-3, 3.0),
+        exploration=BONUS,
     ),
     "fairbandit LinUCB": _ours(
         "oful",
@@ -136,6 +170,17 @@ LEARNERS: dict[str, Learner] = {
     ),
     "fairbandit fair_greedy": _ours(
         "fair_greedy", {"name": "ridge"}, "fair", regularization=PENALTY
+    ),
+    "fairbandit auto greedy": _ours("greedy", {"name": "ridge", "noise": 0.0, **AUTO}),
+    "fairbandit auto fair_greedy": _ours("fair_greedy", {"name": "ridge", **AUTO}, "fair"),
+    "fairbandit network greedy": _network(
+        "greedy", {"name": "ridge", "noise": 0.0}, regularization=PENALTY
+    ),
+    "fairbandit network oful": _network(
+        "oful", {"name": "optimistic_ridge"}, regularization=PENALTY, exploration=BONUS
+    ),
+    "fairbandit network fair_greedy": _network(
+        "fair_greedy", {"name": "ridge", "noise": 0.0}, "fair", regularization=PENALTY
     ),
     "VW epsilon-greedy": _vowpal("", epsilon=Range(0.05, 1e-3, 0.3)),
     "VW squarecb": _vowpal("--squarecb", gamma_scale=Range(10.0, 1.0, 3e3)),

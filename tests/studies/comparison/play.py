@@ -17,7 +17,15 @@ from fairbandit.streams import Streams
 from tests import support
 from tests.benchmarks.players import Array, Player
 from tests.benchmarks.worlds import built
-from tests.studies.comparison.learners import PRODUCTS, SWITCH, Learner, Range, Settings, Shape
+from tests.studies.comparison.learners import (
+    LEARNERS,
+    PRODUCTS,
+    SWITCH,
+    Learner,
+    Range,
+    Settings,
+    Shape,
+)
 from tests.studies.comparison.players import widened
 from tests.studies.law import law_school
 
@@ -28,11 +36,19 @@ TUNING_SEEDS = range(1000, 1004)
 
 @dataclass(frozen=True)
 class World:
-    """A problem, whose config may be made on demand, and whether products are offered."""
+    """A problem, whose config may be made on demand, and whether its rewards are not linear.
+
+    If they are not, products are offered to all learners, and networks play, too.
+    """
 
     title: str
     config: Mapping[str, Any] | Callable[[], Mapping[str, Any]] = field(repr=False)
-    products: bool = False
+    nonlinear: bool = False
+
+    @property
+    def learners(self) -> dict[str, Learner]:
+        """The learners that play in this world, by name."""
+        return {name: one for name, one in LEARNERS.items() if self.nonlinear or not one.network}
 
     def environment(self) -> Environment:
         """The problem; a `MissingError` where its data are not installed."""
@@ -41,7 +57,7 @@ class World:
 
     def space(self, learner: Learner) -> dict[str, Range]:
         """What a learner is tuned over here."""
-        offered = {PRODUCTS: SWITCH} if self.products and learner.products else {}
+        offered = {PRODUCTS: SWITCH} if self.nonlinear and learner.products else {}
         return {**learner.space, **offered}
 
 
@@ -50,7 +66,10 @@ WORLDS: dict[str, World] = {
     "census": World("The census sample", {"name": "census_ethnicity", "root": "sample"}),
     "law": World("Law school", law_school),
     "quadratic": World(
-        "Quadratic rewards", {"name": "synthetic", "link": "quadratic"}, products=True
+        "Quadratic rewards", {"name": "synthetic", "link": "quadratic"}, nonlinear=True
+    ),
+    "network": World(
+        "Rewards of a network", {"name": "synthetic", "link": "network"}, nonlinear=True
     ),
 }
 
@@ -90,15 +109,15 @@ def shape(environment: Environment, rewards: tuple[float, float], seed: int) -> 
 
 
 def play(player: Player, pools: Pools) -> tuple[Array, float]:
-    """The picks of a player, (T,), and the seconds that it took to act and to learn."""
+    """The picks of a player, (T,), and its seconds of processor time to act and to learn."""
     contexts, groups, rewards = (
         part[0].numpy() for part in (pools.contexts, pools.groups, pools.rewards)
     )
-    picks, start = np.empty(len(rewards), int), time.perf_counter()
+    picks, start = np.empty(len(rewards), int), time.process_time()
     for t, gains in enumerate(rewards):
         picks[t] = player.act(contexts[t], groups[t])
         player.learn(float(gains[picks[t]]))
-    return picks, time.perf_counter() - start
+    return picks, time.process_time() - start
 
 
 def picks(

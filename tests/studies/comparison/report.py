@@ -99,8 +99,11 @@ def _tuning(tuned: Mapping[str, Any]) -> list[str]:
     """Regret on the tuning seeds, with the defaults and with the chosen settings."""
     lines = []
     for name in (name for name, learner in LEARNERS.items() if learner.space):
-        found = [tuned[world]["learners"][name] for world in tuned]
-        cells = [f"{number(x['regret_of_defaults'])} → {number(x['regret'])}" for x in found]
+        found = [tuned[world]["learners"].get(name) for world in tuned]
+        cells = [
+            f"{number(x['regret_of_defaults'])} → {number(x['regret'])}" if x else "–"
+            for x in found
+        ]
         lines.append([name, *cells])
     return [table(["learner", *tuned], lines)]
 

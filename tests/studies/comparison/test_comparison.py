@@ -44,7 +44,8 @@ def test_every_learner_was_tuned_in_every_world() -> None:
     kept = saved()
     assert list(kept) == list(play.WORLDS)
     for world, entry in kept.items():
-        for name, learner in LEARNERS.items():
+        assert list(entry["learners"]) == list(play.WORLDS[world].learners)
+        for name, learner in play.WORLDS[world].learners.items():
             chosen = entry["learners"][name]
             assert chosen["settings"] in tried(play.WORLDS[world].space(learner))
 
@@ -53,7 +54,7 @@ def test_the_settings_of_the_least_mean_regret_are_chosen(monkeypatch: pytest.Mo
     """Setting n costs n with the first seed and 100 − n with others: the last finalist is best."""
     name = OURS[0]
     spread = [{"number": float(n)} for n in range(SETTINGS)]
-    monkeypatch.setattr(tuning, "LEARNERS", {name: LEARNERS[name]})
+    monkeypatch.setattr(play, "LEARNERS", {name: LEARNERS[name]})
     monkeypatch.setattr(tuning, "tried", lambda space: spread)
 
     def picks(learner, settings, environment, usual, drawn, seed):

@@ -22,7 +22,7 @@ from scipy.stats import qmc
 from fairbandit.files.files import written_aside
 from tests.benchmarks.measure import threads
 from tests.studies.comparison import play
-from tests.studies.comparison.learners import LEARNERS, Range
+from tests.studies.comparison.learners import Range
 
 TUNED = Path(__file__).with_name("tuned.json")
 
@@ -40,7 +40,7 @@ def tried(space: Mapping[str, Range]) -> list[dict[str, float]]:
         for point in qmc.Sobol(len(space), scramble=False).random(SETTINGS)[1:]:
             pairs = zip(space.items(), point, strict=True)
             found.append({name: each.at(share) for (name, each), share in pairs})
-    return found
+    return [one for at, one in enumerate(found) if one not in found[:at]]
 
 
 def tune(world: play.World, rounds: int, seeds: Sequence[int]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def tune(world: play.World, rounds: int, seeds: Sequence[int]) -> dict[str, Any]
     rewards = np.concatenate([one.rewards.numpy().ravel() for one in pools.values()])
     low, high = (float(f"{value:.3g}") for value in np.quantile(rewards, USUAL))
     chosen = {}
-    for name, learner in LEARNERS.items():
+    for name, learner in world.learners.items():
         began, settings = time.perf_counter(), tried(world.space(learner))
 
         def regret(number: int, seed: int, learner=learner, settings=settings) -> float:
