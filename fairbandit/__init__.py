@@ -87,5 +87,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, and those of the submodules that are imported."""
+    """The public names, and the names of imported submodules."""
     return sorted({*globals(), *__all__})

@@ -74,7 +74,7 @@ def observed(policy: Policy, state: State, event: Observed) -> State:
 
 
 def keys(event: Observed, groups: Codes) -> list[int]:
-    """Returns the keys of the picks of observed rounds, which have no names.
+    """Returns the keys of the picks of observed rounds, whose decisions are without names.
 
     `groups` are the groups that the agent knows.
     """

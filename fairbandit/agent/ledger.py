@@ -226,7 +226,7 @@ class Ledger:
         self._contexts, self._rows, self._saved_line = log_contexts, log_rows, begin.line
 
     def _saved_beside(self, log: Path) -> tuple[State, Position] | None:
-        """Returns the state that the agent saved beside its log, and its position, or None."""
+        """Returns the state saved beside the log with its position; None if no file is usable."""
         if not beside(log).exists():
             return None
         try:

@@ -91,7 +91,7 @@ class Asked(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """What would make a candidate the choice of the policy, or end this, all else equal.
+    """Changes that would make a candidate the choice of the policy, or end this, all else equal.
 
     Attributes:
         score: the least score with which the candidate is the choice; None if it is not found.

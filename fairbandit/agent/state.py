@@ -201,7 +201,7 @@ class State(NamedTuple):
         return {ticket: waiting for ticket in every if (waiting := self.waits(ticket))}
 
     def waits(self, ticket: int) -> Waiting | None:
-        """Returns the decision of a ticket that waits for a reward and is not too old, or None.
+        """Returns the decision of a ticket, or None unless it waits for a reward and is in time.
 
         Patience counts the rounds of the worker of the decision.
         """

@@ -1,7 +1,7 @@
 """The rates of groups in logged decisions and in tables of people: one table for both.
 
-Intervals are valid for any number of decisions, except those of the ratios of independent people,
-which are approximate.
+Intervals are valid for any number of decisions, except for ratios of independent people, which are
+approximate.
 
 References: Wilson, "Probable inference, the law of succession, and statistical inference", JASA
 1927; Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and

@@ -88,7 +88,7 @@ def _place(kind: str, name: str) -> str:
         return str(presets()[name])
     cls = registry.lookup(kind, name)
     place = inspect.getsourcefile(cls) or cls.__module__
-    with suppress(OSError):  # a class that is made by a call has no line
+    with suppress(OSError):  # a class that a call makes lacks a line
         place += f":{inspect.getsourcelines(cls)[1]}"
     return place
 

@@ -224,7 +224,7 @@ class PastScores:
         return torch.from_numpy(np.array(counts)).view(values.shape).to(values.device)
 
     def _count_sorted(self, values: Tensor, theta: Tensor, cost: float) -> Tensor | None:
-        """None if a segment does not pay beside `cost`, that of the cheapest way without one."""
+        """None if a segment does not pay beside `cost`, the cost of the cheapest other way."""
         memory = self._contexts.memory
         budget = costs.search_budget(cost, values.numel(), theta.shape[2], memory.refused)
         if budget < 0:

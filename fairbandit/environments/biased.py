@@ -16,7 +16,7 @@ from fairbandit.streams import Purpose, Streams
 
 
 class Recorded(Enum):
-    """What is recorded with a bias, which decides the true rewards."""
+    """The part of the data that is recorded with a bias; it decides the true rewards."""
 
     rewards = "rewards: the true reward is ⟨θ, x⟩"
     features = "features: rewards are right, and the true reward is ⟨θ, x⟩ plus the offset"
@@ -38,8 +38,8 @@ class Biased(Environment):
     Args:
         theta: θ, (d,), not all 0.
         leads: the mean of ⟨θ, x⟩ in each of the G groups, at least 2.
-        offsets: what is added to the observed rewards of each group.
-        biased: what is recorded with a bias, `rewards` or `features`.
+        offsets: the number added to the observed rewards of each group.
+        biased: the part of the data with the bias, `rewards` or `features`.
         noise: the standard deviation of the reward noise, at least 0.
 
     Raises:

@@ -259,7 +259,7 @@ class CensusEthnicity(_Census):
     A `Table` of the working adults of a survey year, with another year as D1: the group is RAC1P,
     the features `CENSUS_COLUMNS` and a bias, the noisy reward the true reward plus noise·ξ.
 
-    Args, beside those of `CensusGender`:
+    Args, beside the arguments of `CensusGender`:
         candidates: K.
         noise: standard deviation of the reward noise, at least 0.
         min_group_size: groups with fewer members in D2 are left out of D2 and D1; null for 5,000,

@@ -25,7 +25,7 @@ def contents(path: str, **parameters: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
         parameters: the other parameters of `Table`.
 
     Returns:
-        Two tables. The first one has a row for each column and product: the `column`, what it
+        Two tables. The first has a row for each column and product: the `column`, what it
         `becomes`, the number of `features`, and of `missing` cells. The second one has a row for
         each group, the largest first: its members, `n`, and the `mean` and `std` (with n − 1) of
         their rewards.

@@ -37,7 +37,7 @@ NODES, ROUNDS, STEPS, FARTHEST = 64, 1024, 120, 1e6
 
 
 class _Derived(Environment):
-    """An environment that changes the pools of another one, its base, which has a truth."""
+    """An environment that changes the pools of its base, an environment with a truth."""
 
     _default: ClassVar[Any]
 

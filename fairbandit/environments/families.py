@@ -35,7 +35,7 @@ class Noise(Enum):
 
 
 class Drift(Enum):
-    """What moves when a group drifts."""
+    """The quantity that moves when a group drifts."""
 
     features = "the features; θ stays the same"
     rewards = "the rewards of equal features, so that θ is not constant"

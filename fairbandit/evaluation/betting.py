@@ -84,7 +84,7 @@ def check_squares(squares: Floats | float) -> None:
 
 
 class Tested(NamedTuple):
-    """What the propensities of a log are, for all policies.
+    """Facts about the propensities of a log, which are the same for all policies.
 
     Attributes:
         p: the probability of each candidate, (R,), which uniform picks show; None if unknown.
@@ -232,8 +232,8 @@ def reward_ends(
 ) -> tuple[float, float]:
     """Returns the ends of an interval of the mean reward Σ wr / Σ w, valid for all n.
 
-    The sums are those of `Moments`, with wr and w as the first numbers. The `share` is the mean of
-    w, which is known: 1, or the share of a group in the picks.
+    The sums are the fields of `Moments`, with wr and w as the first numbers. The `share` is the
+    mean of w, which is known: 1, or the share of a group in the picks.
     """
     # for r in [0, 1], E[w(1 − r)] is E[w] − E[wr]: each gives one end
     squares, ends = scatter / n + np.outer(mean, mean), list[float]()

@@ -39,7 +39,7 @@ INTERVALS = {
     "std": "mean ± 1 std",
     "mean": "mean, 95 % interval",
 }
-"""What bands and bars may be, and how axes call it."""
+"""The kinds of bands and bars, with their names on axes."""
 
 # sizes in inches
 _PANEL = 1.9  # least width of a panel with its texts

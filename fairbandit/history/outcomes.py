@@ -12,7 +12,7 @@ from torch import Tensor
 class Outcomes(NamedTuple):
     """Picks whose rewards are known, in order of round.
 
-    A round may have no outcome or several outcomes, in any order. If a small pool leaves a slot of
+    A round may lack an outcome, or have several, in any order. If a small pool leaves a slot of
     a shortlist empty, the outcome of this slot has group −1, and its context and reward are 0; it
     must not count.
 

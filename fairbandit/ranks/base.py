@@ -69,7 +69,7 @@ class Scored:
         They are −∞ and ∞ while the reward model has not learned from a reward.
 
         Raises:
-            NoBounds: the reward model has no confidence bounds.
+            NoBounds: the reward model lacks confidence bounds.
         """
         low, high = self._model.bounds(self.contexts, self.groups)
         return self.models.if_informed(low, -torch.inf), self.models.if_informed(high, torch.inf)

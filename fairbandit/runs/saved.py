@@ -120,7 +120,7 @@ class Run:
 
 
 class Callback:
-    """Takes part in a run; a class of your own overrides some of these methods.
+    """Takes part in a run; a class of your own overrides any of the methods.
 
     An exception that a method raises ends the run, which the same command continues.
     """

@@ -12,9 +12,9 @@ ENOUGH = 20
 def holds_group(features: NDArray[np.float64], groups: NDArray[np.int64]) -> bool | None:
     """Whether one of the features alone tells two of the groups apart.
 
-    It does if all values of one group are below those of the other, as in an indicator, a code, or
-    a number that was cut into groups; or if it is constant in one group and never that value in the
-    other, as in a product with an indicator.
+    It does if all values of one group are below all values of the other, as in an indicator, a
+    code, or a number that was cut into groups; or if it is constant in one group and never that
+    value in the other, as in a product with an indicator.
 
     Args:
         features: of each candidate, (n, d).

@@ -96,7 +96,7 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
 
 
 def values_of(run: Run, keys: Sequence[str]) -> tuple[Any, ...]:
-    """Returns the values of some settings of a run, `LACKING` for those that it lacks."""
+    """Returns the values of some settings of a run, `LACKING` for a setting that it lacks."""
     values = (run.settings.get(key) for key in keys)
     return tuple(LACKING if value is None else value for value in values)
 

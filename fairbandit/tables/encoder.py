@@ -167,7 +167,7 @@ class Encoder:
         return tuple(column.name for column in self._columns)
 
     def _free(self, name: str) -> str:
-        """Returns the name of what is made of columns, in brackets where a column has this name."""
+        """Returns the name of a derived feature, in brackets where a column has this name."""
         return self._free(f"({name})") if name in self.columns else name
 
     @property

@@ -77,7 +77,7 @@ def named(names: Iterable[str]) -> list[str]:
 
 
 def read_file(path: Path, names: Sequence[str], separator: str) -> pa.Table:
-    """Returns some columns of a file; those of a CSV file are texts, since `01` may be a code."""
+    """Returns some columns of a file; cells of a CSV file are texts, since `01` may be a code."""
     if twice := [repr(name) for name, times in Counter(names).items() if times > 1]:
         raise FairbanditError(f"{path} has more than one column {listed(twice)}; rename them")
     mark = "\t" if separator == "tab" else separator

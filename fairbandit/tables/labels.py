@@ -31,7 +31,7 @@ UNKNOWN = "unknown"
 """The label of people whose group is missing, because they declined or were not asked."""
 
 UNSAID = frozenset(["", UNKNOWN])
-"""The words for a missing label, in lower case, beside those that a user lists."""
+"""The words for a missing label, in lower case, beside the words that a user lists."""
 
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff"
 """The signs without a shape that are removed from texts. Joiners, which Persian needs, stay."""
@@ -85,7 +85,7 @@ def normal(label: Any) -> str:
 
 
 def words_of(words: Iterable[Any]) -> frozenset[str]:
-    """Returns the words for a missing label in lower case, with those of a user."""
+    """Returns the words for a missing label in lower case, with the words of a user."""
     return UNSAID | {normal(word).casefold() for word in words}
 
 
