@@ -43,11 +43,8 @@ RETRY = 1.5
 def cheapest(scores: float, comparisons: float, values: int, groups: int) -> tuple[bool, float]:
     """Whether slices of the windows cost less than a scan, and the cost of the cheaper way.
 
-    Args:
-        scores: the number of scores that slices are cut from, under all models; ∞ excludes slices.
-        comparisons: the sum of the sizes of all values' windows.
-        values: the number of values.
-        groups: G.
+    `scores` is the number of scores that slices are cut from, under all models; ∞ excludes slices.
+    `comparisons` is the sum of the sizes of all values' windows.
     """
     scanned = comparisons + SCAN + SCAN_GROUP * groups
     sliced = SLICE * values + SLICE_SCORE * scores + SLICE_COMPARISON * comparisons

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,24 +22,8 @@ MOST = 1 << 22
 """The largest number of scores in a chunk; it keeps work memory small if models are very many."""
 
 
-class Limits(NamedTuple):
-    """The ends of all windows in a group: entries start … stop − 1 each.
-
-    Attributes:
-        first, greatest_start: the least and the greatest start.
-        least_stop, last: the least and the greatest stop.
-    """
-
-    first: int
-    greatest_start: int
-    least_stop: int
-    last: int
-
-    @property
-    def common(self) -> tuple[int, int]:
-        """Start and stop of the entries that all windows have in common."""
-        return self.greatest_start, max(self.greatest_start, self.least_stop)
-
+Limits = tuple[int, int, int, int]
+"""The least and the greatest start, and the least and the greatest stop, of windows in a group."""
 
 Score = Callable[[Tensor, int], Tensor]
 """Scores contexts (B, L, d) of a group under every model: (B, U, L)."""
@@ -67,9 +50,6 @@ class Windows:
         groups: the group of each value, (B, N, M) int64, −1 for none.
         model_of_round: the model of each round, (N,) int64, nondecreasing.
         models: U.
-
-    Attributes:
-        limits: the limits of the windows in each group.
     """
 
     def __init__(
@@ -78,7 +58,7 @@ class Windows:
         self._contexts, self._shape = contexts, groups.shape
         least, greatest = ends.flatten(1, 2).aminmax(dim=1)  # (2, G) both
         (first, least_stop), (greatest_start, last) = least.tolist(), greatest.tolist()
-        self.limits = list(map(Limits, first, greatest_start, least_stop, last))
+        self.limits = list(zip(first, greatest_start, least_stop, last, strict=True))
         if all(bool((part == part[:1]).all()) for part in (groups, ends.transpose(0, 1))):
             groups, ends = groups[:1], ends[:, :1]
         g, flat = contexts.groups, groups.flatten(1)
@@ -104,19 +84,10 @@ class Windows:
         *,
         rounds: bool = False,
     ) -> Tensor:
-        """Sums over the windows minus sums over a segment of each group.
+        """Sums over the windows minus sums over a segment of each group, if given: (B, N, M).
 
         An entry has weight 1 in a window and 0 outside it; in the segment its weight is 1 less.
-
-        Args:
-            score: scores the entries.
-            chunk_sum: sums over a chunk of entries.
-            values: values that `chunk_sum` takes, (B, N, M) each.
-            segment: start and stop of each group's segment; None subtracts nothing.
-            rounds: whether `chunk_sum` takes the rounds of the entries, too.
-
-        Returns:
-            Sums, (B, N, M) float64; 0 for values of no group.
+        With `rounds`, `chunk_sum` takes the rounds of the entries, too. Values of no group get 0.
         """
         b, u = self._shape[0], self._slots[1]
         size = max(1, min(max(64, CHUNK // (b * u)), MOST // (b * u)))
@@ -200,7 +171,8 @@ def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) ->
 
     Multiplying floats is faster than using booleans.
     """
-    starts, stops = low < limits.greatest_start, high > limits.least_stop
+    _, greatest_start, least_stop, _ = limits
+    starts, stops = low < greatest_start, high > least_stop
     if not (starts or stops):
         return None
     entry = torch.arange(low, high, dtype=torch.float64, device=start.device)
@@ -214,11 +186,12 @@ def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) ->
 
 def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:
     """Yields low, high and whether entries low … high − 1 are all in the segment, or none is."""
-    start, stop = segment if segment[0] < segment[1] else (limits.first, limits.first)
+    first, greatest_start, least_stop, last = limits
+    start, stop = segment if segment[0] < segment[1] else (first, first)
     for low, high in pairwise(sorted({*limits, start, stop})):
         in_segment = start <= low < stop
-        in_all = limits.greatest_start <= low < limits.least_stop
-        in_none = not limits.first <= low < limits.last
+        in_all = greatest_start <= low < least_stop
+        in_none = not first <= low < last
         if in_all if in_segment else in_none:
             continue
         step = -(-(high - low) // -(-(high - low) // size))

@@ -125,18 +125,9 @@ class PastScores:
         return self._windows.sum(model_scores(score), count_chunk, [values])
 
     def count_lt(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
-        """The number of past scores that are less than each candidate's value.
+        """The number of past scores that are less than each candidate's value; see `count_le`.
 
-        Args:
-            values: as for `count_le`; past scores that tie with the candidate's own score do not
-                count.
-            of: as for `count_le`.
-
-        Returns:
-            Counts, (B, N, K) float64.
-
-        Raises:
-            FairbanditError: as for `count_le`.
+        Without values, past scores that tie with the candidate's own score do not count.
         """
         if values is None:
             values = self._own_scores().least_tie
@@ -230,9 +221,9 @@ class PastScores:
         if budget < 0:
             return None
         segment, counts = memory.sorted, None
-        common = [limits.common for limits in self._windows.limits]
-        lengths = [high - low for low, high in common]
-        if segment is None and not any(lengths):
+        # the entries of each group that all windows have in common
+        common = [(start, max(start, stop)) for _, start, stop, _ in self._windows.limits]
+        if segment is None and not any(start < stop for start, stop in common):
             return None
         price = math.inf if segment is None else costs.SORT * len(theta) * segment.length
         if segment is not None and segment.spent <= price:

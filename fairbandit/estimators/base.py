@@ -71,25 +71,12 @@ class RewardModel(ABC):
         return self._score(contexts, groups)
 
     def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
-        """Scores contexts, and bounds the rounding error of each score; see `estimators.ties`.
-
-        Args:
-            contexts, groups: as for `score`.
-
-        Returns:
-            Scores and their slack, (B, U, M) each.
-        """
+        """Scores, and a bound on the rounding error of each; see `score` and `estimators.ties`."""
         scores = self._score(contexts, groups)
         return Approximate(scores, self._error(contexts, groups, scores))
 
     def bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-        """Lower and upper confidence bounds of the true rewards of contexts.
-
-        Args:
-            contexts, groups: as for `score`.
-
-        Returns:
-            The lower and the upper bounds, (B, U, M) each.
+        """Lower and upper confidence bounds of the true rewards of contexts, (B, U, M) each.
 
         Raises:
             NoBounds: the model lacks confidence bounds.

@@ -37,12 +37,7 @@ LEAST = 1e-12
 
 
 class Evidence(NamedTuple):
-    """The sums of each replica that give the likelihood of any λ.
-
-    Attributes:
-        gram: Σ [r x]ᵀ[r x], (B, d + 1, d + 1).
-        n: the number of outcomes, (B,).
-    """
+    """The sums that give the likelihood of any λ: Σ [r x]ᵀ[r x], (B, d + 1, d + 1), and n, (B,)."""
 
     gram: Tensor
     n: Tensor
@@ -64,18 +59,7 @@ class Evidence(NamedTuple):
 
 
 def likeliest(gram: Tensor, n: Tensor) -> Tensor:
-    """The most likely λ for the sums of n outcomes.
-
-    Args:
-        gram: Σ [r x]ᵀ[r x], (…, d + 1, d + 1).
-        n: the numbers of outcomes, (…).
-
-    Returns:
-        λ, (…).
-
-    Raises:
-        FairbanditError: the sums are not finite.
-    """
+    """The most likely λ, (…), for the sums Σ [r x]ᵀ[r x], (…, d + 1, d + 1), of n outcomes, (…)."""
     if not math.isfinite(float(gram.sum())):
         raise FairbanditError(
             "ridge regression broke down: the sums of rewards and features are not finite; use "

@@ -35,12 +35,9 @@ class Activation(Enum):
 
 
 class Features(NamedTuple):
-    """The learned features of one replica, [1, φ((x − centre)/scale)].
+    """The learned features of one replica, [1, φ((x − centre)/scale)], of a trained network φ.
 
-    Attributes:
-        network: φ, a trained network.
-        centre, scale: the mean and the standard deviation of each feature of the training contexts,
-            (d,).
+    The centre and the scale are the mean and the deviation of the training contexts, (d,).
     """
 
     network: nn.Module

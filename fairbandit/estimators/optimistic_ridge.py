@@ -58,15 +58,15 @@ class OptimisticModel(LinearModel):
     def _bonus(self, contexts: Tensor) -> Tensor:
         """β·‖x‖_{V⁻¹} = β·√(‖xF‖² − Σⱼ⟨wⱼ, x⟩²), (B, U, M)."""
         _, number, width = self.parameters
-        root, update = self._solved.root, self._solved.update
+        root, w = self._solved.root, self._solved.w
         if root.shape[1] > 1:
             squares = (contexts @ root.index_select(1, number[0])).square_().sum(-1)
         else:
             along = (contexts.flatten(1, 2) @ root[:, 0]).square_()
             squares = along.sum(-1).view(contexts.shape[:3])
-        if update is not None:
-            n = update.w.shape[1]
-            along = (contexts.flatten(1, 2) @ update.w.mT).square_()
+        if w is not None:
+            n = w.shape[1]
+            along = (contexts.flatten(1, 2) @ w.mT).square_()
             along = along.view(*contexts.shape[:3], n)
             counts = torch.tensor(self._solved.at, device=number.device)[number[0], None]
             weights = (torch.arange(n, device=number.device) < counts).to(along.dtype)

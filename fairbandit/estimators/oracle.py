@@ -13,23 +13,14 @@ from fairbandit.registry.register import PAPER
 
 
 class TrueLinearModel(LinearModel):
-    """True rewards that are linear; both bounds equal the rewards.
-
-    Args:
-        theta: μ*, (B, 1, d).
-    """
+    """True rewards that are linear; both bounds equal the rewards."""
 
     def _bounds(self, contexts: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         return (self.score(contexts, groups),) * 2
 
 
 class TrueModel(RewardModel):
-    """True rewards of some rounds that are not linear; both bounds equal the rewards.
-
-    Args:
-        truth: the ground truth.
-        rounds: t, (B, U) int64.
-    """
+    """True rewards of rounds t, (B, U), that are not linear; both bounds equal the rewards."""
 
     def __init__(self, truth: Truth, rounds: Tensor) -> None:
         super().__init__(rounds)

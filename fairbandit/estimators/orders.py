@@ -28,15 +28,11 @@ def normal_scores(groups: Tensor, rewards: Tensor, trains: Tensor) -> Tensor:
     """Normal scores Φ⁻¹((R − ½)/n_g), with R the mid-rank among the n_g rewards of the group.
 
     Args:
-        groups: (B, n) int64; outcomes of group −1 do not count.
-        rewards: (B, n).
+        groups, rewards: (B, n); outcomes of group −1 do not count.
         trains: which outcomes count for each of U models, (U, n) bool.
 
     Returns:
         (B, U, n); 0 where an outcome does not count.
-
-    Reference:
-        van der Waerden, "Order tests for the two-sample problem and their power", 1952.
 
     >>> g, every = torch.zeros(1, 3, dtype=torch.int64), torch.ones(1, 3, dtype=torch.bool)
     >>> normal_scores(g, torch.tensor([[5.0, 1.0, 5.0]]).double(), every)
@@ -65,12 +61,8 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
     """Pairs each outcome with up to P earlier outcomes of its group, by stratified sampling.
 
     With k earlier outcomes and m = min(P, k), the partners are the earlier outcomes number
-    ⌊(j + u_j)·k/m⌋ for j = 0 … m − 1. If k ≤ P, these are all earlier outcomes.
-
-    Args:
-        groups: in order of round, (B, n) int64; outcomes of group −1 are not paired.
-        rewards: (B, n).
-        draws: u, uniform in [0, 1), (B, n, P).
+    ⌊(j + u_j)·k/m⌋ for j = 0 … m − 1. Groups and rewards are (B, n) in order of round, with group
+    −1 for outcomes that are not paired; draws u are uniform in [0, 1), (B, n, P).
 
     Returns:
         The positions of the partners, (B, n, P); the sign of the outcome's reward minus the
@@ -96,21 +88,10 @@ def pairs(groups: Tensor, rewards: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
 
 
 def probit_fit(rows: Tensor, trains: Tensor, regularization: float) -> Tensor:
-    """θ = argmax Σ_p w_p·log Φ(⟨θ, z_p⟩) − λ/2·‖θ‖², by Newton's method from 0 with step halving.
+    """θ = argmax Σ_p w_p·log Φ(⟨θ, z_p⟩) − λ/2·‖θ‖², (B, U, d), for z (B, P, d), w (B, U, P).
 
-    The objective is strictly concave. Each model has its own stopping rule, so that it does not
-    depend on other models.
-
-    Args:
-        rows: z, (B, P, d).
-        trains: w ≥ 0, the weight of each row for each model, (B, U, P).
-        regularization: λ > 0.
-
-    Returns:
-        θ, (B, U, d).
-
-    Raises:
-        FairbanditError: no convergence, such as for contexts too large for double precision.
+    Newton's method starts from 0, with step halving. The objective is strictly concave. Each model
+    has its own stopping rule, so that it does not depend on other models.
     """
     theta = rows.new_zeros(*trains.shape[:2], rows.shape[2])
     ridge = regularization * torch.eye(rows.shape[2], dtype=rows.dtype, device=rows.device)

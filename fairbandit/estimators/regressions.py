@@ -63,11 +63,7 @@ class Regression(NamedTuple):
 
     @classmethod
     def of(cls, gram: Tensor) -> Regression:
-        """Solves the regression of the sums G.
-
-        Raises:
-            FairbanditError: sums that are not finite, or a V that is not positive definite.
-        """
+        """Solves the regression of the sums G."""
         return cls(gram, 0.0, *solve(cholesky(gram), gram[..., 1:, 0]))
 
     def with_rows(self, rows: Tensor) -> Regression:
@@ -100,34 +96,21 @@ class Regression(NamedTuple):
             solutions = [solve(lower, b) for lower, b in factors(self.gram, rows, at)]
             theta, root, log_det = (torch.cat(parts, 1) for parts in zip(*solutions, strict=True))
             return Regressions(theta, root, log_det, at)
-        update = _woodbury(self, rows, y)
-        theta = up_to(self.theta, update.z * update.w, at)
-        return Regressions(theta, root, log_det, at, update)
-
-
-class Update(NamedTuple):
-    """A Woodbury update: Vᵢ⁻¹ = V⁻¹ − Σ_{j≤i} wⱼwⱼᵀ and θᵢ = θ + Σ_{j≤i} zⱼwⱼ.
-
-    Attributes:
-        w: (B, n, d).
-        z: (B, n, 1).
-        diagonal: l with ln det Vᵢ = ln det V + 2Σ_{j≤i} ln lⱼ, (B, n).
-    """
-
-    w: Tensor
-    z: Tensor
-    diagonal: Tensor
+        w, z, diagonal = _woodbury(self, rows, y)
+        theta = up_to(self.theta, z * w, at)
+        return Regressions(theta, root, log_det, at, w, diagonal)
 
 
 class Regressions(NamedTuple):
-    """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ if there is an update.
+    """U regressions: Vᵤ⁻¹ = FFᵀ, or FFᵀ − Σ_{j≤iᵤ} wⱼwⱼᵀ after a Woodbury update.
 
     Attributes:
         theta: (B, U, d).
         root: F, (B, 1, d, d), or (B, U, d, d) if regressions do not share it.
         log_det_start: ln det (FFᵀ)⁻¹, (B, 1) or (B, U).
         at: iᵤ, the number of rows that each regression includes.
-        update: the Woodbury update; None if Vᵤ⁻¹ = FFᵀ.
+        w: the update, (B, n, d); None if Vᵤ⁻¹ = FFᵀ.
+        diagonal: l with ln det Vᵤ = ln det (FFᵀ)⁻¹ + 2Σ_{j≤iᵤ} ln lⱼ, (B, n); None like w.
         penalty: λ of each regression, (B, U), if the rewards choose it; see `evidence`.
     """
 
@@ -135,7 +118,8 @@ class Regressions(NamedTuple):
     root: Tensor
     log_det_start: Tensor
     at: list[int]
-    update: Update | None = None
+    w: Tensor | None = None
+    diagonal: Tensor | None = None
     penalty: Tensor | None = None
 
     @classmethod
@@ -147,38 +131,19 @@ class Regressions(NamedTuple):
     def log_det(self) -> Tensor:
         """ln det V, (B, U)."""
         start = self.log_det_start.expand(-1, len(self.at))
-        if self.update is None:
+        if self.diagonal is None:
             return start
-        return start + 2 * up_to(torch.zeros_like(start[:, 0]), self.update.diagonal.log(), self.at)
+        return start + 2 * up_to(torch.zeros_like(start[:, 0]), self.diagonal.log(), self.at)
 
 
 def factors(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
-    """The Cholesky factors of V, and b, with the first i of a number of rows, for several i.
-
-    Args:
-        gram, rows, at: as for `sums`.
-
-    Yields:
-        Lower triangular L with LLᵀ = V, (B, u, d, d), and b, (B, u, d), for u numbers at a time.
-
-    Raises:
-        FairbanditError: sums that are not finite, or a V that is not positive definite.
-    """
+    """Yields Cholesky factors of V, (B, u, d, d), and b, (B, u, d), as `sums` yields their sums."""
     for total in sums(gram, rows, at):
         yield cholesky(total), total[..., 1:, 0]
 
 
 def sums(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[Tensor]:
-    """The sums G with the first i of a number of rows, for several i.
-
-    Args:
-        gram: G without the rows, (B, d + 1, d + 1).
-        rows: [r x], (B, n, d + 1).
-        at: U ascending numbers i, at most n.
-
-    Yields:
-        G, (B, u, d + 1, d + 1), for u numbers at a time.
-    """
+    """Yields G with the first i of the rows [r x], (B, n, d + 1), for some of the i at a time."""
     most = max(WORK // gram.numel(), 1)
     low = done = 0
     while low < len(at):
@@ -192,11 +157,7 @@ def sums(gram: Tensor, rows: Tensor, at: list[int]) -> Iterator[Tensor]:
 
 
 def cholesky(gram: Tensor) -> Tensor:
-    """Lower triangular L with LLᵀ = V, (…, d, d), from sums G, (…, d + 1, d + 1).
-
-    Raises:
-        FairbanditError: sums that are not finite, or a V that is not positive definite.
-    """
+    """Lower triangular L with LLᵀ = V, (…, d, d), from sums G, (…, d + 1, d + 1)."""
     lower, info = torch.linalg.cholesky_ex(gram[..., 1:, 1:])
     if bool(info.any()) or not math.isfinite(float(gram.sum())):
         raise FairbanditError(
@@ -221,10 +182,10 @@ def solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return theta, root, 2 * lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
-    """The Woodbury update with rows X, given Y = XF.
+def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """W, z and the diagonal of a Woodbury update with rows X, given Y = XF: θᵢ = θ + Σ_{j≤i} zⱼwⱼ.
 
-    LLᵀ = I + YYᵀ, [A z] = L⁻¹[Y r − Xθ], W = AFᵀ, and `diagonal` is the diagonal of L. `SMALL` rows
+    LLᵀ = I + YYᵀ, [A z] = L⁻¹[Y r − Xθ], W = AFᵀ, and the diagonal is that of L. `SMALL` rows
     are solved at a time; before the next rows, Y(AᵀA) is subtracted from Y, and Y(Aᵀz) from r − Xθ.
     """
     residual = torch.baddbmm(rows[..., :1], rows[..., 1:], start.theta[..., None], alpha=-1)
@@ -241,7 +202,7 @@ def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> Update:
         diagonals.append(lower.diagonal(dim1=1, dim2=2))
     solution = torch.cat(solved, 1)
     w = solution[..., :-1] @ start.root.mT
-    return Update(w, solution[..., -1:], torch.cat(diagonals, 1))
+    return w, solution[..., -1:], torch.cat(diagonals, 1)
 
 
 def _with_squares(gram: Tensor, rows: Tensor) -> Tensor:

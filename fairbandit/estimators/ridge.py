@@ -140,15 +140,9 @@ class Shared(Enum):
     nothing = "each group has its own θ"
 
     def expand(self, contexts: Tensor, groups: Tensor, width: int) -> Tensor:
-        """The features z(x, g), by which one θ holds the models ⟨θ, z(x, g)⟩ of all groups.
+        """The features z(x, g) of contexts (…, d), by which one θ holds the models of all groups.
 
-        Args:
-            contexts: x, (…, d).
-            groups: g, (…) int64; −1 for no group.
-            width: the number of features of z: d + G for shared slopes, and else d·G.
-
-        Returns:
-            [x, e_g] for shared slopes, and else e_g ⊗ x, (…, width).
+        They are [x, e_g] for shared slopes, and else e_g ⊗ x, (…, width).
         """
         slopes, d = self is Shared.slopes, contexts.shape[-1]
         codes = torch.arange(width - d if slopes else width // d, device=groups.device)

@@ -43,10 +43,8 @@ LIBRARIES = ("sklearn", "lightgbm", "xgboost")
 class FittedModel(RewardModel):
     """Rewards predicted by regressors that were fitted to standardised rewards.
 
-    Args:
-        parameters: the index of each model's regressor, −1 for none, and the mean and standard
-            deviation of the rewards to which it was fitted, (B, U) each.
-        regressors, beta: regressors of scikit-learn; β of the bounds, None without bounds.
+    The parameters are the index of each model's regressor, −1 for none, and the mean and standard
+    deviation of the rewards to which it was fitted, (B, U) each. `beta` is None without bounds.
     """
 
     def __init__(self, *parameters: Tensor, regressors: list[Any], beta: float | None) -> None:
@@ -200,11 +198,7 @@ def _fitted(part: Sklearn, seed: int, x: bytes, y: bytes) -> Any:
 
 
 class FixedModel(RewardModel):
-    """Rewards predicted by one function, the same for all replicas.
-
-    Args:
-        predict: contexts (n, d), as an array → predictions (n,).
-    """
+    """Rewards predicted by one function of contexts (n, d), the same for all replicas."""
 
     def __init__(self, predict: Callable[[Any], Any]) -> None:
         super().__init__()

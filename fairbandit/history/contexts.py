@@ -42,12 +42,6 @@ class Memory:
     round in all cells. Contexts are on the device of the run. Keys and addresses are NumPy arrays
     on the host, because a NumPy call on a few numbers takes less time than a tensor operation.
 
-    Args:
-        like: a tensor (B, ·, d) that fixes sizes, dtype and device.
-        first: the number of forgotten entries of each group, (G,).
-        needed: the number of entries of each group that must fit, including forgotten entries,
-            (G,).
-
     Attributes:
         rows: the contexts, (B, R, d).
         keys: the keys of the rows, (B, R).
@@ -57,8 +51,8 @@ class Memory:
         base: the key of round 0 of each cell, (B, G).
         stamps: a dictionary with the stamp as its only key; it is empty during an append.
         sorted: a segment of entries, sorted by their scores, which counts keep here for later
-            counts. It is replaced in a single assignment. Entries do not change, so that all values
-            that share the memory may use it. Nothing else is written into a history.
+            counts. Entries do not change, so that all values that share the memory may use it.
+            Nothing else is written into a history.
         refused: counts of a smaller cost are not sorted; see `counting.cost`.
     """
 
@@ -98,24 +92,13 @@ class Contexts(NamedTuple):
 
     @classmethod
     def empty(cls, like: Tensor, groups: int, max_contexts: int | None = None) -> Contexts:
-        """A value without contexts.
-
-        Args:
-            like: a tensor (B, 0, d) that fixes sizes, dtype and device.
-            groups: G.
-            max_contexts: the number of last contexts of each group that count; None counts all
-                contexts.
-        """
+        """A value without contexts; `like` (B, 0, d) fixes sizes, dtype and device."""
         total = np.zeros((len(like), groups), np.int64)
         memory = Memory(like, total[0], total[0])
         return cls(0, max_contexts, 0, total[0], total, memory)
 
     def restored(self, state: Mapping[str, Any]) -> Contexts:
-        """The value with a given `state`, and with the sizes and `max_contexts` of this value.
-
-        Raises:
-            ValueError: the state does not fit these sizes.
-        """
+        """The value with a given `state`; raises ValueError if it does not fit this value."""
         empty = self.empty(self.memory.rows[:, :0], self.groups, self.max_contexts)
         read = fitted(state, empty.state())
         keys, rounds = read["keys"].numpy(force=True), read["rounds"]
@@ -147,12 +130,7 @@ class Contexts(NamedTuple):
         return self.total.shape[1]
 
     def append(self, contexts: Tensor, groups: Tensor) -> Contexts:
-        """The value with the pools of the next N rounds; this value does not change.
-
-        Args:
-            contexts: (B, N, K, d); they are copied.
-            groups: (B, N, K) int64, −1 for an empty place.
-        """
+        """The value with the pools of the next N rounds, which are copied."""
         n, k = groups.shape[1:]
         came = np.arange(self.rounds + 1, self.rounds + n + 1).repeat(k)
         host = groups.flatten(1).numpy(force=True)
@@ -203,10 +181,9 @@ class Contexts(NamedTuple):
         return torch.from_numpy(keys).to(self.memory.rows.device)
 
     def _with(self, contexts: Tensor, groups: Ints, came: Ints, rounds: int) -> Contexts:
-        """The value with further contexts (B, M, d) of groups (B, M), −1 for an empty place.
+        """The value with contexts (B, M, d) of groups (B, M), −1 for an empty place, up to a round.
 
-        `came` holds the rounds of the contexts, (B, M), or (M,) if they are the same in all
-        replicas. `rounds` is the last round.
+        `came` holds the rounds of the contexts, (B, M), or (M,) if all replicas have the same.
         """
         (b, m), g = groups.shape, self.total.shape[1]
         (at,) = (groups.ravel() >= 0).nonzero()

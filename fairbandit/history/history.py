@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,16 +81,7 @@ class History(NamedTuple):
         picks: bool = False,
         max_contexts: int | None = None,
     ) -> History:
-        """The history before the first round.
-
-        Args:
-            problem: the problem that is played.
-            state: the estimator's state before any outcome.
-            contexts: whether to keep contexts.
-            picks: whether to count picks by group.
-            max_contexts: the number of last contexts of each group that count; None counts all
-                contexts.
-        """
+        """The history before the first round, with the estimator's state before any outcome."""
         b, d, g, device = problem.replicas, problem.features, problem.groups, problem.device
         none = problem.zeros(b, 0, d)
         integers = torch.zeros(b, 0, dtype=torch.int64, device=device)
@@ -144,11 +135,7 @@ class History(NamedTuple):
         )
 
     def with_picks(self, groups: Tensor) -> History:
-        """The history with the picks of the next N rounds, if any part reads them.
-
-        Args:
-            groups: the groups of the picks, (B, N, m) int64, −1 in empty slots.
-        """
+        """The history with the groups of further picks, (B, N, m), if any part reads them."""
         if self.picks is None:
             return self
         (last,) = self.picks[self.picks.stop - 1, self.picks.stop]
@@ -157,11 +144,9 @@ class History(NamedTuple):
         return self._replace(picks=self.picks.append(counts))
 
     def with_other_pick(self, group: int, instead: int | None) -> History:
-        """The history, for later rounds, after a pick of `group` came to an earlier round.
+        """The history, for later rounds, after a pick came to an earlier round of replica 0.
 
-        Args:
-            group: the number of the group, in replica 0.
-            instead: the group of the pick that is replaced; None for a further pick.
+        `group` is the group of the pick, and `instead` that of the pick that it replaces, if any.
         """
         if self.picks is None:
             return self
@@ -172,12 +157,7 @@ class History(NamedTuple):
         return self._replace(picks=Rows([counts], self.picks.stop - 1))
 
     def with_outcomes(self, outcomes: Outcomes, skipped: int = 0) -> History:
-        """The history with outcomes of any rounds.
-
-        Args:
-            outcomes: in order of round.
-            skipped: the number of first outcomes that do not wait, since the state includes them.
-        """
+        """The history with outcomes in order of round; the state includes the first `skipped`."""
         if not (n := outcomes.n):
             return self
         rows = self.waiting
@@ -197,21 +177,14 @@ class History(NamedTuple):
         )
 
     def with_guess(self, outcomes: Outcomes, groups: Tensor) -> History:
-        """The history with a guess of the outcomes of the first N rounds of the open block.
-
-        Args:
-            outcomes: the guessed outcomes.
-            groups: the groups of the guessed picks, (B, N, m) int64, −1 in empty slots.
-        """
+        """The history with guessed outcomes of the first open rounds, of groups (B, N, m)."""
         return self.with_picks(groups).with_outcomes(outcomes, outcomes.n)._replace(guess=outcomes)
 
     def forget(self, *, outcomes: int = 0, contexts: int = 0, picks: int = 0) -> History:
         """The history without entries that no later round reads.
 
-        Args:
-            outcomes: the number of first waiting outcomes to forget.
-            contexts: the last round whose pool to forget.
-            picks: the first round whose counts of picks to keep.
+        These are a number of first `outcomes`, the `contexts` up to a round, and the counts of
+        `picks` before a round.
         """
         return self._replace(
             waiting=self.waiting.forget(self.waiting.start + outcomes),
@@ -246,8 +219,7 @@ class History(NamedTuple):
     def restored(self, saved: Mapping[str, Any]) -> History:
         """The history that was saved, of the policy and the problem of this empty history.
 
-        Raises:
-            ValueError: the types or the sizes do not fit the policy or the problem.
+        Raises ValueError if the types or the sizes do not fit.
         """
         read = fitted(saved, {**self.forget(picks=1).saved(), "state": self.state})
         contexts = self.contexts and self.contexts.restored(read["contexts"])
@@ -264,23 +236,11 @@ def _plain(state: Any) -> Any:
     return tuple(map(_plain, state)) if isinstance(state, tuple) else state
 
 
-@dataclass
-class _Memory:
-    parts: Sequence[Tensor]
-    first: int
-    filled: int  # the number after the last written row, or −1 during a write
-
-
 class Rows:
     """Rows along dimension 1 of several tensors, numbered from 0; first rows may be forgotten.
 
-    `Rows` is a value: `append` returns longer rows, which share memory with the shorter rows. Only
-    the longest rows append in place; all others copy the rows that they keep. To undo an append,
-    use the shorter rows again. An interrupted append changes no rows.
-
-    Args:
-        parts: the first rows, (·, n, …) each.
-        first: the number of the first row.
+    `append` returns longer rows, which share memory with the shorter rows. Only the longest rows
+    append in place; all others copy the rows that they keep. An interrupted append changes none.
 
     >>> import torch
     >>> short = Rows([torch.zeros(1, 2)])
@@ -291,45 +251,38 @@ class Rows:
 
     def __init__(self, parts: Sequence[Tensor], first: int = 0) -> None:
         self.start, self.stop = first, first + parts[0].shape[1]
-        self._memory = _Memory(parts, first, self.stop)
+        self._parts, self._first = parts, first
+        # the number after the last row in shared memory, or −1 during a write
+        self._filled = [self.stop]
 
     def append(self, *parts: Tensor) -> Rows:
         """These rows followed by n further rows, (·, n, …) each."""
-        memory, stop = self._memory, self.stop + parts[0].shape[1]
-        if memory.filled != self.stop or stop - memory.first > memory.parts[0].shape[1]:
+        rows, stop = copy(self), self.stop + parts[0].shape[1]
+        if self._filled[0] != self.stop or stop - self._first > self._parts[0].shape[1]:
             room, kept = max(64, 2 * (stop - self.start)), self[self.start, self.stop]
-            wider = [part.new_empty(len(part), room, *part.shape[2:]) for part in memory.parts]
-            for new, old in zip(wider, kept, strict=True):
+            rows._parts = [part.new_empty(len(part), room, *part.shape[2:]) for part in self._parts]
+            for new, old in zip(rows._parts, kept, strict=True):
                 new[:, : old.shape[1]] = old
-            memory = _Memory(wider, self.start, self.stop)
-        memory.filled = -1
-        for rows, new in zip(memory.parts, parts, strict=True):
-            rows.narrow(1, self.stop - memory.first, stop - self.stop).copy_(new)
-        memory.filled = stop
-        return self._between(memory, self.start, stop)
+            rows._first, rows._filled = self.start, [self.stop]
+        rows._filled[0] = -1
+        for memory, new in zip(rows._parts, parts, strict=True):
+            memory.narrow(1, self.stop - rows._first, stop - self.stop).copy_(new)
+        rows._filled[0] = rows.stop = stop
+        return rows
 
     def forget(self, start: int) -> Rows:
         """The rows from number `start` on; a later append frees the memory of the others."""
         if start <= self.start:
             return self
-        return self._between(self._memory, min(start, self.stop), self.stop)
+        rows = copy(self)
+        rows.start = min(start, self.stop)
+        return rows
 
     def __getitem__(self, limits: tuple[int, int]) -> list[Tensor]:
-        """Rows start … stop − 1 of every tensor, as views.
-
-        Raises:
-            IndexError: some of the rows are not kept.
-        """
+        """Rows start … stop − 1 of every tensor, as views; all of them must be kept."""
         start, stop = limits
         if not self.start <= start <= stop <= self.stop:
             raise IndexError(
                 f"rows {start} to {stop - 1} are not kept; kept are {self.start} to {self.stop - 1}"
             )
-        at = start - self._memory.first
-        return [part.narrow(1, at, stop - start) for part in self._memory.parts]
-
-    @staticmethod
-    def _between(memory: _Memory, start: int, stop: int) -> Rows:
-        rows = object.__new__(Rows)
-        rows._memory, rows.start, rows.stop = memory, start, stop
-        return rows
+        return [part.narrow(1, start - self._first, stop - start) for part in self._parts]

@@ -61,15 +61,9 @@ class Outcomes(NamedTuple):
 
 
 def gather_picks(values: Tensor, actions: Tensor, empty: float | None = None) -> Tensor:
-    """Gathers the values at the places that were picked.
+    """Gathers values (B, N, K, …) at places (B, N) or (B, N, m) to (B, N, …) or (B, N, m, …).
 
-    Args:
-        values: (B, N, K, …).
-        actions: (B, N), or (B, N, m); −1 where no place was picked.
-        empty: the value of empty slots; None for NaN, or −1 if values are whole numbers.
-
-    Returns:
-        (B, N, …), or (B, N, m, …).
+    Empty slots, −1, get the value `empty`; None is NaN, or −1 if values are whole numbers.
     """
     slots = actions if actions.ndim == 3 else actions[..., None]
     slots = slots.view(*slots.shape, *[1] * (values.ndim - 3))

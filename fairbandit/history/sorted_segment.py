@@ -29,16 +29,11 @@ PIECE = 1 << 13
 
 
 class SortedSegment:
-    """Consecutive entries of each group, sorted by their scores under a reference model.
+    """Consecutive entries of each group, sorted by their scores under a reference model θ₀, (B, d).
 
     The entries of all replicas and groups are in a single table. The key of an entry is its score,
     scaled to [0, 1], plus twice the number b·G + g of its cell, so that a binary search over all
     keys works for all cells.
-
-    Args:
-        contexts: the entries of each group, (B, L, d) for any L.
-        start: the number of the first entry of each group.
-        theta: the reference θ₀, (B, d).
 
     Attributes:
         start, stop: entries start … stop − 1 of each group are sorted.
@@ -112,8 +107,7 @@ class SortedSegment:
         """The exact number of entries of each value's group whose scores are at most the value.
 
         Args:
-            groups: the group of each value, (B, N, M) int64.
-            values: (B, N, M); counts are arbitrary for NaN.
+            groups, values: (B, N, M) each; counts are arbitrary for NaN.
             of_round: the model of each round, (N,) int64.
             theta: weights of the U linear models, (B, U, d).
             budget: the number of entries that may be scored again.
@@ -163,17 +157,10 @@ def count_segments(
     theta: Tensor,
     model: Tensor | None,
 ) -> Tensor:
-    """For each of P segments, the number of its rows whose scores are at most its value.
+    """For each of P segments, the number of its rows whose scores are at most its value, (P,).
 
-    Args:
-        table: (R, d).
-        begin, length: the first row of each segment and the number of its rows, (P,) int64.
-        values: the value of each segment, (P,). Comparisons with NaN are false.
-        theta: weights of linear models, (U, d).
-        model: the index of the model of each segment, (P,) int64; None if U is 1.
-
-    Returns:
-        Counts, (P,) float64.
+    Segments are `length` rows of the table (R, d) from row `begin` on. `model` is the index of each
+    segment's model among θ (U, d); None if U is 1. Comparisons with NaN are false.
     """
     stop = length.cumsum(0)
     start = stop - length

@@ -65,11 +65,7 @@ def build(config: str | Mapping[str, Any]) -> Policy | Environment:
 
 
 def build_policy(config: str | Mapping[str, Any]) -> Policy:
-    """Builds a policy from the name of a preset, or from plain data like `build`.
-
-    Raises:
-        FairbanditError: the data are invalid, or describe an environment.
-    """
+    """Builds a policy from the name of a preset, or from plain data like `build`."""
     given = config
     config = {"name": given} if isinstance(given, str) else given
     if not isinstance(config, Mapping) or not _describes_policy(config):
@@ -99,12 +95,8 @@ def build_policy(config: str | Mapping[str, Any]) -> Policy:
 def build_saved(config: Mapping[str, Any], policy: Policy | None = None) -> Policy:
     """Builds the policy that a file describes. A file is data, and runs no code.
 
-    Args:
-        config: the description in the file.
-        policy: the policy itself, for parts that were made in Python, such as a network.
-
-    Raises:
-        FairbanditError: the description is invalid, names code, or differs from `policy`.
+    `policy` is the policy itself, for parts that were made in Python, such as a network; it must
+    be the policy that the file describes.
     """
     if policy is not None:
         if policy.describe() != config:
@@ -164,7 +156,7 @@ class NamedPolicy(msgspec.Struct, frozen=True):
 
 
 def conf_folder() -> Path:
-    """Returns the config folder: in the package (a wheel), or beside it (a checkout)."""
+    """The config folder: in the package (a wheel), or beside it (a checkout)."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
@@ -174,16 +166,15 @@ _further: list[Path] = []
 
 
 def config_folders() -> list[Path]:
-    """Returns the config folders that are searched: the package's own, and then others."""
+    """The config folders that are searched: the package's own, and then others."""
     return [conf_folder(), *_further]
 
 
 def search_configs(folders: Iterable[Path]) -> None:
     """Sets the config folders to search after the package's own, like Hydra's search path.
 
-    Raises:
-        FairbanditError: a folder does not exist, or the file of a named policy is not valid or has
-            the name of another, which Hydra would play in its place.
+    Refuses a folder that does not exist, and the file of a named policy that is not valid or has
+    the name of another, which Hydra would play in its place.
     """
     found = dict.fromkeys(folder.resolve() for folder in folders)
     _further[:] = [folder for folder in found if folder != conf_folder()]
@@ -200,25 +191,19 @@ def search_configs(folders: Iterable[Path]) -> None:
 
 
 def config_files(group: str) -> dict[str, Path]:
-    """Returns the YAML file of each name in a folder of the config folders, sorted by name.
-
-    A file hides files of the same name in later config folders.
-    """
+    """The file of each name in a folder of the config folders; earlier folders come first."""
     folders = [folder / group for folder in config_folders()]
     found = {file.stem: file for folder in reversed(folders) for file in folder.glob("*.yaml")}
     return dict(sorted(found.items()))
 
 
 def presets() -> dict[str, Path]:
-    """Returns the file of each named policy, sorted by name."""
+    """The file of each named policy, sorted by name."""
     return config_files("policy")
 
 
 def named_policies() -> dict[str, NamedPolicy]:
-    """Returns the descriptions of the named policies, by name and in their `order`.
-
-    Raises:
-        FairbanditError: a file cannot be read, or an entry is not valid.
+    """The descriptions of the named policies, by name and in their `order`.
 
     >>> [policy.label for policy in named_policies().values()][:2]
     ['Uniform random', 'OFUL']
@@ -227,7 +212,7 @@ def named_policies() -> dict[str, NamedPolicy]:
 
 
 def policy_label(name: str) -> str:
-    """Returns the label of a policy in figures and tables: a named policy's own, or its name.
+    """The label of a policy in figures and tables: a named policy's own, or its name.
 
     >>> policy_label("oful"), policy_label("my_policy")
     ('OFUL', 'my policy')

@@ -148,14 +148,6 @@ class Delays:
     have P(D = k) = p(1 − p)ᵏ and the same mean. A delay depends only on the seed and the round, so
     all replicas of a run and all policies share it.
 
-    Args:
-        mean: the mean delay in rounds, at least 0.
-        law: one of `LAWS`.
-        seed: the seed of the run; delays have their own stream.
-
-    Raises:
-        FairbanditError: the mean is negative, or the law is unknown.
-
     >>> Delays(3, "fixed", seed=0).of_round(7)
     3
     """

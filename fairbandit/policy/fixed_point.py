@@ -42,14 +42,8 @@ def fixed_point(
     """Decides N rounds at once, although later rounds depend on outcomes of earlier rounds.
 
     The function decides without outcomes of the block, then repeats the decisions with the outcomes
-    of the picks until no pick changes, N times at most.
-
-    Args:
-        policy: the policy.
-        history: the history with the open block of N rounds.
-        pools: the pools of the block, with the rewards of all candidates.
-        n_ready: the number of leading rounds that depend on no outcome of the block, at least 1.
-        picks: m, the number of picks from each pool.
+    of the picks until no pick changes, N times at most. The first `n_ready` rounds, at least 1,
+    depend on no outcome of the block; `pools` holds the rewards of all candidates.
 
     Returns:
         The same picks as round by round, the number of repetitions that changed a pick, and the
@@ -122,10 +116,7 @@ class BlockSize:
         return 1 << size.bit_length() - 1  # powers of 2 fill a chunk
 
     def learn(self, size: int, changes: int, n_ready: int) -> None:
-        """Adapts the size after a block of `size` rounds: `changes` repetitions changed a pick.
-
-        The first `n_ready` rounds needed no guess.
-        """
+        """Adapts the size after a block, the first `n_ready` rounds of which needed no guess."""
         if 4 * changes * n_ready >= size:
             self._size = max(size // 2, 1)
             if self._size <= n_ready:

@@ -84,10 +84,9 @@ class Scored:
         contexts = self._history.contexts
         if contexts is None:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        rounds, _, start, stop, _ = self.plan
-        window = np.stack([start, stop])
+        window = np.stack([self.plan.rank_start, self.plan.rank_stop])
         models = self.models.distinct, self.models.of_round
-        return PastScores(contexts, rounds, window, self.groups, *models, self.scores)
+        return PastScores(contexts, self.plan.rounds, window, self.groups, *models, self.scores)
 
     @property
     def outcomes(self) -> Outcomes:

@@ -20,37 +20,24 @@ LARGEST_REFRESH = 1e9
 """The largest `refresh`; a larger factor could make numbers of training rounds exceed int64."""
 
 
-class Division(NamedTuple):
-    """The division of the past at rounds t; each field is (N,) int64.
-
-    Attributes:
-        n_train: rounds 1 … n_train train the estimator.
-        rank_start: the rank window begins with round rank_start + 1.
-        rank_stop: the rank window ends with round rank_stop.
-    """
-
-    n_train: Ints
-    rank_start: Ints
-    rank_stop: Ints
+NONE: Ints = np.zeros(0, np.int64)
 
 
 class Plan(NamedTuple):
-    """The past rounds that the decisions of N consecutive rounds read.
-
-    Every field is (N,) int64.
+    """The past rounds that the decisions of N consecutive rounds read; each field is (N,) int64.
 
     Attributes:
-        rounds: the round number t that each pool is decided with, as if it came next.
-        n_train: the number of first rounds that train the reward model; 0 without learning.
+        n_train: rounds 1 … n_train train the reward model; 0 without learning.
         rank_start, rank_stop: the rank window is rounds rank_start + 1 … rank_stop.
+        rounds: the round number t that each pool is decided with, as if it came next.
         reads: the last round whose reward or pick the decision depends on.
     """
 
-    rounds: Ints
     n_train: Ints
     rank_start: Ints
     rank_stop: Ints
-    reads: Ints
+    rounds: Ints = NONE
+    reads: Ints = NONE
 
 
 @base("split")
@@ -79,8 +66,7 @@ class Split(Part):
         Raises:
             FairbanditError: the division reads round t or later.
         """
-        division = self._divide(rounds)
-        n_train, start, stop = division
+        n_train, start, stop, *_ = division = self._divide(rounds)
         wrong = (n_train < 0) | (n_train >= rounds) | (stop >= rounds) | (start < 0)
         wrong |= start > stop
         if wrong.any():
@@ -88,24 +74,24 @@ class Split(Part):
             raise FairbanditError(
                 f"{self} at round {at}: expected 0 ≤ n_train < {at} and "
                 f"0 ≤ rank_start ≤ rank_stop < {at}; got "
-                f"{[int(field[wrong][0]) for field in division]}"
+                f"{[int(field[wrong][0]) for field in division[:3]]}"
             )
         if refresh is not None:
             numbers = refresh_numbers(refresh, int(n_train[-1]))
             n_train = numbers[numbers.searchsorted(n_train, side="right") - 1]
         if not learns:
             n_train = np.zeros_like(rounds)
-        return Plan(rounds, n_train, start, stop, rounds - 1 if reads_last else n_train)
+        return Plan(n_train, start, stop, rounds, rounds - 1 if reads_last else n_train)
 
     @abstractmethod
-    def _divide(self, t: Ints) -> Division:
-        """The division at rounds t, (N,) int64; its fields must never decrease in t."""
+    def _divide(self, t: Ints) -> Plan:
+        """The first three fields of the plan of rounds t, (N,) int64, which never decrease in t."""
 
 
 def refresh_numbers(refresh: float, least: int) -> Ints:
-    """The numbers of training rounds under `refresh` f, the last of them at least `least`.
+    """The numbers 0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, … of training rounds under `refresh` f, up to `least` or more.
 
-    They are 0, 1, ⌈f⌉, ⌈f⌈f⌉⌉, …, each at least one more than the previous number.
+    Each is at least one more than the previous number.
 
     >>> refresh_numbers(1.5, 5)[:6]
     array([0, 1, 2, 3, 5, 8])
@@ -131,9 +117,9 @@ class Halves(Split):
 
     reference = PAPER
 
-    def _divide(self, t: Ints) -> Division:
+    def _divide(self, t: Ints) -> Plan:
         n_train = (t - 1) // 2
-        return Division(n_train=n_train, rank_start=n_train, rank_stop=t - 1)
+        return Plan(n_train=n_train, rank_start=n_train, rank_stop=t - 1)
 
 
 @register("split", "full")
@@ -142,5 +128,5 @@ class Full(Split):
 
     reference = PAPER
 
-    def _divide(self, t: Ints) -> Division:
-        return Division(n_train=t - 1, rank_start=np.zeros_like(t), rank_stop=t - 1)
+    def _divide(self, t: Ints) -> Plan:
+        return Plan(n_train=t - 1, rank_start=np.zeros_like(t), rank_stop=t - 1)

@@ -161,7 +161,7 @@ def test_blocks_are_solved_as_if_one_by_one(rows: int) -> None:
     for regularization in (1.0, 1e-6):
         gram = torch.diag(torch.tensor([0.0] + [regularization] * 4).double()).repeat(2, 1, 1)
         found = Regression.of(gram).after(block, at)
-        assert (found.update is None) == (regularization < 1)
+        assert (found.w is None) == (regularization < 1)
         for u, i in enumerate(at):
             x, r = block[:, :i, 1:], block[:, :i, :1]
             V = x.mT @ x + regularization * torch.eye(4, dtype=torch.float64)

@@ -15,7 +15,7 @@ from fairbandit import Engine, FairbanditError, Policy, build, registry
 from fairbandit.conformance import Scattered
 from fairbandit.environments import Environment
 from fairbandit.registry.plugins import load_plugins
-from fairbandit.splits import Division, Split
+from fairbandit.splits import Plan, Split
 from fairbandit.splits.base import Ints
 from tests import support
 from tests.adversary import Flipping
@@ -105,9 +105,9 @@ class Late(Split):
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
 
-    def _divide(self, t: Ints) -> Division:
+    def _divide(self, t: Ints) -> Plan:
         past = (t - max(self.rounds, 1)).clip(min=0)
-        return Division(n_train=past, rank_start=np.zeros_like(t), rank_stop=past)
+        return Plan(n_train=past, rank_start=np.zeros_like(t), rank_stop=past)
 
 
 def late_by(rounds: int, **parts: Any) -> Policy:

@@ -30,7 +30,7 @@ from fairbandit.ranks import (
     Tradeoff,
 )
 from fairbandit.selectors import best
-from fairbandit.splits import Division, Full, Halves, Split
+from fairbandit.splits import Full, Halves, Plan, Split
 from fairbandit.splits.base import Ints
 from fairbandit.streams import Streams
 from tests import support
@@ -314,7 +314,7 @@ def test_a_split_whose_windows_end_early() -> None:
     """Of the last m contexts before the round, those in the window, in blocks as in rounds."""
 
     class Early(Full):
-        def _divide(self, t: Ints) -> Division:
+        def _divide(self, t: Ints) -> Plan:
             return super()._divide(t)._replace(rank_stop=(t - 4).clip(min=0))
 
     def play(at_once: int) -> Tensor:

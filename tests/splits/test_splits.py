@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairbandit import FairbanditError
 from fairbandit.policy.build import build_policy
-from fairbandit.splits import Division, Full, Halves, Split
+from fairbandit.splits import Full, Halves, Plan, Split
 from fairbandit.splits.base import LARGEST_REFRESH, Ints
 from tests import literal, support
 from tests.agent import worlds
@@ -41,8 +41,8 @@ def test_the_division(name: str, factor: float | None, first: int) -> None:
 class Ahead(Split):
     """Learns from the round it decides."""
 
-    def _divide(self, t: Ints) -> Division:
-        return Division(t, t - 1, t - 1)
+    def _divide(self, t: Ints) -> Plan:
+        return Plan(t, t - 1, t - 1)
 
 
 def test_a_split_that_reads_the_future() -> None:

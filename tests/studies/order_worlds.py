@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Table
-from fairbandit.splits import Division, Split
+from fairbandit.splits import Plan, Split
 from fairbandit.splits.base import Ints
 from tests import support
 
@@ -50,9 +50,9 @@ class FirstAfter(Split):
     def __init__(self, *, rounds: int) -> None:
         self.rounds = rounds
 
-    def _divide(self, t: Ints) -> Division:
+    def _divide(self, t: Ints) -> Plan:
         n_train = np.where(t > self.rounds, t - 1, 0)
-        return Division(n_train, np.zeros_like(t), t - 1)
+        return Plan(n_train, np.zeros_like(t), t - 1)
 
 
 def people(kind: str, number: int, shift: float) -> pd.DataFrame:
