@@ -18,6 +18,9 @@ from fairbandit.registry import base
 from fairbandit.registry.register import Part
 from fairbandit.splits import Plan
 
+Rounds = list[int]
+"""Numbers of rounds."""
+
 
 class NoBounds(FairbanditError):  # noqa: N818
     """A reward model or a rank without confidence bounds was asked for bounds."""
@@ -259,12 +262,7 @@ class Estimator(Part):
 
     @abstractmethod
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         """U models, one for each number of training rounds; or one model for all rounds.
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from fairbandit.errors import FairbanditError, shown, typed
-from fairbandit.estimators.base import Estimator, RewardModel
+from fairbandit.estimators.base import Estimator, RewardModel, Rounds
 from fairbandit.estimators.ties import PLAIN, Approximate
 from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import create, register
@@ -185,12 +185,7 @@ class Network(Estimator):
         return self._head.draws_models
 
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         device, head = problem.device, self._head
         numbers, positions = list[int](), list[int]()

@@ -10,7 +10,13 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from fairbandit.estimators.base import LinearModel, RewardModel, check_size, inner_products
+from fairbandit.estimators.base import (
+    LinearModel,
+    RewardModel,
+    Rounds,
+    check_size,
+    inner_products,
+)
 from fairbandit.estimators.regressions import Regressions, cholesky
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.ties import NOISY, PLAIN, Approximate
@@ -184,12 +190,7 @@ class ForgettingRidge(OptimisticRidge):
         return 0, problem.zeros(problem.replicas, 2, width, width)
 
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         sums = self._sums(state, outcomes, n_train)
         sums.diagonal(dim1=3, dim2=4)[..., 1:] += float(self.regularization)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Truth
-from fairbandit.estimators.base import Estimator, LinearModel, RewardModel
+from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, Rounds
 from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
 from fairbandit.registry.register import PAPER
@@ -45,12 +45,7 @@ class Oracle(Estimator):
     learns = False
 
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         truth = problem.truth
         assert truth is not None
@@ -68,11 +63,6 @@ class Zero(Estimator):
     learns = False
 
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         return LinearModel(problem.zeros(problem.replicas, 1, problem.features))

@@ -11,7 +11,7 @@ from torch.nn.functional import one_hot, pad
 from torch.special import log_ndtr
 
 from fairbandit.errors import FairbanditError
-from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, check_size
+from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, Rounds, check_size
 from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
 from fairbandit.registry.register import Count, Positive
@@ -162,12 +162,7 @@ class NormalScores(Estimator):
     regularization: Positive = 1.0
 
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         at, d = outcomes.counts(n_train), problem.features
         _, x, groups, rewards = outcomes.rows(0, at[-1])
@@ -221,12 +216,7 @@ class PairwiseProbit(Estimator):
     regularization: Positive = 1.0
 
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         at, d = outcomes.counts(n_train), problem.features
         played, x, groups, rewards = outcomes.rows(0, at[-1])

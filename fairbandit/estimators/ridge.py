@@ -15,6 +15,7 @@ from fairbandit.estimators.base import (
     Estimator,
     LinearModel,
     RewardModel,
+    Rounds,
     check_size,
     inner_products,
 )
@@ -25,6 +26,9 @@ from fairbandit.history import Outcomes, Problem
 from fairbandit.registry import register
 from fairbandit.registry.register import PAPER, NonNegative, Share
 from fairbandit.streams import Purpose
+
+Sums = Regression | Evidence
+"""The state of ridge regression: with a fixed penalty, or with one that the rewards choose."""
 
 AUTO = "auto"
 """The regularization that the rewards choose."""
@@ -59,7 +63,7 @@ class Ridge(Estimator):
                 f"regularization (λ) must be above 0 and finite, or {AUTO}, got {fixed}"
             )
 
-    def init(self, problem: Problem) -> Regression | Evidence:
+    def init(self, problem: Problem) -> Sums:
         """The sums before any outcome."""
         width = self._width(problem)
         gram = problem.zeros(problem.replicas, 1 + width, 1 + width)
@@ -68,12 +72,7 @@ class Ridge(Estimator):
         return self._with_penalty(gram, width)
 
     def _models(
-        self,
-        problem: Problem,
-        state: Regression | Evidence,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: Sums, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         at = outcomes.counts(n_train)
         solved = state.after(self._rows(state, outcomes.rows(0, at[-1])), at)
@@ -82,12 +81,12 @@ class Ridge(Estimator):
             theta = theta + self._injected(problem, n_train)
         return self._model(problem, solved, n_train, theta)
 
-    def _advance(self, state: Regression | Evidence, outcomes: Outcomes) -> Regression | Evidence:
+    def _advance(self, state: Sums, outcomes: Outcomes) -> Sums:
         if isinstance(state, Regression):
             check_size(outcomes.contexts, float(self.regularization))
         return state.with_rows(self._rows(state, outcomes))
 
-    def grow(self, state: Regression | Evidence, problem: Problem) -> Regression | Evidence:
+    def grow(self, state: Sums, problem: Problem) -> Sums:
         """The sums with features of new groups; see `Estimator.grow`."""
         added = 1 + self._width(problem) - state.gram.shape[1]
         if not added:
@@ -103,7 +102,7 @@ class Ridge(Estimator):
     def _regressors(self, width: int, outcomes: Outcomes) -> Tensor:
         return outcomes.contexts
 
-    def _rows(self, state: Regression | Evidence, outcomes: Outcomes) -> Tensor:
+    def _rows(self, state: Sums, outcomes: Outcomes) -> Tensor:
         if not outcomes.n:
             return state.gram[:, :0]
         regressors = self._regressors(state.gram.shape[1] - 1, outcomes)
@@ -254,12 +253,7 @@ class ThompsonRidge(Ridge):
     noise: float = field(default=0.0, init=False)
 
     def _models(
-        self,
-        problem: Problem,
-        state: Regression | Evidence,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: Sums, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         if not self.scale:
             return super()._models(problem, state, rounds, n_train, outcomes)

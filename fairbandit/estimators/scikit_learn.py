@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.estimators.base import Estimator, RewardModel
+from fairbandit.estimators.base import Estimator, RewardModel, Rounds
 from fairbandit.estimators.ties import PLAIN
 from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
@@ -130,12 +130,7 @@ class Sklearn(Estimator):
             )
 
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         played, x, groups, rewards = (part.numpy(force=True) for part in outcomes)
         x = x.clip(-LARGEST, LARGEST)
@@ -240,12 +235,7 @@ class Fixed(Estimator):
         self.model = model
 
     def _models(
-        self,
-        problem: Problem,
-        state: State,
-        rounds: list[int],
-        n_train: list[int],
-        outcomes: Outcomes,
+        self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         return FixedModel(getattr(self.model, "predict", self.model))
 
