@@ -37,12 +37,7 @@ class Purpose(IntEnum):
 
 
 class Stream:
-    """The random numbers of one purpose: a sequence with random access for each of B replicas.
-
-    Args:
-        seed, replicas, device: see `Streams`; numbers are drawn on the CPU.
-        purpose: the purpose of the numbers.
-    """
+    """The random numbers of one purpose: a sequence with random access for each of B replicas."""
 
     def __init__(
         self, seed: int, replicas: Sequence[int], purpose: Purpose, device: torch.device
@@ -74,14 +69,9 @@ class Stream:
         return torch.special.ndtri(inside)
 
     def runs(self, starts: Sequence[int], counts: Sequence[int]) -> Tensor:
-        """Draws consecutive uniform numbers in [0, 1) for each replica, from a given place.
+        """Draws consecutive uniform numbers in [0, 1) for each replica, (Σ counts,) float64.
 
-        Args:
-            starts: the place of each replica's first draw, from 0.
-            counts: the number of draws of each replica.
-
-        Returns:
-            (Σ counts,) float64, replica by replica.
+        `starts` are the places of the replicas' first draws, from 0, and `counts` their numbers.
         """
         drawn, done = np.empty(sum(counts)), 0
         for (generator, state), start, count in zip(self._sources, starts, counts, strict=True):

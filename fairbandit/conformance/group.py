@@ -76,15 +76,9 @@ def reads_group(policy: Spec | Policy, *, feature: bool = False, groups: int = 3
 
 
 def answer(policy: Spec | Policy, feature: bool | None = None, groups: int = 3) -> str:
-    """Returns `YES`, `NO` or, if it depends on features that are not known, `THROUGH`.
+    """Returns `YES`, `NO` or, if it depends on features that are not known (None), `THROUGH`.
 
-    Args:
-        policy: as for `reads_group`.
-        feature: whether the features hold the group; None if that is not known.
-        groups: G.
-
-    Returns:
-        A text that begins with "not known" if the policy cannot be made or played.
+    The text begins with "not known" if the policy cannot be made or played.
     """
     try:
         with redirect_stdout(StringIO()):

@@ -175,15 +175,8 @@ def play(
 ) -> Play:
     """Plays a part, or its spec, beside reference parts in `Scattered(**world)`.
 
-    An environment plays in the place of `Scattered`; a metric judges random picks.
-
-    Args:
-        kind, part: the part under test.
-        setting: one of `SETTINGS`.
-        rounds, piece: the number of rounds, and how many of them may be decided together.
-        replicas, delay: see `Engine`.
-        estimator: the estimator beside the part.
-        draws: False sets all random draws of ranks to ½.
+    An environment plays in the place of `Scattered`; a metric judges random picks. At most `piece`
+    rounds are decided together. `draws=False` sets all random draws of ranks to ½.
     """
     tested, beside = made(kind, part), REFERENCES | {"split": setting[0], "estimator": estimator}
     if kind == "metric":
@@ -210,10 +203,8 @@ def play(
 
 
 def asked(kind: str, spec: Spec, **options: Any) -> tuple[Ranked, Recorded]:
-    """The ranked candidates of `ROUNDS` rounds, after `ROUNDS` of play, for `ASKERS` replicas.
-
-    All random draws of the rank are ½, so that they do not distinguish candidates. The policy is
-    returned, too.
+    """The ranked candidates of `ROUNDS` rounds, after `ROUNDS` of play, for `ASKERS` replicas, and
+    the policy. All random draws of the rank are ½, so that they do not distinguish candidates.
     """
     options |= {"rounds": 2 * ROUNDS, "piece": ROUNDS, "replicas": range(ASKERS), "draws": False}
     policy = play(kind, spec, **options).policy

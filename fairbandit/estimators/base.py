@@ -201,10 +201,6 @@ class Estimator(Part):
         The model of a round is trained on the known outcomes of its first `n_train` rounds. In the
         first guess of a block, the outcomes of undecided rounds are missing.
 
-        Args:
-            history: the history, which may hold a guess of the outcomes of these rounds.
-            plan: the rounds, and the number of first rounds that train each round's model.
-
         Raises:
             FairbanditError: the models have the wrong type or shape, or are not finite.
         """

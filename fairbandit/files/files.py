@@ -30,12 +30,7 @@ def of_file(path: Path, failure: str = "cannot read") -> Iterator[None]:
 
 @contextmanager
 def open_regular(path: Path, failure: str = "cannot read") -> Iterator[BinaryIO]:
-    """Opens a regular file for reading; named pipes and devices are refused, as they could block.
-
-    Raises:
-        FairbanditError: the file is missing, cannot be read, or is not a regular file; the message
-            begins with `failure` and the path.
-    """
+    """Opens a regular file for reading; pipes and devices, which could block, are refused."""
     if "\0" in str(path):
         raise FairbanditError(f"{failure} {path}: its name has a null character")
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -65,11 +60,7 @@ def written_aside(path: Path) -> Iterator[BinaryIO]:
 
 
 def within(folder: Path, name: str) -> Path:
-    """Returns the path of a subfolder in a folder that is not trusted.
-
-    Raises:
-        FairbanditError: the path is a symbolic link, so writes would go to another folder.
-    """
+    """The path of a subfolder in a folder that is not trusted; a symbolic link is refused."""
     path = folder / name
     if path.is_symlink():
         raise FairbanditError(f"{path} is a link to {path.readlink()}; remove it to write there")
@@ -107,7 +98,7 @@ def hash_of(texts: Iterable[str]) -> str:
 
 
 def data_hash(paths: Iterable[Path]) -> str | None:
-    """Returns one hash of the distinct data files, None if a file is missing.
+    """One hash of the distinct data files, None if a file is missing.
 
     The hash of a file is cached by its size, times and inode, since the jobs of a sweep read the
     same data repeatedly.

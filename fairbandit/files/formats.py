@@ -30,15 +30,13 @@ def mapping(**types: Any) -> Any:
 
 
 def fitted(value: Any, like: Any) -> Any:
-    """Returns nested data from a file, with tuples of the right types, if it fits an example.
+    """Nested data from a file, with tuples of the right types, if it fits an example.
 
-    Args:
-        value: the data, whose own type may cause errors other than `ValueError`.
-        like: an example with the same keys, lengths and types. A tensor has the same dtype, device
-            and sizes; a size of 0 allows any size. Whole numbers are at least 0.
+    The data has the keys, lengths and types of `like`. A tensor has the same dtype, device and
+    sizes; a size of 0 allows any size. Whole numbers are at least 0.
 
     Raises:
-        ValueError: the data does not fit.
+        ValueError: the data does not fit; its own type may cause other errors.
     """
     if isinstance(like, Mapping):
         return {key: fitted(value[key], example) for key, example in like.items()}

@@ -23,12 +23,7 @@ _DIGEST = 64  # hexadecimal digits
 
 
 def packed(value: Any) -> bytes:
-    """Serialises nested data to the bytes of a file.
-
-    Raises:
-        FairbanditError: the value contains anything except tensors, numbers, texts, booleans and
-            None, in mappings with text keys and in lists.
-    """
+    """Serialises mappings with text keys and lists of tensors and plain data."""
     stream = io.BytesIO()
     torch.save(_checked(value, ""), stream)
     whole = stream.getvalue()
@@ -45,8 +40,7 @@ def unpacked(whole: bytes) -> Any:
     """Restores nested data from the bytes that `packed` returned; tensors keep their devices.
 
     Raises:
-        ValueError: the bytes are truncated, damaged or of another format, or a tensor's device is
-            not available.
+        ValueError: the bytes are damaged or of another format, or a device is not available.
     """
     digest, contents = whole[:_DIGEST], whole[_DIGEST:]
     if digest != hashlib.sha256(contents).hexdigest().encode():

@@ -24,11 +24,7 @@ REDUCTIONS: tuple[Reduce, ...] = get_args(Reduce)
 
 
 class RunningReduction:
-    """Reduces the values of B replicas over rounds 1 … t, for every t.
-
-    Args:
-        reduce: one of `REDUCTIONS`.
-        replicas: B.
+    """Reduces the values of B replicas over rounds 1 … t, for every t, by one of `REDUCTIONS`.
 
     >>> running = RunningReduction("mean", replicas=1)
     >>> running.add(torch.tensor([[1.0, 2.0]])), running.add(torch.tensor([[6.0]]))
@@ -57,7 +53,7 @@ class RunningReduction:
 
 
 def members(groups: Tensor, count: int) -> Tensor:
-    """Returns whether each entry is in each group, (…) to (…, G) bool; −1 is in no group."""
+    """Whether each entry is in each group, (…) to (…, G) bool; −1 is in no group."""
     return groups[..., None] == torch.arange(count, device=groups.device)
 
 
@@ -148,11 +144,7 @@ class Metric(Registered, ABC):
         return None
 
     def values(self, judged: Judged, sums: Any) -> tuple[Tensor, Any]:
-        """Judges the next N rounds.
-
-        Args:
-            judged: the rounds.
-            sums: what `init` returned for the problem, or the last call for the rounds before.
+        """Judges the next N rounds, given the sums of `init`, or of the last call.
 
         Returns:
             One finite number for each round and replica, (B, N) float64; NaN if the metric needs a

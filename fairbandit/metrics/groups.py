@@ -46,15 +46,10 @@ class GroupMetric(Metric):
 
     @abstractmethod
     def _judge(self, picked: Tensor, received: Tensor, gained: Tensor) -> Tensor:
-        """Judges the sums after each of N rounds.
+        """Judges the sums after each of N rounds, (B, N, G) each: (B, N).
 
-        Args:
-            picked: the number of picks of each group, (B, N, G).
-            received: the number of its candidates, (B, N, G).
-            gained: the sum of its picks' true rewards, (B, N, G); NaN without a ground truth.
-
-        Returns:
-            (B, N).
+        `picked` and `received` are the numbers of picks and of candidates of each group, and
+        `gained` is the sum of its picks' true rewards, NaN without a ground truth.
         """
 
 
@@ -175,7 +170,7 @@ class Welfare(GroupMetric):
 
 
 def spread_of(values: Tensor, there: Tensor) -> Tensor:
-    """Returns the greatest minus the least value where `there`, (B, N, G) to (B, N)."""
+    """The greatest minus the least value where `there`, (B, N, G) to (B, N)."""
     most, least = values.where(there, -torch.inf).amax(2), values.where(there, torch.inf).amin(2)
     return (most - least).where(there.any(2), 0)
 
@@ -198,13 +193,13 @@ def _p_mean(values: Tensor, there: Tensor, p: float) -> Tensor:
 
 
 def discounts(picks: int, like: Tensor) -> Tensor:
-    """Returns the exposure of each place of a shortlist, 1/log₂(1 + j) for j = 1 … m, (m,)."""
+    """The exposure of each place of a shortlist, 1/log₂(1 + j) for j = 1 … m, (m,)."""
     places = torch.arange(2, picks + 2, dtype=torch.float64, device=like.device)
     return 1 / places.log2()
 
 
 def members_of_picks(judged: Judged, groups: int) -> Tensor:
-    """Returns the picks of each place by group, in order of preference, (B, N, m, G) of 0 and 1."""
+    """The picks of each place by group, in order of preference, (B, N, m, G) of 0 and 1."""
     picked = judged.gather_picks(judged.pools.groups)
     return members(picked if picked.ndim == 3 else picked[..., None], groups).double()
 

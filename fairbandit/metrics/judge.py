@@ -96,14 +96,10 @@ class Played:
 
 
 class Judge:
-    """Judges rounds, piece by piece in order.
+    """Judges rounds, piece by piece in order, by both regrets and the metrics of further columns.
 
-    Args:
-        metrics: the metrics by column. Both regrets are always judged.
-        problem: the problem. Without a ground truth, true rewards and ranks are NaN, and so are
-            metrics that need them.
-        draws_models: whether the policy's estimator draws a reward model for each round. If so,
-            metrics that need fixed models are NaN.
+    Without a ground truth, true rewards, ranks and metrics that need them are NaN. Metrics that
+    need fixed models are NaN if the estimator draws a reward model for each round.
     """
 
     def __init__(
@@ -115,11 +111,7 @@ class Judge:
         self._sums = {column: metric.init(problem) for column, metric in self.metrics.items()}
 
     def judge(self, first: int, pools: Pools, selection: Selection) -> Played:
-        """Judges the picks of the next N rounds, which begin with round `first`, counted from 1.
-
-        Raises:
-            FairbanditError: a metric returns anything but finite numbers of the right shape.
-        """
+        """Judges the picks of the next N rounds, which begin with round `first`, counted from 1."""
         problem = self._problem
         if problem.truth is None:
             unknown = torch.full_like(pools.expected, torch.nan)

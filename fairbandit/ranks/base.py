@@ -98,16 +98,9 @@ class Scored:
         return self._history.outcomes
 
     def drawn_where(self, unseen: Tensor, share: Tensor) -> Tensor:
-        """Replaces missing shares by ranks drawn from U(0, 1), a draw for each candidate.
+        """Replaces shares (B, N, K) where `unseen` by a rank drawn from U(0, 1) for each candidate.
 
         The paper leaves the rank of a candidate undefined if its group was not seen.
-
-        Args:
-            unseen: the candidates whose share is missing, (B, N, K) bool.
-            share: the shares of the other candidates, (B, N, K).
-
-        Returns:
-            (B, N, K).
         """
         if not bool(unseen.any()):
             return share
@@ -159,10 +152,6 @@ class Rank(Part):
 
     def bounds(self, scored: Scored, index: Approximate) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the index under the true rewards, (B, N, K) float64 each.
-
-        Args:
-            scored: the candidates.
-            index: the index of the same candidates.
 
         Raises:
             NoBounds: the rank lacks bounds, or the reward model lacks bounds that the rank reads.

@@ -27,8 +27,8 @@ def load_plugins() -> None:
 
     Plugins are the *.py files, except names that begin with an underscore, in the checkout's
     `plugins/` and in the folders named in `FAIRBANDIT_PLUGINS`, and the entry points of the group
-    `fairbandit.plugins`. The working directory does not matter. Folders are added to `sys.path`
-    and `PYTHONPATH`, so that worker processes import the same modules by the same names.
+    `fairbandit.plugins`. Folders are added to `sys.path` and `PYTHONPATH`, so that worker
+    processes import the same modules by the same names.
 
     Raises:
         FairbanditError: a folder is missing, a plugin has the name of another module, or a plugin
@@ -56,11 +56,7 @@ def folder_of(cls: type[Any]) -> Path | None:
 
 
 def place_of_file(file: str) -> Path | None:
-    """Finds the plugin folder, or the package or single file of an entry point, with a file.
-
-    Returns:
-        None for a file of fairbandit itself or of another library.
-    """
+    """The plugin folder, or the package or file of an entry point, with a file, if any."""
     path, package = Path(file).resolve(), Path(__file__).resolve().parents[1]
     inside = (place for place in sorted(_places) if path.is_relative_to(place))
     place = next(inside, None)

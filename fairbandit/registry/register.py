@@ -68,7 +68,7 @@ def base(kind: str) -> Callable[[C], C]:
 
 
 def base_of(kind: str) -> type[Any]:
-    """Returns the base class of a kind."""
+    """The base class of a kind."""
     return _bases[kind]
 
 
@@ -76,9 +76,8 @@ def register(kind: str, name: str) -> Callable[[C], C]:
     """Class decorator: registers a class of one of `KINDS` under a name that matches `NAME`.
 
     Raises:
-        FairbanditError: the kind is unknown, the name is taken or invalid, the class is not a
-            subclass of its kind's base class or does not implement its abstract methods, or an
-            argument of the constructor is not keyword-only or its type cannot be in a config.
+        FairbanditError: the kind is unknown, the name is taken or invalid, the class lacks a
+            method of its kind, or no config can hold an argument of its constructor.
     """
     if kind not in _registry:
         raise FairbanditError(f"cannot register a {kind!r}: the kinds are {', '.join(KINDS)}")
@@ -117,11 +116,7 @@ def names(kind: str) -> list[str]:
 
 
 def lookup(kind: str, name: str) -> type[Any]:
-    """Returns the class registered under a name.
-
-    Raises:
-        FairbanditError: the name is unknown; the message lists the valid names.
-    """
+    """The class registered under a name; an error lists the valid names."""
     try:
         return _registry[kind][name]
     except KeyError:
@@ -136,9 +131,6 @@ def create(kind: str, spec: str | Mapping[str, Any] | Registered) -> Any:
     """Builds one part from plain data: its name, or a mapping with `name` and hyperparameters.
 
     A part that was made in Python is returned as it is.
-
-    Raises:
-        FairbanditError: a name or key is unknown, or a value has the wrong type.
     """
     if isinstance(spec, Registered):
         if not isinstance(spec, base_of(kind)):
@@ -210,7 +202,7 @@ def checked(kind: str, spec: str | Mapping[str, Any]) -> Checked:
 
 
 def line_of(error: BaseException) -> str | None:
-    """Returns "FILE:LINE" of the innermost call in a plugin that led to an error; None without."""
+    """ "FILE:LINE" of the innermost call in a plugin that led to an error; None without."""
     modules = {cls.__module__ for classes in _registry.values() for cls in classes.values()}
     files = {
         getattr(sys.modules.get(module), "__file__", None)

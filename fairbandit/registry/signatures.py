@@ -60,8 +60,7 @@ def check_signature(cls: Any) -> None:
 def check_arguments(cls: Any) -> None:
     """Makes a constructor check ranges, and accept members of enums by name, like a config.
 
-    For example, `Table(missing="mean")` is `Table(missing=Missing.mean)`, and an argument of the
-    type `Annotated[float, Range(0, 1)]` must be at least 0 and at most 1.
+    For example, `Table(missing="mean")` is `Table(missing=Missing.mean)`.
     """
     init, hints = cls.__init__, hints_of(cls)
     inside = [(key, hint) for key in parameters_of(cls) for hint in _inside(hints[key])]

@@ -104,12 +104,7 @@ class FairTopK(Selector):
 
 @lru_cache(1 << 12)
 def least_protected(picks: int, share: float, significance: float) -> tuple[int, ...]:
-    """The numbers t(1) … t(m) for the adjusted significance; see `FairTopK`.
-
-    Args:
-        picks: m.
-        share: p, from 0 to 1.
-        significance: α.
+    """The numbers t(1) … t(m) for m picks, a share p and the adjusted significance; see `FairTopK`.
 
     >>> least_protected(12, 0.5, 0.1), unadjusted(12, 0.5, 0.1)
     ((0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3), (0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4))

@@ -142,19 +142,10 @@ class MinimumPull(Selector):
 
 
 def group_shares(given: Any, groups: int | None = None) -> list[float]:
-    """The share of each group, from a list of shares or from a single number for all groups.
+    """The share of each of G groups, from a list of shares or from a single number for all groups.
 
-    Args:
-        given: a number from 0 to 1, or a list with a number for each group. None stands for
-            min(0.1, 1/(2G)), at most half of an equal share.
-        groups: G; None if it is not known yet.
-
-    Returns:
-        G shares; the given shares if G is not known.
-
-    Raises:
-        FairbanditError: a value of another type, a list whose length is not G, or shares that sum
-            to more than 1, which no sequence of picks can keep.
+    None stands for min(0.1, 1/(2G)), at most half of an equal share. If G is not known yet, the
+    given shares are checked alone.
 
     >>> group_shares(None, groups=3), group_shares([0.2, 0.1], groups=2)
     ([0.1, 0.1, 0.1], [0.2, 0.1])

@@ -13,16 +13,12 @@ from fairbandit.estimators.ties import SUMS
 
 
 def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor | None) -> Tensor:
-    """Draws m places by systematic sampling, with exactly the inclusion probabilities π.
+    """Draws m places by systematic sampling, with exactly the inclusion probabilities π, (…, K).
 
     Let c be the cumulative sums of π in the order of the keys. Place k is drawn if some u + j,
     j = 0 … m − 1, lies in [c_{k−1}, c_k). The last sum is set to m, to remove its rounding error.
-
-    Args:
-        inclusion: π, (…, K), from 0 to 1.
-        sizes: m = Σπ, (…) int64.
-        start: u in [0, 1), (…).
-        keys: nonnegative numbers, (…, K), that order the places; None keeps the given order.
+    Sizes m = Σπ and starts u in [0, 1) are (…); keys (…, K) are nonnegative numbers, or None for
+    the order of the places.
 
     Returns:
         The drawn places in ascending order, (…, greatest m) int64; K in the slots beyond m.
@@ -49,26 +45,16 @@ def systematic(inclusion: Tensor, sizes: Tensor, start: Tensor, keys: Tensor | N
 def filled(
     floor: Tensor, ceiling: Tensor, capacity: Tensor, amount: Tensor, kinds: Tensor | None = None
 ) -> Tensor:
-    """Allots an amount to the best candidates first, each up to its capacity.
+    """Allots an amount to the best candidates first, each up to its capacity, (B, N, K).
 
     Candidates whose intervals [floor, ceiling] overlap at the threshold tie: they share the rest of
     the amount in proportion to their capacities. With capacities 1 and the amount m, the allotments
-    are the inclusion probabilities of the m best.
+    are the inclusion probabilities of the m best. The amount is (B, N, 1), or (B, N, G) for the
+    candidates of each of the `kinds` 0 … G − 1.
 
-    Args:
-        floor, ceiling: the least and the greatest index that each candidate may have, (B, N, K).
-        capacity: from 0 to 1, (B, N, K).
-        amount: (B, N, 1); if it exceeds the sum of the capacities, all are filled.
-        kinds: the kind of each candidate, 0 … G − 1, (B, N, K) int64. Each kind then has its own
-            amount, (B, N, G), for its candidates only.
-
-    Returns:
-        (B, N, K), from 0 to the capacity.
-
-    >>> index = torch.tensor([[[3.0, 2.0, 2.0, 1.0]]])
+    >>> index, kinds = torch.tensor([[[3.0, 2.0, 2.0, 1.0]]]), torch.tensor([[[0, 0, 1, 1]]])
     >>> filled(index, index, torch.ones(1, 1, 4), torch.tensor([[[2.0]]]))
     tensor([[[1.0000, 0.5000, 0.5000, 0.0000]]])
-    >>> kinds = torch.tensor([[[0, 0, 1, 1]]])
     >>> filled(index, index, torch.ones(1, 1, 4), torch.tensor([[[1.5, 1.0]]]), kinds)
     tensor([[[1.0000, 0.5000, 1.0000, 0.0000]]])
     """
@@ -86,14 +72,10 @@ def filled(
 def standing(
     floor: Tensor, ceiling: Tensor, capacity: Tensor, kinds: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The total capacity certainly, and possibly, ahead of each candidate.
+    """The capacities certainly, and possibly, ahead of each candidate k of its kind, (B, N, K).
 
-    The arguments are as for `filled`. Only candidates of the same kind are compared.
-
-    Returns:
-        For each candidate k, (B, N, K) each: the total capacity of all j that are certainly better,
-        floor_j > ceiling_k; and the total capacity of all j that may be at least as good,
-        ceiling_j ≥ floor_k, which include k.
+    The first sum is over all j with floor_j > ceiling_k, and the second over all j with
+    ceiling_j ≥ floor_k, which include k.
     """
     k = capacity.shape[2]
     # where a ceiling equals a floor, the ceiling comes first
@@ -109,15 +91,11 @@ def standing(
 
 
 def capped_shares(logarithms: Tensor, capacity: Tensor, amount: Tensor) -> Tensor:
-    """Capped shares min(capacity, c·weight), with c such that they sum to an amount.
+    """Shares min(capacity, c·weight), (…, K), with c such that they sum to an amount, (…, 1).
 
     Weights are divided by the greatest weight of a place that is not full. Places of tiny weight
     therefore share the rest in proportion; divided by the weight of a full place, they underflow.
-
-    Args:
-        logarithms: ln of the weights, (…, K); ignored where the capacity is 0.
-        capacity: (…, K), not negative.
-        amount: (…, 1); if it exceeds the sum of the capacities, all are filled.
+    If the amount exceeds the sum of the capacities, all are filled.
 
     >>> capped_shares(torch.tensor([4.0, 1.0, 1.0]).log(), torch.ones(3), torch.tensor([2.0]))
     tensor([1.0000, 0.5000, 0.5000])

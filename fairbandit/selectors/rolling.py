@@ -67,14 +67,10 @@ class Candidates(NamedTuple):
     def of(
         cls, ranked: Ranked, picks: int, law: tuple[float, ...], before: Tensor, skipped: Tensor
     ) -> Self:
-        """Returns the candidates of N pools.
+        """The candidates of N pools, in order of arrival.
 
-        Args:
-            ranked: the pools, in order of arrival.
-            picks: m.
-            law: the law of the number of candidates, as `hazards` returns it.
-            before: how many candidates came before each, (B, N, K) int64.
-            skipped: the number of first rows of the law that the opening skips, (B, N, 1) int64.
+        `law` is the law of their number, as `hazards` returns it; the opening skips its first rows,
+        `skipped` (B, N, 1). `before` is the number of earlier candidates of each, (B, N, K).
         """
         present, (bars, every, _) = ranked.present, thresholds(law, picks)
         bars, every, last = bars.to(present.device), every.to(present.device), len(bars) - 1
@@ -118,7 +114,7 @@ class Places(NamedTuple):
 
     @classmethod
     def all_left(cls, picks: int, like: Tensor) -> Self:
-        """Returns the places before the first candidate, for N openings like a tensor (B, N)."""
+        """The places before the first candidate, for N openings like a tensor (B, N)."""
         best = like.new_full((*like.shape, picks), -torch.inf, dtype=torch.float64)
         chance = torch.nn.functional.pad(torch.zeros_like(best), (0, 1), value=1.0)
         return cls(torch.full_like(like, picks, dtype=torch.int64), chance, best)
@@ -203,15 +199,7 @@ class Rolling(Selector):
         return Course(*(torch.stack(parts, 2) for parts in zip(*steps, strict=True)))
 
     def step(self, places: Places, candidate: Candidates) -> tuple[Places, Course]:
-        """Decides about one further candidate of each of N openings.
-
-        Args:
-            places: the places before the candidate.
-            candidate: the candidates in turn, (B, N) each.
-
-        Returns:
-            The places after the candidate, and the decision.
-        """
+        """Decides about one candidate of each of N openings; returns the places after it."""
         left, chance, bars = places.left, places.chance.clone(), candidate.bars
         reached = (candidate.high[..., None] >= bars).to(bars.dtype)
         take = reached + self.epsilon * (candidate.shares - reached)

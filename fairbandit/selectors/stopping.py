@@ -52,14 +52,9 @@ class Thresholds(NamedTuple):
 def hazards(count: str | Sequence[float], candidates: int | None) -> tuple[float, ...]:
     """The probabilities h₁, h₂, … that another candidate comes; the last is repeated for ever.
 
-    Args:
-        count: the law of the number of candidates, which is at least 1: `fixed`, which is the
-            number `candidates`; `uniform`, from 1 to `candidates`; `geometric`, with the mean
-            `candidates`; or the probabilities of the numbers 1, 2, …, which sum to 1.
-        candidates: the number that goes with a named law.
-
-    Raises:
-        FairbanditError: the law is unknown, or a number is out of range.
+    The law of their number, at least 1, is `fixed`, which is the number `candidates`; `uniform`,
+    from 1 to `candidates`; `geometric`, with the mean `candidates`; or the probabilities of the
+    numbers 1, 2, …, which sum to 1.
 
     >>> hazards("uniform", 4), hazards([0.5, 0, 0.5], None)
     ((0.75, 0.6666666666666666, 0.5, 0.0), (0.5, 1.0, 0.0))
@@ -91,9 +86,6 @@ def hazards(count: str | Sequence[float], candidates: int | None) -> tuple[float
 @lru_cache(64)
 def thresholds(law: tuple[float, ...], places: int) -> Thresholds:
     """The thresholds of a law, which `hazards` returns, for up to `places` places.
-
-    Raises:
-        FairbanditError: the table is too large.
 
     >>> fixed = thresholds(hazards("fixed", 3), 1)
     >>> fixed.bars[:, 0].tolist(), fixed.values[0].tolist()

@@ -187,13 +187,11 @@ def regret(
 
 
 def useful_from(bound: Callable[[float], Bound]) -> int | None:
-    """Returns the first T at which a bound on the fair regret R_F(T) is informative, i.e. below T.
+    """The first T at which a bound on the fair regret R_F(T) is informative, i.e. below T.
 
     R_F(T) ≤ T holds for any policy. The ratio of the bound to T must decrease in T, as for the
     bounds of this module; T is then found by bisection. Above 2⁵³ it is exact up to the spacing of
     floating-point numbers. Returns None if T is beyond `LIMIT`.
-
-    Example: a bound of 10√T for the confidence set, and a warm-up of 3 rounds.
 
     >>> useful_from(lambda T: Bound(T, 1.0, 10 * T**0.5, 0.0, 0.0, 3.0))
     106

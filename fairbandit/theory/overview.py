@@ -240,10 +240,7 @@ class TradeOff:
         return self.epsilon * self.share.value
 
     def chance(self, norm: float, theta: float) -> float:
-        """Returns εp/(4L‖μ*‖) ≤ ½, a lower bound on the probability of regret T·εp/2 for any T.
-
-        `norm` is L, and `theta` is ‖μ*‖₂.
-        """
+        """εp/(4L‖μ*‖) ≤ ½, a lower bound on the probability of regret T·εp/2, for L and ‖μ*‖₂."""
         return self.rate / (4 * norm * theta) if self.rate else 0.0
 
 
