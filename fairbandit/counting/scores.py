@@ -39,11 +39,9 @@ class PastScores:
 
     Args:
         contexts: the past contexts up to the last of the rounds.
-        times: the N rounds t, nondecreasing, (N,).
-        window: start and stop of each round's window, (2, N), both nondecreasing.
+        times, window: the N rounds t, (N,), and start and stop of their windows, (2, N), ascending.
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
-        model: the U reward models of the rounds.
-        model_of_round: the model of each round, (N,) int64, nondecreasing.
+        model, model_of_round: the U reward models, and that of each round, (N,) int64, ascending.
         own: the candidates' own scores, (B, N, K); None if the values do not belong to candidates.
     """
 
@@ -62,13 +60,9 @@ class PastScores:
         self._own = own
 
     def of(self, groups: Tensor | None = None) -> PastScores:
-        """Past scores in the same windows, for values of given groups.
+        """Past scores in the same windows for values of groups (B, N, M), or of all G groups.
 
-        Args:
-            groups: (B, N, M) int64 for any M, −1 for no group; None is all groups, with M = G.
-
-        Returns:
-            Past scores of values (B, N, M), without own scores: counts need explicit values.
+        They have no own scores, so that counts need explicit values.
         """
         if groups is None:
             return self._every
@@ -96,16 +90,13 @@ class PastScores:
         return mean, self.sum(lambda old, mean: (old - mean) ** 2, mean) / self.count
 
     def count_le(self, values: Tensor | None = None, of: Of = "score") -> Tensor:
-        """The number of past scores that are less than or equal to each candidate's value.
+        """The number of past scores that are at most each candidate's value, (B, N, K) float64.
 
         Args:
             values: (B, N, K). Scores are compared with them exactly; comparisons with NaN are
                 false. None compares with the candidate's own score, and past scores that tie with
                 it count, too.
             of: "score"; "lower" or "upper" counts past confidence bounds instead of scores.
-
-        Returns:
-            Counts, (B, N, K) float64.
 
         Raises:
             FairbanditError: `of` is unknown, the reward model does not have confidence bounds,
@@ -134,18 +125,13 @@ class PastScores:
         return self.count_le(torch.nextafter(values, torch.full_like(values, -torch.inf)), of)
 
     def sum(self, f: Callable[..., Tensor], *values: Tensor, ages: bool = False) -> Tensor:
-        """The sum of f(past score, *values) over the past contexts of each candidate.
+        """The sum of f(past score, *values) over the past contexts of each candidate, (B, N, K).
 
         Args:
-            f: an elementwise function, real or boolean, of tensors that broadcast against each
-                other.
+            f: an elementwise function, real or boolean, of tensors that broadcast.
             values: further arguments of f, each (B, N, K).
             ages: whether f takes the age of each past context as its last argument: the number of
-                rounds from the round of the context to the candidate's round, at least 1, in a
-                tensor of the shape of the past scores.
-
-        Returns:
-            Sums, (B, N, K) float64.
+                rounds from the round of the context to the candidate's round, at least 1.
         """
         given = list(values)
         if ages:

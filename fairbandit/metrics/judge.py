@@ -61,8 +61,7 @@ class Played:
             in slots that a small pool leaves empty. The next five fields have the same shape.
         groups: the picks' groups, int64; −1 in empty slots.
         rewards: the picks' noisy rewards; NaN in empty slots, like the next three fields.
-        expected: the picks' true rewards; NaN without a ground truth.
-        ranks: the picks' true relative ranks; NaN without a ground truth.
+        expected, ranks: the picks' true rewards and relative ranks; NaN without a ground truth.
         propensities: the probability of each pick.
         metrics: the values of every metric by its column, (B, N) each.
         received: the number of candidates of each group in these rounds, (B, G) int64.

@@ -27,9 +27,8 @@ class Engine:
     """Plays one policy in one environment, for B replicas at once.
 
     Args:
-        policy: the policy, which decides.
-        environment: the environment, which draws pools and knows the ground truth. Several engines
-            can share it; each binds it to its own streams.
+        policy, environment: who decides, and who draws pools and knows the ground truth. Several
+            engines can share them.
         rounds: the number of rounds T.
         seed: the seed of all random numbers.
         replicas: the replicas' numbers; a replica's decisions do not depend on other replicas.
@@ -97,11 +96,7 @@ class Engine:
         return self.history.rounds
 
     def play(self) -> Iterator[Played]:
-        """Plays the remaining rounds, in pieces that end at multiples of `CHUNK_ROUNDS`.
-
-        Raises:
-            FairbanditError: no round remains.
-        """
+        """Plays the remaining rounds, in pieces that end at multiples of `CHUNK_ROUNDS`."""
         if self.played >= self.rounds:
             raise FairbanditError(
                 f"all {self.rounds:,} rounds are played; a new Engine plays them again"

@@ -49,6 +49,7 @@ class Policy:
     Attributes:
         needs: the needs of all parts, a subset of `registry.register.NEEDS`.
         learns: whether the reward models depend on rewards.
+        reads_rewards, reads_picks: whether a pick may depend on earlier rewards, or on picks.
     """
 
     def __init__(
@@ -69,14 +70,10 @@ class Policy:
         self.refresh, self.name = refresh, name
         parts = self.parts.values()
         for part in parts:
-            if not isinstance(part.needs, AbstractSet):
+            if not isinstance(part.needs, AbstractSet) or not part.needs <= NEEDS:
                 raise FairbanditError(
                     f"{part} declares needs = {shown(part.needs)}; expected a set of words, such "
-                    'as frozenset({"contexts"})'
-                )
-            if unknown := part.needs - NEEDS:
-                raise FairbanditError(
-                    f"{part} needs {sorted(unknown)}; expected some of {sorted(NEEDS)}"
+                    f'as frozenset({{"contexts"}}), of {", ".join(sorted(NEEDS))}'
                 )
         self.needs = frozenset[str]().union(*(part.needs for part in parts))
         fitted_anew = [part for part in parts if "refresh" in part.needs]
@@ -90,20 +87,15 @@ class Policy:
                 f"{rank} compares a candidate with its whole pool, and {selector} decides before "
                 "the later candidates are seen; expected a rank that reads the past alone"
             )
-        self.reads_picks = "picks" in self.needs
-        self.reads_last_reward = "rewards" in rank.needs | selector.needs
-        self.learns = estimator.learns
-        self._reads_last = self.reads_picks or self.reads_last_reward
+        self.reads_picks, self.learns = "picks" in self.needs, estimator.learns
+        reads_last_reward = "rewards" in rank.needs | selector.needs
+        self.reads_rewards = self.learns or reads_last_reward
+        self._reads_last = self.reads_picks or reads_last_reward
 
     @property
     def parts(self) -> dict[str, Part]:
         """The parts by kind."""
         return {kind: getattr(self, kind) for kind in registry.PART_KINDS}
-
-    @property
-    def reads_rewards(self) -> bool:
-        """Whether a pick may depend on earlier rewards."""
-        return self.learns or self.reads_last_reward
 
     def plan(self, first: int, n: int, *, next_each: bool = False) -> Plan:
         """The past that N rounds read; if `next_each`, all read the past of the first round."""
@@ -113,11 +105,7 @@ class Policy:
         )
 
     def init(self, problem: Problem) -> History:
-        """The history before the first round of a problem, without a truth that no part needs.
-
-        Raises:
-            FairbanditError: a part needs a truth, and the problem has none.
-        """
+        """The history before the first round of a problem, whose truth a part may need."""
         for part in self.parts.values():
             if "truth" in part.needs and problem.truth is None:
                 raise FairbanditError(f"{part} needs a truth: true rewards and their CDFs")
@@ -136,12 +124,7 @@ class Policy:
         return history.grow(problem, self.estimator.grow(history.state, problem))
 
     def open(self, history: History, contexts: Tensor, groups: Tensor) -> History:
-        """Takes in the pools of the next N rounds, to decide them.
-
-        Args:
-            history: the history before, without an open block.
-            contexts, groups: the pools, (B, N, K, d) and (B, N, K) int64, −1 for an empty place.
-        """
+        """Takes in the pools of the next N rounds, (B, N, K, d) and (B, N, K), to decide."""
         return history.with_pools(contexts, groups)
 
     def propose(self, history: History, picks: int = 1) -> Selection:
@@ -149,12 +132,7 @@ class Policy:
         return self.selector.select(self.ranked(history), picks)
 
     def ranked(self, history: History, *, next_each: bool = False) -> Ranked:
-        """The candidates of the open block as the selector sees them.
-
-        Args:
-            history: the history with the open block.
-            next_each: whether each pool is decided as if it came next.
-        """
+        """The candidates of the open block as the selector sees them; see `plan`."""
         block = history.block
         plan = self.plan(block.first, block.groups.shape[1], next_each=next_each)
         scored = Scored(history, plan, self.estimator.models(history, plan))
@@ -185,15 +163,11 @@ class Policy:
         return self.selector.select(ranked, picks).inclusion
 
     def close(self, history: History, selection: Selection) -> History:
-        """Moves on after the rounds of the open block are decided.
+        """Moves on after the picks of the open block are decided.
 
         Outcomes are summed up if later rounds read only their sums: round by round, with the
         rounding of N blocks, if `rewards_pending`, and else all at once, which is faster. Contexts,
         outcomes and picks are forgotten if no later round reads them.
-
-        Args:
-            history: the history before, with an open block.
-            selection: the picks of the block.
         """
         stepwise, rounds, count = history.rewards_pending, history.rounds, len(selection.actions[0])
         if history.picks is not None:
@@ -213,12 +187,7 @@ class Policy:
         return history
 
     def tell(self, history: History, outcomes: Outcomes) -> History:
-        """Takes in rewards of the rounds so far, now or late.
-
-        Args:
-            history: the history before.
-            outcomes: the outcomes of any earlier rounds, in order of round.
-        """
+        """Takes in rewards of any rounds so far, now or late, in order of round."""
         state, summed = history.state, outcomes.n
         if self.learns:  # later outcomes wait, since some rounds still to come read them apart
             (summed,) = outcomes.counts([history.n_state])

@@ -24,13 +24,9 @@ from fairbandit.streams import Purpose
 class Scored:
     """The scored candidates of N consecutive rounds, and the past that ranks may read.
 
-    Args:
-        history: the history, whose open block holds the pools of the rounds.
-        plan: the past rounds that each round reads.
-        models: the reward models of the rounds.
-
     Attributes:
         problem: the problem that is played.
+        plan, models: the past rounds that each round reads, and the reward models of the rounds.
         first: the first of the rounds, by which draws are addressed.
         contexts, groups: the pools, (B, N, K, d) and (B, N, K) int64, −1 for an empty place.
         present: whether each place holds a candidate, (B, N, K) bool.
@@ -66,10 +62,7 @@ class Scored:
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Lower and upper confidence bounds of the true rewards, (B, N, K) each.
 
-        They are −∞ and ∞ while the reward model has not learned from a reward.
-
-        Raises:
-            NoBounds: the reward model lacks confidence bounds.
+        They are −∞ and ∞ while the reward model has not learned from a reward. Raises `NoBounds`.
         """
         low, high = self._model.bounds(self.contexts, self.groups)
         return self.models.if_informed(low, -torch.inf), self.models.if_informed(high, torch.inf)
@@ -78,8 +71,7 @@ class Scored:
     def past(self) -> PastScores:
         """The past contexts of each candidate's group in the rank window of its round.
 
-        Raises:
-            FairbanditError: the rank does not declare that it needs contexts.
+        The rank must declare the need `contexts`.
         """
         contexts = self._history.contexts
         if contexts is None:

@@ -23,16 +23,9 @@ class Ranked:
     In rounds whose reward model has seen no reward, all candidates tie: their index is 0
     with infinite slack, and its bounds are −∞ and ∞. The index of the rank is not used.
 
-    Args:
-        scored: the candidates, with their scores and their past.
-        index: the rank's index, (B, N, K).
-        bounds: lower and upper bounds of the index, (B, N, K) each; None if no part needs them.
-        pick_counts: how often each group was picked before each round, (B, N, G) int64; None if no
-            part reads past picks.
-
     Attributes:
-        scored: the argument.
-        index: the index, an `Approximate`.
+        scored: the candidates, with their scores and their past.
+        index: the rank's index, an `Approximate` of (B, N, K).
         problem, groups, present: attributes of `scored`.
     """
 
@@ -58,8 +51,7 @@ class Ranked:
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the index under the true rewards, (B, N, K) each.
 
-        Raises:
-            FairbanditError: the selector does not declare that it needs bounds.
+        The selector must declare the need `bounds`.
         """
         if self._bounds is None:
             raise FairbanditError('this selector reads bounds: declare needs = {"bounds"}')
@@ -70,10 +62,8 @@ class Ranked:
         """The number of earlier picks of each group, (B, N, G) int64.
 
         Round t counts the picks of rounds 1 … t − 1, whether or not their rewards are known. In the
-        first guess of a block, picks of undecided rounds are missing.
-
-        Raises:
-            FairbanditError: no part of the policy declares that it reads picks.
+        first guess of a block, picks of undecided rounds are missing. A part of the policy must
+        declare the need `picks`.
         """
         if self._pick_counts is None:
             raise FairbanditError('this part reads past picks: declare needs = {"picks"}')
@@ -96,7 +86,7 @@ class Selection(NamedTuple):
 
     @classmethod
     def of(cls, actions: Tensor) -> Selection:
-        """Returns picks (B, N, m) whose probabilities are not known, such as logged picks."""
+        """Picks (B, N, m) whose probabilities are not known, such as logged picks."""
         unknown = torch.full(actions.shape, torch.nan, device=actions.device)
         return cls(actions, unknown, unknown[..., :0])
 
@@ -136,9 +126,7 @@ class Selector(Part):
             the estimator and the rank.
 
         Raises:
-            FairbanditError: a pool without candidates, or inclusion probabilities of the wrong
-                shape or dtype, not from 0 to 1, positive at an empty place, or with a sum that is
-                not m.
+            FairbanditError: a pool without candidates, or probabilities that break the contract.
         """
         inclusion, sizes = self._checked(self._inclusion(ranked, picks), ranked, picks)
         possible = inclusion > 0
@@ -214,8 +202,8 @@ def best(
         capacity: the most that each candidate receives, (B, N, K); or bool, true for places that
             hold a candidate, each with the capacity 1.
         amount: m, or (B, N, 1); if it exceeds the sum of the capacities, all are filled.
-        kinds: the kind of each candidate, 0 … G − 1, (B, N, K) int64, such as its group; anything
-            where the capacity is 0. Each kind then has its own amount, (B, N, G).
+        kinds: the kind of each candidate, 0 … G − 1, (B, N, K) int64, such as its group. Each kind
+            then has its own amount, (B, N, G).
 
     Returns:
         (B, N, K), from 0 to the capacity.
@@ -243,14 +231,8 @@ def best(
 def proportional(weights: Tensor, picks: int) -> Tensor:
     """Inclusion probabilities in proportion to weights: π = min(1, c·weight) with the sum m.
 
-    The weights may be any nonnegative numbers, and the number of picks is arbitrary.
-
-    Args:
-        weights: (B, N, K), at least 0 and finite, and 0 at empty places.
-        picks: m.
-
-    Returns:
-        (B, N, K); they sum to m, or to the number of positive weights if that is smaller.
+    Weights (B, N, K) are finite and at least 0, and 0 at empty places. The probabilities sum to the
+    number of positive weights if that is smaller than m.
 
     >>> proportional(torch.tensor([[[4.0, 1.0, 1.0, 0.0]]]), 2)
     tensor([[[1.0000, 0.5000, 0.5000, 0.0000]]])
@@ -259,16 +241,9 @@ def proportional(weights: Tensor, picks: int) -> Tensor:
 
 
 def softmax(logarithms: Tensor, picks: int) -> Tensor:
-    """Inclusion probabilities in proportion to exponentials: `proportional(exp(x))`.
+    """Inclusion probabilities `proportional(exp(x))`, for x (B, N, K), −∞ at empty places.
 
     Exponentials may be beyond the range of floating-point numbers.
-
-    Args:
-        logarithms: (B, N, K), below ∞, and −∞ at empty places.
-        picks: m.
-
-    Returns:
-        (B, N, K), as for `proportional`.
 
     >>> softmax(torch.tensor([[[3000.0, 2000.0, 1000.0, 0.0]]]), 2)
     tensor([[[1., 1., 0., 0.]]])

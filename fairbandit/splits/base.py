@@ -60,8 +60,7 @@ class Split(Part):
                 `refresh_numbers`, and the rank window does not change. None trains a model for each
                 n_train.
             learns: whether the reward models depend on rewards.
-            reads_last: whether a decision also depends on the reward or the pick of the round
-                before.
+            reads_last: whether a decision also depends on the reward or the pick of the last round.
 
         Raises:
             FairbanditError: the division reads round t or later.

@@ -56,10 +56,7 @@ def theory(
     Args:
         environment: the simulation, a table or a census environment.
         rounds: T; None takes the environment's default.
-        delta: δ; bounds hold with probability at least 1 − δ.
-        regularization: the ridge's λ.
-        alpha: for `th:regret_2`, the share of a group's expected candidates on which the bound
-            relies.
+        delta, regularization, alpha: δ, λ and α, as for `regret`.
 
     Returns:
         A row for each `quantity` of a `table`, and for each `case`, such as the paper's theorem and
