@@ -29,26 +29,19 @@ from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 
-READS = "reads the group at the decision"
-"""The name of the line in checks and reports."""
+READS = "reads the group at the decision"  # the name of the line in checks and reports
 
 YES, THROUGH, NO = "yes", "only if a feature holds it", "no"
 """The answers; the second one stands where the features are not known."""
 
-STAGES = (0, 20, 1000)
-"""The numbers of past rounds after which the policy decides."""
+STAGES = (0, 20, 1000)  # the numbers of past rounds after which the policy decides
 
 POOLS, PLACES, FEATURES = 12, 6, 3
 """The number of pools that are decided after each past, their size, and d without the group."""
 
-REPLICAS, PICKS = 4, (1, 2, 3)
-"""The number of pasts, and the numbers of picks."""
-
-NEAR = 1e-6
-"""The distance of candidates who are nearly equal, as a share of the distance of others."""
-
-LARGE = 100.0
-"""The factor of the rewards of the last past."""
+REPLICAS, PICKS = 4, (1, 2, 3)  # the number of pasts, and the numbers of picks
+NEAR = 1e-6  # the distance of candidates who are nearly equal, as a share of the distance of others
+LARGE = 100.0  # the factor of the rewards of the last past
 
 
 def reads_group(policy: Spec | Policy, *, feature: bool = False, groups: int = 3) -> bool:

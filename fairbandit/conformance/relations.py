@@ -32,9 +32,7 @@ Check = Callable[[str, Spec], str | None]
 """Takes a kind and a part, and raises `ConformanceError` with the reason if the check fails.
 Returns None, or the reason why the check does not apply."""
 
-DECIDES = (*registry.PART_KINDS, "policy")
-"""The kinds that take part in decisions."""
-
+DECIDES = (*registry.PART_KINDS, "policy")  # the kinds that take part in decisions
 KINDS = (*registry.KINDS, "policy")
 """The kinds of parts, and policies."""
 

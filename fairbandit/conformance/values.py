@@ -49,8 +49,7 @@ from fairbandit.ranks import Scored
 from fairbandit.selectors import Selection
 from fairbandit.streams import Streams
 
-DRAWN = 200
-"""The number of rounds of pools that a check draws for `ASKERS` replicas."""
+DRAWN = 200  # the number of rounds of pools that a check draws for `ASKERS` replicas
 
 ERROR_RATE, SLACK = 1e-6, 0.05
 """The probability that chance alone fails a selector or an environment with correct probabilities,

@@ -25,11 +25,8 @@ ROUNDS, REPLICAS, ASKERS, PLACES, SEED = 40, 3, 12, 6, 1
 """The default sizes of a play, and its seed; checks of values, rather than of decisions, have
 `ASKERS` replicas."""
 
-CLOSE = 1e-9
-"""The tolerance of results that must agree: sums in different orders round differently."""
-
-REFRESH = 1.5
-"""The `refresh` of policies whose estimator needs one."""
+CLOSE = 1e-9  # the tolerance of results that must agree: sums in different orders round differently
+REFRESH = 1.5  # the `refresh` of policies whose estimator needs one
 
 REFERENCES: dict[str, Any] = {
     "split": "halves",
@@ -46,14 +43,12 @@ SETTINGS = (("full", 1), ("halves", 3), ("full", 2))
 """The splits beside which a part plays, and the numbers of picks; a policy keeps its split. Under
 `full` each round depends on the round before. Slow checks play the first two."""
 
-AXES = ("replica", "round", "place", "number")
-"""The names of dimensions in messages."""
+AXES = ("replica", "round", "place", "number")  # the names of dimensions in messages
 
 Spec = str | Mapping[str, Any]
 """A part: its registered name, or a mapping with `name` and hyperparameters."""
 
-Results = dict[str, Tensor]
-"""The quantities in which plays are compared, by name, (B, N, ...) each."""
+Results = dict[str, Tensor]  # the quantities in which plays are compared, by name, (B, N, ...) each
 
 
 class ConformanceError(FairbanditError):

@@ -8,33 +8,19 @@ from __future__ import annotations
 
 import math
 
-SLICE = 150
-"""The cost of the slice of one value."""
-
-SLICE_SCORE = 1.5
-"""The cost of one of the scores that slices are cut from."""
-
-SLICE_COMPARISON = 0.25
-"""The cost of one comparison within a slice."""
-
-SLICE_SCORES = 1 << 22
-"""The largest number of scores of a replica that slices are cut from."""
-
-SCAN, SCAN_GROUP = 100_000, 25_000
-"""The costs of starting a scan, and of each of its groups."""
+SLICE = 150  # the cost of the slice of one value
+SLICE_SCORE = 1.5  # the cost of one of the scores that slices are cut from
+SLICE_COMPARISON = 0.25  # the cost of one comparison within a slice
+SLICE_SCORES = 1 << 22  # the largest number of scores of a replica that slices are cut from
+SCAN, SCAN_GROUP = 100_000, 25_000  # the costs of starting a scan, and of each of its groups
 
 SEARCH, SEARCH_SETUP = 1200, 400
 """The cost of searching a sorted segment for one value; and the setup of a search, in values times
 d: it costs SEARCH·SEARCH_SETUP/d, since a comparison takes longer with more features d."""
 
-RESCORE = 20
-"""The cost of scoring one sorted entry again."""
-
-SORT = 100
-"""The cost of sorting one entry."""
-
-SORTED_COST = 150_000
-"""Contexts are sorted only for a count that costs at least this."""
+RESCORE = 20  # the cost of scoring one sorted entry again
+SORT = 100  # the cost of sorting one entry
+SORTED_COST = 150_000  # contexts are sorted only for a count that costs at least this
 
 RETRY = 1.5
 """Where sorting did not pay, it is tried again once a count costs this many times as much."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from copy import copy
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError, typed
@@ -17,9 +19,11 @@ from fairbandit.history import NEVER, History, Outcomes, Problem, State
 from fairbandit.registry import base
 from fairbandit.registry.register import Part
 from fairbandit.splits import Plan
+from fairbandit.streams import Purpose
 
-Rounds = list[int]
-"""Numbers of rounds."""
+Rounds = list[int]  # numbers of rounds
+
+Floats = NDArray[np.float64]
 
 
 class NoBounds(FairbanditError):  # noqa: N818
@@ -147,6 +151,17 @@ def check_size(contexts: Tensor, regularization: float) -> None:
             f"rounding would hide all contexts but the largest, of norm {largest:.3g}; use "
             "contexts of a smaller scale or a larger regularization (λ)"
         )
+
+
+def fit_tables(problem: Problem, outcomes: Outcomes, n_train: int) -> Iterator[tuple[int, Floats]]:
+    """A seed, and the rows [r x] of the outcomes, for each replica of a model that is refitted."""
+    draws = problem.streams[Purpose.ESTIMATOR].uniform(max(n_train, 1), 1, 1).flatten().tolist()
+    played, x, groups, rewards = (part.numpy(force=True) for part in outcomes)
+    for b, draw in enumerate(draws):
+        rows = np.flatnonzero(groups[b] >= 0)
+        # sorted, since the order of arrival in a round must not matter
+        rows = rows[np.lexsort((*x[b, rows].T, rewards[b, rows], played[rows]))]
+        yield int(draw * 2**32), np.column_stack([rewards[b, rows], x[b, rows]])
 
 
 class Models(NamedTuple):

@@ -29,8 +29,7 @@ from fairbandit.estimators.regressions import Regressions, cholesky, solve, sums
 DECADES = torch.arange(-4, 6.001, 0.25, dtype=torch.float64)
 """The grid: log10 of λ over the mean square of a feature."""
 
-SPREAD = 2.0
-"""The standard deviation of the prior of log10 λ."""
+SPREAD = 2.0  # the standard deviation of the prior of log10 λ
 
 LEAST = 1e-12
 """The smallest Q over Σ r² that is distinguished from 0: below it, Q is rounding error."""

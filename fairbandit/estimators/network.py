@@ -15,12 +15,11 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from fairbandit.errors import FairbanditError, shown, typed
-from fairbandit.estimators.base import Estimator, RewardModel, Rounds
+from fairbandit.estimators.base import Estimator, RewardModel, Rounds, fit_tables
 from fairbandit.estimators.ties import PLAIN, Approximate
 from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import create, register
 from fairbandit.registry.register import Count, NonNegative, Positive
-from fairbandit.streams import Purpose
 
 CACHED_FITS = 64
 """The number of cached networks, so that an agent does not train them again at each decision."""
@@ -213,15 +212,8 @@ class Network(Estimator):
         return NeuralModel(*shaped, features=features, heads=heads)
 
     def _learned(self, problem: Problem, outcomes: Outcomes, n: int) -> Sequence[Features]:
-        draws = problem.streams[Purpose.ESTIMATOR].uniform(max(n, 1), 1, 1).flatten().tolist()
-        played, x, groups, rewards = (part.numpy(force=True) for part in outcomes)
-        keys = list[tuple[int, bytes]]()
-        for b, draw in enumerate(draws):
-            rows = np.flatnonzero(groups[b] >= 0)
-            # sorted, since the order of arrival in a round must not matter
-            rows = rows[np.lexsort((*x[b, rows].T, rewards[b, rows], played[rows]))]
-            table = np.column_stack([rewards[b, rows], x[b, rows]])
-            keys.append((int(draw * 2**32), table.tobytes()))
+        tables = fit_tables(problem, outcomes, n)
+        keys = [(seed, table.tobytes()) for seed, table in tables]
         together = problem.device.type == "cuda" if self.together is None else self.together
         parts = [tuple(keys)] if together else [(key,) for key in keys]
         fits = (_fitted(self, problem.features, problem.device, part) for part in parts)

@@ -18,8 +18,7 @@ from fairbandit.registry.register import Count, Positive
 from fairbandit.streams import Purpose
 
 STEPS, HALVINGS = 100, 40
-CONVERGED = 1e-16
-"""The squared Newton decrement below which the next step is the last."""
+CONVERGED = 1e-16  # the squared Newton decrement below which the next step is the last
 
 _LOG_ROOT_TAU = 0.9189385332046727  # log √(2π)
 

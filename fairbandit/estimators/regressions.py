@@ -34,8 +34,7 @@ HEAVY = 1e3
 UPDATES = 256.0
 """The root is factored anew before the sum of 1 + ‖x‖²_{V⁻¹} over its updates exceeds this."""
 
-WORK = 1 << 18
-"""The most numbers in a work array of `factors`, so that they stay in cache."""
+WORK = 1 << 18  # the most numbers in a work array of `factors`, so that they stay in cache
 
 ILL = 1e11
 """There is a notice if Σx² of a feature is more than this many times the part of it that λ and the

@@ -30,8 +30,7 @@ from fairbandit.streams import Purpose
 Sums = Regression | Evidence
 """The state of ridge regression: with a fixed penalty, or with one that the rewards choose."""
 
-AUTO = "auto"
-"""The regularization that the rewards choose."""
+AUTO = "auto"  # the regularization that the rewards choose
 
 
 @register("estimator", "ridge")

@@ -14,18 +14,14 @@ import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError, shown
-from fairbandit.estimators.base import Estimator, RewardModel, Rounds
+from fairbandit.estimators.base import Estimator, RewardModel, Rounds, fit_tables
 from fairbandit.estimators.ties import PLAIN
 from fairbandit.history import Outcomes, Problem, State
 from fairbandit.registry import register
 from fairbandit.registry.register import Count, NonNegative
-from fairbandit.streams import Purpose
 
-LARGEST = 1e30
-"""Contexts are clipped to this size, since forests store them in single precision."""
-
-KEPT = 64
-"""The number of cached regressors, so that an agent does not refit them at each decision."""
+LARGEST = 1e30  # contexts are clipped to this size, since forests store them in single precision
+KEPT = 64  # the number of cached regressors, so that an agent does not refit them at each decision
 
 SHORT = {
     "hist_gradient_boosting": "sklearn.ensemble.HistGradientBoostingRegressor",
@@ -132,25 +128,18 @@ class Sklearn(Estimator):
     def _models(
         self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
-        played, x, groups, rewards = (part.numpy(force=True) for part in outcomes)
-        x = x.clip(-LARGEST, LARGEST)
         shape, regressors = (problem.replicas, len(n_train)), list[Any]()
         numbers, centre, deviation = np.full(shape, -1), np.zeros(shape), np.ones(shape)
         gaussian = self.model == "gaussian_process"
-        least = 1 if gaussian else self.min_samples
         for u, (n, size) in enumerate(zip(n_train, outcomes.counts(n_train), strict=True)):
-            draws = problem.streams[Purpose.ESTIMATOR].uniform(max(n, 1), 1, 1).flatten().tolist()
-            for b, draw in enumerate(draws):
-                rows = np.flatnonzero(groups[b, :size] >= 0)
-                if not len(rows):
+            for b, (seed, table) in enumerate(fit_tables(problem, outcomes.rows(0, size), n)):
+                if not len(table):
                     continue
-                # sorted, since the order of arrival in a round must not matter
-                rows = rows[np.lexsort((*x[b, rows].T, rewards[b, rows], played[rows]))]
-                y = rewards[b, rows]
+                y, x = table[:, 0].copy(), table[:, 1:].clip(-LARGEST, LARGEST)
                 centre[b, u], deviation[b, u] = y.mean(), y.std() or 1.0
-                if len(rows) >= least:
+                if gaussian or len(y) >= self.min_samples:
                     numbers[b, u], y = len(regressors), (y - centre[b, u]) / deviation[b, u]
-                    data = int(draw * 2**32), x[b, rows].tobytes(), y.tobytes()
+                    data = seed, x.tobytes(), y.tobytes()
                     regressors.append(_quiet("sklearn", _fitted, self, *data))
         parts = (torch.from_numpy(part).to(problem.device) for part in (numbers, centre, deviation))
         return FittedModel(*parts, regressors=regressors, beta=self.beta if gaussian else None)

@@ -20,8 +20,7 @@ Natural = Annotated[int, Meta(ge=0, le=2**53)]
 Number = Annotated[float, Meta(ge=-1e100, le=1e100)]
 Share = Annotated[float, Meta(ge=0, le=1 + 1e-9)]
 Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-Plain = dict[str, Any]
-"""A mapping that its user checks, as a policy checks its config."""
+Plain = dict[str, Any]  # a mapping that its user checks, as a policy checks its config
 
 
 def mapping(**types: Any) -> Any:

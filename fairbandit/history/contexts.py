@@ -24,11 +24,8 @@ from fairbandit.history.sorted_segment import SortedSegment
 BITS = 36
 """The number of low bits of a key, which hold the round; the higher bits hold the cell number."""
 
-LATEST = (1 << BITS) - 1
-"""A round after all other rounds; it marks rows without an entry."""
-
-LEAST_ROOM = 64
-"""The smallest number of entries for which a group gets room."""
+LATEST = (1 << BITS) - 1  # a round after all other rounds; it marks rows without an entry
+LEAST_ROOM = 64  # the smallest number of entries for which a group gets room
 
 Ints = NDArray[np.int64]
 

@@ -15,8 +15,7 @@ from fairbandit.history.contexts import Contexts, Ints
 from fairbandit.history.outcomes import Outcomes
 from fairbandit.history.problem import Problem
 
-NEVER = 2**53
-"""A number larger than every round."""
+NEVER = 2**53  # a number larger than every round
 
 State = Any
 """The state of an estimator: tensors, numbers and tuples of them, such as a `NamedTuple`. It is

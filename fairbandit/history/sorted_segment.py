@@ -21,11 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-SLACK = 1e-11
-"""The allowance for rounding in each score, relative to the largest possible ‖x‖·‖θ‖."""
-
-PIECE = 1 << 13
-"""The number of contexts compared with their mean at a time; they stay in cache."""
+SLACK = 1e-11  # the allowance for rounding in each score, relative to the largest possible ‖x‖·‖θ‖
+PIECE = 1 << 13  # the number of contexts compared with their mean at a time; they stay in cache
 
 
 class SortedSegment:
@@ -142,11 +139,8 @@ class SortedSegment:
         return counts.view(values.shape), again
 
 
-CHUNK = 1 << 17
-"""The number of features gathered at a time, over all rows; they stay in cache."""
-
-MOST = 1 << 22
-"""The number of rows counted at a time, which keeps work memory small."""
+CHUNK = 1 << 17  # the number of features gathered at a time, over all rows; they stay in cache
+MOST = 1 << 22  # the number of rows counted at a time, which keeps work memory small
 
 
 def count_segments(

@@ -21,8 +21,7 @@ from fairbandit.environments.base import Environment
 from fairbandit.errors import FairbanditError, did_you_mean, shown
 from fairbandit.policy.policy import Policy
 
-Dashes = tuple[Annotated[float, Meta(gt=0)], ...]
-"""The lengths of the dashes and gaps of a line."""
+Dashes = tuple[Annotated[float, Meta(gt=0)], ...]  # the lengths of the dashes and gaps of a line
 
 
 def build(config: str | Mapping[str, Any]) -> Policy | Environment:

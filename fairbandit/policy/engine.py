@@ -132,8 +132,7 @@ class Engine:
         return selection
 
 
-LAWS = ("fixed", "geometric")
-"""The distributions of delays."""
+LAWS = ("fixed", "geometric")  # the distributions of delays
 
 
 class Delays:

@@ -84,8 +84,7 @@ WORK = 1 << 18
 LEAST = 24
 """Blocks do not pay if `WORK` allows fewer rounds than `LEAST` times the rounds without a guess."""
 
-PATIENCE = 256
-"""The most proposals without a guess before the next attempt at the smallest block."""
+PATIENCE = 256  # the most proposals without a guess before the next attempt at the smallest block
 
 
 class BlockSize:

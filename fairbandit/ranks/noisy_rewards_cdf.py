@@ -8,8 +8,7 @@ from torch import Tensor
 from fairbandit.ranks.base import Rank, Scored
 from fairbandit.registry import register
 
-WORK = 1 << 22
-"""The number of comparisons made at a time."""
+WORK = 1 << 22  # the number of comparisons made at a time
 
 
 @register("rank", "noisy_rewards_cdf")

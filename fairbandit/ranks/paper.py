@@ -14,8 +14,7 @@ from fairbandit.registry import register
 from fairbandit.registry.register import PAPER, Share
 from fairbandit.registry.signatures import Range
 
-MOST_KEPT = 1_000_000
-"""The largest `size` of `recent_cdf`, which exists to keep few contexts."""
+MOST_KEPT = 1_000_000  # the largest `size` of `recent_cdf`, which exists to keep few contexts
 
 
 @register("rank", "identity")

@@ -16,8 +16,7 @@ from fairbandit.registry.register import InnerShare
 from fairbandit.registry.signatures import Range
 from fairbandit.selectors.base import Ranked, Selection, Selector, best
 
-HALVINGS = 40
-"""The number of halvings of the interval that holds the adjusted significance."""
+HALVINGS = 40  # the number of halvings of the interval that holds the adjusted significance
 
 
 @register("selector", "fa_ir")

@@ -28,8 +28,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators.ties import SUMS
 
-COUNTS = ("fixed", "geometric", "uniform")
-"""The laws of the number of candidates that have a name."""
+COUNTS = ("fixed", "geometric", "uniform")  # the laws of the number of candidates that have a name
 
 MOST, CELLS = 100_000, 10_000_000
 """The largest number of candidates that a law may expect, and that times the number of places."""

@@ -19,8 +19,7 @@ from fairbandit.theory.constants import Constants
 DELTA, REGULARIZATION, ALPHA = 0.05, 0.1, 0.5
 """The defaults of δ, of the ridge's λ and of α; see `regret`."""
 
-LIMIT = 10**30
-"""`useful_from` does not search beyond this round."""
+LIMIT = 10**30  # `useful_from` does not search beyond this round
 
 
 @dataclass(frozen=True)

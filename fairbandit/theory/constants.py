@@ -23,8 +23,7 @@ REPLICAS, ROUNDS, BLOCKS = 32, 64, 32
 
 _POOLS = f"from {BLOCKS * REPLICAS * ROUNDS:,} pools"
 
-KAPPAS = (0.0, 0.01, 0.02, 0.05, 0.1)
-"""The values of κ in `fairbandit theory`."""
+KAPPAS = (0.0, 0.01, 0.02, 0.05, 0.1)  # the values of κ in `fairbandit theory`
 
 Known = TypeVar("Known", Simulation, Table)
 

@@ -211,8 +211,7 @@ def _of_parity(known: Constants, rounds: float) -> str:
     )
 
 
-BLOCKS = 128
-"""The number of blocks of pools from which losses are estimated, 262,144 pools in all."""
+BLOCKS = 128  # the number of blocks of pools from which losses are estimated, 262,144 pools in all
 
 
 @dataclass(frozen=True)
