@@ -297,13 +297,11 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
             ),
             ALONE,
         ),
-        (but(Counting, init=counting_on), ALONE),
         (but(Score, needs=frozenset({"contexts"}), _index=centring), ALONE),
     ],
     relations.gives_a_round_the_same_results_alone_and_in_a_block: [
         (but(Score, _index=lambda self, given: given.scores.value / len(given.rounds)), BLOCKS),
         (but(World, drawn=lambda self, t, n: World.drawn(self, t, n) / n), BLOCKS),
-        (but(World, drawn=lambda self, t, n: World.drawn(self, t, n).mul_(0.5)), BLOCKS),
         (but(World, drawn=recycling), BLOCKS),
     ],
     relations.continues_from_its_saved_state: [
@@ -385,8 +383,6 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     values.has_distributions_that_fit_the_rewards_that_it_draws: [
         (world_with(lambda x: 1 - x.clamp(0, 1)), "the CDF of group 0 decreases"),
-        (world_with(lambda x: (x + 0.5) % 1), "the CDF of group 0 decreases"),
-        (world_with(lambda x: torch.full_like(x, 0.5)), CHANCE),
         (world_with(lambda x: x.clamp(0, 1) ** 1.5), CHANCE),
     ],
 }
@@ -425,11 +421,9 @@ def test_a_part_without_a_fault_passes(cls, faulty):
 @pytest.mark.parametrize(
     ("what", "change"),
     [
-        ("contexts", lambda given: given.contexts.numpy().fill(0)),
         ("contexts", lambda given: given.contexts.data.zero_()),
         ("contexts", lambda given: given.contexts[:, :, 0].mul_(1)),
         ("groups", lambda given: given.groups.unsqueeze_(0)),
-        ("scores.value", lambda given: given.scores.value.sub_(1)),
         ("rank_window[1]", lambda given: given.rank_window[1].sub_(1)),
         ("past.count", lambda given: given.past.count.clamp_(min=1)),
         ("outcomes.rewards", lambda given: given.outcomes.rewards.abs_()),
@@ -454,24 +448,23 @@ def test_however_a_tensor_is_changed(what, change, faulty):
 
 
 @pytest.mark.parametrize(
-    ("what", "change"),
+    ("method", "what", "change"),
     [
-        ("torch's default dtype", lambda: torch.set_default_dtype(torch.float64)),
-        ("torch's number of threads", lambda: torch.set_num_threads(1)),
-        ("NumPy's handling of floating-point errors", lambda: np.seterr(invalid="ignore")),
-        ("torch's global generator", lambda: torch.rand(3)),
-        ("NumPy's global generator", np.random.standard_normal),
-        ("Python's global generator", random.random),
+        ("__init__", "torch's default dtype", lambda: torch.set_default_dtype(torch.float64)),
+        ("_index", "torch's number of threads", lambda: torch.set_num_threads(1)),
+        ("__init__", "NumPy's handling of floating", lambda: np.seterr(invalid="ignore")),
+        ("_index", "torch's global generator", lambda: torch.rand(3)),
+        ("__init__", "NumPy's global generator", np.random.standard_normal),
+        ("_index", "Python's global generator", random.random),
     ],
 )
-@pytest.mark.parametrize("method", ["__init__", "_index"])
-def test_settings_and_global_generators_are_watched_and_put_back(what, change, method, faulty):
+def test_settings_and_global_generators_are_watched_and_put_back(method, what, change, faulty):
     faults = {
         "__init__": lambda self: [change(), None][1],
         "_index": lambda self, given: [change(), given.scores.value.clone()][1],
     }
     before = purity._contents({})
-    with pytest.raises(ConformanceError, match=f"`{method}` changes {what}; expected"):
+    with pytest.raises(ConformanceError, match=f"`{method}` changes {what}.*; expected"):
         purity.changes_nothing_but_what_it_returns(
             "rank", faulty("rank", but(Score, **{method: faults[method]}))
         )

@@ -45,7 +45,7 @@ def test_scores_are_those_of_ridge_with_this_penalty() -> None:
     """In each round of a play, by a loop over the rounds; pools have empty slots, too."""
     estimator = {"name": "ridge", "noise": 0.0, **AUTO}
     chosen = build_policy({"name": "greedy", "estimator": estimator})
-    world, rounds = support.environment("census_ethnicity", root="sample"), 60
+    world, rounds = support.environment("census_ethnicity", root="sample"), 25
     draws = support.draws(world, rounds, 0)
     actions = support.actions(chosen, world, rounds)[0].tolist()
     for t in range(1, rounds):

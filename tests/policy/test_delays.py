@@ -7,7 +7,6 @@ import torch
 
 from fairbandit import Engine
 from fairbandit.errors import FairbanditError
-from fairbandit.history import NEVER
 from fairbandit.policy.build import build_policy, preset, presets
 from fairbandit.policy.engine import Delays
 from tests import support
@@ -64,22 +63,6 @@ def test_several_picks_come_late_together(name):
     agent = worlds.agent_for(world, preset(name), SEED)
     mine = given_late(agent, worlds.pools_of(world, ROUNDS, SEED), "geometric", picks=3)
     assert mine == theirs[0].tolist()
-
-
-def test_without_a_delay_both_laws_decide_as_ever_and_a_delay_decides_otherwise():
-    world, config = support.environment(), preset("greedy")
-    ever = picks_of(engine(world, config))
-    for law in ("fixed", "geometric"):
-        assert torch.equal(picks_of(engine(world, config, delay=0, delay_law=law)), ever)
-        assert not torch.equal(picks_of(engine(world, config, delay=30, delay_law=law)), ever)
-
-
-@pytest.mark.parametrize("law", ["fixed", "geometric"])
-def test_rewards_later_than_the_run_are_never_read(law):
-    """A geometric delay below 90 has a probability below 1e-7."""
-    made = engine(worlds.Coarse(), preset("greedy"), delay=10**9, delay_law=law)
-    assert sum(played.actions.shape[1] for played in made.play()) == ROUNDS
-    assert made.history.first_reward == NEVER
 
 
 def test_replicas_decide_alike_in_company_and_alone():

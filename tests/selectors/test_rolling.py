@@ -155,19 +155,6 @@ def test_inclusion_is_the_sum_over_all_paths(spec: dict[str, Any], picks: int) -
         np.testing.assert_allclose(selector._inclusion(ranked, picks)[0, 0], inclusion, atol=1e-12)
 
 
-def test_frequencies_of_100_000_draws() -> None:
-    """Each differs from its probability by more than five standard errors once in 10⁵ tests."""
-    rounds, picks = 100_000, 2
-    for spec in SELECTORS[1:4]:
-        selector: Any = create("selector", spec)
-        selection = selector.select(pools(1, rounds), picks)
-        pi = selection.inclusion[0, 0]
-        counts = torch.bincount(selection.actions.flatten() + 1, minlength=8)[1:]
-        error = (pi * (1 - pi) / rounds).sqrt()
-        assert bool(((counts / rounds - pi).abs() <= 5 * error + 1e-12).all())
-        assert bool((pi[pools(1).present[0, 0]] > 0).all())
-
-
 def test_true_ranks_reach_the_optimum() -> None:
     """The mean of the regret is 0 within 3 standard errors; it fails by chance once in 370."""
     parts = {"split": "full", "estimator": "oracle", "rank": "oracle_cdf", "selector": "rolling"}

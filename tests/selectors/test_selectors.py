@@ -28,7 +28,6 @@ from fairbandit.selectors import (
     proportional,
 )
 from fairbandit.selectors.merit import MeritForm
-from fairbandit.streams import Purpose, Streams
 from tests import support
 from tests.notions.test_loops import chained
 from tests.support import ranked
@@ -177,28 +176,6 @@ def test_a_chain_without_bounds_is_refused(parts: dict[str, str], message: str) 
     assert isinstance(made, Policy)
     with pytest.raises(FairbanditError, match=message):
         support.actions(made, Scattered(), 5)
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300, None])
-def test_picks_are_as_likely_as_reported(scale: float | None) -> None:
-    """The first place whose cumulative weight exceeds u·Σw; weights need no norm.
-
-    Of n maximisers (scale None) it is the one of order ⌊u·n⌋ + 1.
-    """
-    index, weights = torch.zeros(3, 300, 5).double(), torch.rand(3, 300, 5).double()
-    weights[:, :, 2] = 0
-    if scale is None:
-        weights = (weights > 0.4).double()
-        weights[:, :, 4] = scale = 1.0
-    selection = select(Given(lambda _: scale * weights), index)
-    uniform = Streams(5, range(3))[Purpose.SELECTOR].uniform(1, 300, 1)
-    cumulative = weights.cumsum(2)
-    expected = (cumulative <= uniform * cumulative[..., -1:]).sum(2)
-    assert torch.equal(selection.actions[..., 0], expected)
-    shares = weights / cumulative[..., -1:]
-    torch.testing.assert_close(selection.inclusion, shares)
-    reported = shares.gather(2, expected[..., None])[..., 0]
-    torch.testing.assert_close(selection.propensities[..., 0], reported)
 
 
 class Stated(Selector):

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from fairbandit.theory import constants, pick_moments, regret, repaired_floor, trade_off
+from fairbandit.theory import constants, pick_moments, regret, repaired_floor
 from tests import support
 from tests.environments import data
 
@@ -57,21 +57,6 @@ def test_the_simulation(command):
     floor = f"λ'/2 = {repaired_floor(known, 5000).moment:.4g}"
     for said in ("λ⁺_min(Σ)/2 = 0.01033", "λ₀ = 0.008684", "less than that", floor, "T/K = 1,250"):
         assert said in text
-
-
-def test_two_groups(command):
-    two = ("environment=simulation", "environment.groups=2", "environment.theta=[2,1,1]")
-    code, out, _ = command("theory", *two, "rounds=1e12", "delta=0.01")
-    assert code == 0
-    printed = rows(out)
-    world = support.environment(groups=2, theta=[2, 1, 1])
-    known = constants(world)
-    assert near(
-        printed["R_F(T) is at most the sum"][1], regret(known, 1e12, 0.01, repaired=True).total
-    )
-    found = trade_off(world)
-    assert near(printed["p(ε): how often the fair optimum loses more than ε"][0], found.share.value)
-    assert near(printed["its regret over T rounds is at least T·εp/2 = T ×"][0], found.rate / 2)
 
 
 def test_random_pools(command, tmp_path):
@@ -128,16 +113,3 @@ def test_what_has_no_constant_says_so(command):
     assert "M and the bounds are infinite; give the group a nonzero weight in" in text
     assert "thm:linreg_opt assumes two groups with one place each and densities" in text
     assert "are equal with probability up to 1. Rare ties" in text
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["alpha=much"], "alpha: Expected `float`, got `str`, 'much'"),
-        (["replicas=3"], "unknown key 'replicas'; expected one of environment"),
-    ],
-)
-def test_words_that_make_no_sense(command, words, message):
-    code, out, err = command("theory", *words)
-    assert (code, out) == (1, "")
-    assert re.search(message, err), err

@@ -34,14 +34,6 @@ def test_disjoint_supports():
     assert trade_off(uniforms(shift=3.0), 4.0).share.value == 0
 
 
-@pytest.mark.parametrize("shift", [0.2, 1.0])
-def test_shifted_uniforms(shift):
-    """U and U + b: p(ε) = (b − ε) − (b − ε)²/2 below b ≤ 1."""
-    for epsilon in (0.0, 0.3 * shift, 0.8 * shift):
-        known = shift - epsilon - (shift - epsilon) ** 2 / 2
-        near(trade_off(uniforms(shift=shift), epsilon).share, known)
-
-
 def test_the_best_epsilon():
     """For U and U + 1, ε·p = ε·(1 − ε²)/2 is greatest at 1/√3; the integral of p is 1/3."""
     found = trade_off(uniforms())
@@ -51,11 +43,6 @@ def test_the_best_epsilon():
     assert found.rate == pytest.approx(best, rel=0.02)
     assert found.rate <= found.mean_loss.value
     assert found.chance(norm=2, theta=3) == pytest.approx(found.rate / 24)
-
-
-def test_equal_laws_cost_nothing():
-    found = trade_off(uniforms(shift=0.0))
-    assert (found.mean_loss.value, found.rate) == pytest.approx((0, 0), abs=1e-12)
 
 
 def test_a_table_by_all_pairs(tmp_path):
