@@ -410,7 +410,7 @@ def test_every_check_catches_something():
     assert FAULTS.keys() == {c for kind in registry.KINDS for c in conformance.checks(kind)}
 
 
-@pytest.mark.parametrize("cls", support.some([Averaging, Score, World, Counting], 2))
+@pytest.mark.parametrize("cls", support.some([Counting, Averaging, World, Score], 2))
 def test_a_part_without_a_fault_passes(cls, faulty):
     kind = kind_of(cls)
     results = list(conformance.examine(kind, faulty(kind, cls)))

@@ -87,10 +87,10 @@ def test_plugins_are_among_the_parts() -> None:
 
 
 def test_a_part_is_checked_with_hyperparameters_of_ones_own() -> None:
-    for noise, reason in ((1.0, None), (2.0, "noise must be at least 0 and at most 1, got 2.0")):
-        results = list(conformance.examine("estimator", {"name": "ridge", "noise": noise}))
+    for first, reason in ((3, None), (0, "first must be at least 1 and finite, got 0")):
+        results = list(conformance.examine("metric", {"name": "skew", "first": first}))
         assert results[0].reason == reason
         assert (results[-1].reason is None) == (reason is None)
-        names = [check.__name__ for check in conformance.checks("estimator")]
+        names = [check.__name__ for check in conformance.checks("metric")]
         tried = names[: names.index("plays_one_to_three_picks") + 1] if reason else names
         assert [result.check for result in results] == tried

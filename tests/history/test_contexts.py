@@ -15,7 +15,7 @@ from torch import Tensor
 from fairbandit import FairbanditError
 from fairbandit.counting import Contexts, PastScores
 from fairbandit.history import contexts
-from tests.counting.test_against_dense import Weights, ways
+from tests.counting.test_against_dense import Weights
 
 
 def pools(b: int, n: int, k: int, d: int, groups: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -76,18 +76,6 @@ def test_an_append_that_is_interrupted_anywhere_changes_nothing(
         assert torch.equal(counts(value), expected[0])
         value, after = empty.restored(state), after + 1
     assert after > 100
-
-
-def test_a_count_that_is_interrupted_anywhere_leaves_a_sorted_segment_that_is_right() -> None:
-    x, groups = pools(1, 200, 3, 2, 2)
-    value, after = Contexts.empty(x[:, :0, 0], 2).append(x, groups), 0
-    expected = counts(value)
-    with ways(searched=True):
-        while interrupted(partial(counts, value), after):
-            assert torch.equal(counts(value), expected)
-            value.memory.sorted = None
-            after += 7
-    assert value.memory.sorted is not None
 
 
 def test_only_one_of_two_appends_writes_in_place() -> None:

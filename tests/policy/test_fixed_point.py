@@ -123,7 +123,7 @@ def late_by(rounds: int, **parts: Any) -> Policy:
 )
 def test_rewards_that_come_late(late: int, estimator: str) -> None:
     """Rounds that need no guess are decided together, and where they are few, blocks are larger."""
-    policy, rounds = late_by(late, estimator=estimator), 1000
+    policy, rounds = late_by(late, estimator=estimator), 500
     found, engine = play(policy, support.environment(), rounds, replicas=[0])
     alone, _ = play(policy, support.environment(), rounds, replicas=[0], at_once=1)
     assert torch.equal(found, alone)
