@@ -21,8 +21,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from fairbandit.conformance.purity import restored
-from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, made
+from fairbandit.conformance.world import BOUNDED, REFRESH, SEED, Spec, differ, made, restored
 from fairbandit.environments.base import Truth
 from fairbandit.history import History, Outcomes, Problem
 from fairbandit.policy.policy import Policy

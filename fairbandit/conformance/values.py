@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from fairbandit import registry
-from fairbandit.conformance.purity import restored
 from fairbandit.conformance.relations import (
     CHECKS,
     Check,
@@ -37,6 +36,7 @@ from fairbandit.conformance.world import (
     differ,
     play,
     refuse,
+    restored,
     same,
 )
 from fairbandit.environments.base import Environment, Pools, Truth

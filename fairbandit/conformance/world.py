@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,8 +200,9 @@ def play(
 
 
 def asked(kind: str, spec: Spec, **options: Any) -> tuple[Ranked, Recorded]:
-    """The ranked candidates of `ROUNDS` rounds, after `ROUNDS` of play, for `ASKERS` replicas, and
-    the policy. All random draws of the rank are ½, so that they do not distinguish candidates.
+    """The ranked candidates of `ROUNDS` rounds after as many rounds of play, and the policy.
+
+    All random draws of the rank are ½, so that they do not distinguish candidates.
     """
     options |= {"rounds": 2 * ROUNDS, "piece": ROUNDS, "replicas": range(ASKERS), "draws": False}
     policy = play(kind, spec, **options).policy
@@ -254,3 +257,25 @@ def _first(wrong: Tensor) -> tuple[float, list[int]]:
     """The earliest round, the second dimension, where `wrong` is true, or ∞, and the position."""
     positions = wrong.nonzero().tolist()
     return min(((at[:2][-1], at) for at in positions), default=(torch.inf, []))
+
+
+GLOBALS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "torch's default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "torch's number of threads": (torch.get_num_threads, torch.set_num_threads),
+    "whether torch records gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "NumPy's handling of floating-point errors": (np.geterr, lambda kept: np.seterr(**kept)),
+    "torch's global generator": (torch.get_rng_state, torch.set_rng_state),
+    "NumPy's global generator": (np.random.get_state, np.random.set_state),
+    "Python's global generator": (random.getstate, random.setstate),
+}
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """Restores, on exit, the settings and global generators that were changed inside."""
+    before = {name: read() for name, (read, _) in GLOBALS.items()}
+    try:
+        yield
+    finally:
+        for name, (_, put) in GLOBALS.items():
+            put(before[name])

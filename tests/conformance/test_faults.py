@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fairbandit import FairbanditError, conformance, registry
-from fairbandit.conformance import ConformanceError, purity, relations, values
+from fairbandit.conformance import ConformanceError, relations, values
 from fairbandit.environments import Pools
 from fairbandit.estimators import LinearModel, State, Zero
 from fairbandit.estimators.ties import Approximate
@@ -269,7 +269,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
         (but(Averaging, _models=without_an_axis), "expected the shape (B, U, …) with U = 1"),
         (but(OracleCdf, needs=frozenset()), ""),
     ],
-    purity.changes_nothing_but_what_it_returns: [
+    relations.changes_nothing_but_what_it_returns: [
         (
             but(Score, needs=frozenset({"truth"}), _index=flipping),
             "`_index` changes `scored.problem.truth.theta`",
@@ -444,7 +444,7 @@ def test_however_a_tensor_is_changed(what, change, faulty):
     needs = frozenset({"contexts", "rewards"})
     cls = but(Score, needs=needs, _index=index)
     with pytest.raises(ConformanceError, match=rf"`_index` changes `scored\.{re.escape(what)}"):
-        purity.changes_nothing_but_what_it_returns("rank", faulty("rank", cls))
+        relations.changes_nothing_but_what_it_returns("rank", faulty("rank", cls))
 
 
 @pytest.mark.parametrize(
@@ -463,12 +463,12 @@ def test_settings_and_global_generators_are_watched_and_put_back(method, what, c
         "__init__": lambda self: [change(), None][1],
         "_index": lambda self, given: [change(), given.scores.value.clone()][1],
     }
-    before = purity._contents({})
+    before = relations.contents({})
     with pytest.raises(ConformanceError, match=f"`{method}` changes {what}.*; expected"):
-        purity.changes_nothing_but_what_it_returns(
+        relations.changes_nothing_but_what_it_returns(
             "rank", faulty("rank", but(Score, **{method: faults[method]}))
         )
-    assert purity._contents({}) == before
+    assert relations.contents({}) == before
 
 
 def test_the_tool_and_the_command_name_the_line_of_a_plugin(command, clean, tmp_path, monkeypatch):

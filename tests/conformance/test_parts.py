@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from fairbandit import conformance, registry
-from fairbandit.conformance import purity, relations
+from fairbandit.conformance import relations
 from fairbandit.conformance.world import SETTINGS
 from fairbandit.registry.plugins import load_plugins
 
@@ -69,8 +69,7 @@ def test_part_in_one_setting(
 ) -> None:
     """Splits and numbers of picks take turns."""
     at = number // 2 % len(SETTINGS)
-    for module in (relations, purity):
-        monkeypatch.setattr(module, "SETTINGS", SETTINGS[at : at + 1])
+    monkeypatch.setattr(relations, "SETTINGS", SETTINGS[at : at + 1])
     check(kind, spec)
 
 

@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairbandit import Engine
-from fairbandit.conformance import Scattered
 from fairbandit.environments import Pools
 from fairbandit.estimators import Ridge
 from fairbandit.metrics import Judged, Merit, PreferenceViolations
-from fairbandit.policy.build import build_policy
 from fairbandit.registry import create
 from fairbandit.selectors import Selection
 from tests import support
@@ -49,20 +47,6 @@ def test_exposure_regret_against_a_loop(setting: dict[str, Any]) -> None:
             abs(m / sum(merits) - w / sum(weights)) for m, w in zip(merits, weights, strict=True)
         )
         assert float(values[b, n]) == pytest.approx(distance, abs=1e-12)
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_exposure_in_proportion_to_the_truth_has_no_regret(setting: dict[str, Any]) -> None:
-    form = {key: value for key, value in setting.items() if key != "of"}
-    rank = "oracle_cdf" if setting.get("of") == "rank" else "identity"
-    for selector, fair in (({"name": "proportional", **form}, True), ("argmax", False)):
-        policy = build_policy(
-            {"split": "full", "estimator": "oracle", "rank": rank, "selector": selector}
-        )
-        metrics = {"exposure": create("metric", {"name": "exposure_regret", **setting})}
-        run = Engine(policy, Scattered(), rounds=50, seed=0, replicas=[0, 1], metrics=metrics)
-        (played,) = run.play()
-        assert (float(played.metrics["exposure"].max()) < 1e-12) is fair
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(Merit))

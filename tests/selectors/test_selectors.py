@@ -13,7 +13,6 @@ from torch import Tensor
 
 from fairbandit import FairbanditError, Policy, build
 from fairbandit.conformance import Scattered
-from fairbandit.estimators.ties import Approximate
 from fairbandit.selectors import (
     Argmax,
     Chain,
@@ -24,7 +23,6 @@ from fairbandit.selectors import (
     Ranked,
     Selection,
     Selector,
-    best,
     proportional,
 )
 from fairbandit.selectors.merit import MeritForm
@@ -63,21 +61,6 @@ def test_argmax_picks_a_present_maximiser(pool: list[tuple[int, bool]]) -> None:
     assert pool[int(selection.actions)] == (best, True)
     ties = [float(one == (best, True)) for one in pool]
     assert selection.inclusion.flatten().tolist() == [tie / sum(ties) for tie in ties]
-
-
-class Least(Selector):
-    """The candidates of least index, by an index of its own."""
-
-    def _inclusion(self, ranked: Ranked, picks: int) -> Tensor:
-        index = Approximate(-ranked.index.value, ranked.index.slack)
-        return best(index, ranked.present, picks)
-
-
-def test_a_selector_may_choose_the_best_by_an_index_of_its_own() -> None:
-    index = torch.tensor([[[1.0, 3.0, 1.2, 1.5]]], dtype=torch.float64)
-    for off, probabilities in ((0.0, [1, 0, 0, 0]), (0.1, [0.5, 0, 0.5, 0])):
-        found = select(Least(), index, slack=torch.full_like(index, off)).inclusion
-        assert found.flatten().tolist() == probabilities
 
 
 INDEX = [1.0, -3.0, 9.0, 4.0, 0.005]
