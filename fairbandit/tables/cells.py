@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,15 +20,7 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.notices import listed
-from fairbandit.tables.labels import (
-    JOINED,
-    TRUTH,
-    UNSAID,
-    group_label,
-    is_missing,
-    normal,
-    words_of,
-)
+from fairbandit.tables.labels import JOINED, TRUTH, UNSAID, group_label, normal, words_of
 from fairbandit.tables.types import EXACT, number_pattern
 
 if TYPE_CHECKING:
@@ -40,16 +32,14 @@ LARGEST = 1e100
 FILES = (".csv", ".parquet")
 """How the names of tables in files end."""
 
-_KEY = "fairbandit"
 _NUMBERS = {decimal: re.compile(number_pattern(decimal)) for decimal in ".,"}
 
 
 @dataclass(frozen=True)
 class About:
-    """Facts about a typed table beside its cells, for messages.
+    """Facts about a typed table for messages: its name, all its columns, and how it was read.
 
-    They are about all columns, read or not: by name, the reason why a column has no type is in
-    `refused`, and why a column of texts is no column of numbers in `doubts`.
+    `reasons` say, by column, why a column is left out, or why its texts are not numbers.
     """
 
     name: str = "the table"
@@ -58,8 +48,7 @@ class About:
     unit: str = "row"
     missing: Sequence[str] = ()
     separator: str = ""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    doubts: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,10 +57,9 @@ class Rows:
 
     columns: Mapping[str, list[Any]]
     about: About
-    count: int
 
     def __len__(self) -> int:
-        return self.count
+        return len(next(iter(self.columns.values())))
 
     def __contains__(self, name: str) -> bool:
         return name in self.columns
@@ -81,7 +69,7 @@ class Rows:
 
     def assign(self, **columns: list[Any]) -> Rows:
         """Returns the table with further or other columns."""
-        return replace(self, columns={**self.columns, **columns})
+        return Rows({**self.columns, **columns}, self.about)
 
 
 Typed: TypeAlias = "pd.DataFrame | Rows"
@@ -90,7 +78,7 @@ Typed: TypeAlias = "pd.DataFrame | Rows"
 
 def with_about(frame: pd.DataFrame, about: About) -> pd.DataFrame:
     """Returns a typed table, in which the index counts the rows, after the name of their file."""
-    frame.attrs[_KEY] = about
+    frame.attrs["fairbandit"] = about
     return frame
 
 
@@ -98,7 +86,7 @@ def about(table: Any) -> About:
     """Returns the facts about a table; pandas passes them on to parts of the table."""
     if isinstance(table, Rows):
         return table.about
-    found = getattr(table, "attrs", {}).get(_KEY)
+    found = getattr(table, "attrs", {}).get("fairbandit")
     return found if isinstance(found, About) else About()
 
 
@@ -109,22 +97,22 @@ def name_of(table: Typed) -> str:
 
 def need(table: Typed, columns: Iterable[str], where: str = "") -> None:
     """Raises an error that names the columns which the table lacks, if any."""
-    known = about(table)
-    if absent := [name for name in dict.fromkeys(columns) if name not in table]:
-        for name in absent:
-            if name in known.refused:
-                raise FairbanditError(f"{known.name}, column {name!r}: {known.refused[name]}")
-        lacking = [f"{name!r}{_guess(name, known.columns)}" for name in absent]
-        where = f"with separator={known.separator!r} {where}" if known.separator else where
-        raise FairbanditError(
-            f"{known.name} has no column {listed(lacking)} of numbers or texts; {where}it has "
-            f"{listed([*map(repr, known.columns)])}"
-        )
-
-
-def _guess(name: str, columns: Sequence[str]) -> str:
-    several = "," in name and {*name.split(",")} <= {*columns}
-    return f" (did you mean [{name}]?)" if several else did_you_mean(name, columns)
+    absent, known = [name for name in dict.fromkeys(columns) if name not in table], about(table)
+    if not absent:
+        return
+    if refused := [name for name in absent if name in known.reasons]:
+        name = refused[0]
+        raise FairbanditError(f"{known.name}, column {name!r}: {known.reasons[name]}")
+    guesses = list[str]()
+    for name in absent:
+        several = "," in name and {*name.split(",")} <= {*known.columns}
+        guess = f" (did you mean [{name}]?)" if several else did_you_mean(name, known.columns)
+        guesses.append(f"{name!r}{guess}")
+    where = f"with separator={known.separator!r} {where}" if known.separator else where
+    raise FairbanditError(
+        f"{known.name} has no column {listed(guesses)} of numbers or texts; {where}it has "
+        f"{listed([*map(repr, known.columns)])}"
+    )
 
 
 def require(table: Typed, column: str, valid: NDArray[np.bool_], expected: str) -> None:
@@ -133,15 +121,11 @@ def require(table: Typed, column: str, valid: NDArray[np.bool_], expected: str) 
         at = int(valid.argmin())
         cell = next(islice(table[column], at, None))
         got = "a missing cell" if gaps(table, column)[at] else repr(str(cell))
-        raise FairbanditError(f"{place(table, column, at)}: expected {expected}; got {got}")
-
-
-def place(table: Typed, column: str, at: int) -> str:
-    """Returns the place of a cell for a message, such as `x.csv, column 'age', row 17`."""
-    row, known = at if isinstance(table, Rows) else table.index[at], about(table)
-    name, row = row if isinstance(row, tuple) else (known.name, row)
-    of_file = known.unit != "row" or name.lower().endswith(FILES)
-    return f"{name}, column {column!r}, {known.unit} {row + 1 if of_file else f'{row} (from 0)'}"
+        row, known = at if isinstance(table, Rows) else table.index[at], about(table)
+        name, row = row if isinstance(row, tuple) else (known.name, row)
+        of_file = known.unit != "row" or name.lower().endswith(FILES)
+        place = f"{known.unit} {row + 1 if of_file else f'{row} (from 0)'}"
+        raise FairbanditError(f"{name}, column {column!r}, {place}: expected {expected}; got {got}")
 
 
 def files_of(table: pd.DataFrame) -> NDArray[Any]:
@@ -157,13 +141,6 @@ def gaps(table: Typed, column: str) -> NDArray[np.bool_]:
     if isinstance(cells, list):
         return np.array([cell is None for cell in cells], np.bool_)
     return cells.isna().to_numpy(dtype=np.bool_)
-
-
-def lists(table: Typed, columns: Iterable[str]) -> dict[str, list[Any]]:
-    """Returns the cells of columns by name; a missing cell is None."""
-    if isinstance(table, Rows):
-        return {name: [*table[name]] for name in columns}
-    return {name: [None if is_missing(c) else c for c in table[name]] for name in columns}
 
 
 def distinct(table: Typed, column: str) -> tuple[list[Any], NDArray[np.int64]]:
@@ -183,7 +160,7 @@ def is_number(table: pd.DataFrame, column: str) -> bool:
     return table[column].dtype.kind in "fiub"
 
 
-def plain(table: pd.DataFrame, column: str) -> pd.Series:
+def plain(table: Typed, column: str) -> Any:
     """Returns a column whose categories are replaced by their values."""
     cells = table[column]
     return cells.astype(cells.cat.categories.dtype) if hasattr(cells, "cat") else cells
@@ -207,7 +184,7 @@ def number_of(cell: Any, decimal: str = ".") -> float:
     if not isinstance(cell, str):
         return float(cell) if abs(cell) <= LARGEST else math.inf
     if cell in TRUTH:
-        return float(cell == "true")
+        return float(TRUTH[cell])
     return float(cell.replace(",", ".")) if _NUMBERS[decimal].fullmatch(cell) else math.inf
 
 
@@ -223,7 +200,7 @@ def code_of(cell: Any, of_text: bool, decimal: str = ".") -> Any:
 
 
 def _numbers(table: Typed, column: str) -> NDArray[np.float64]:
-    cells = table[column] if isinstance(table, Rows) else plain(table, column)
+    cells = plain(table, column)
     if not isinstance(cells, list) and cells.dtype.kind in "fiub":
         return cells.to_numpy(dtype=np.float64, na_value=np.nan)
     values, places = distinct(table, column)
@@ -239,12 +216,10 @@ def fits(table: pd.DataFrame, column: str) -> NDArray[np.bool_]:
 def numbers(table: Typed, column: str) -> NDArray[np.float64]:
     """Returns a column as numbers, with NaN for a missing cell; other cells are an error."""
     values = _numbers(table, column)
-    large = np.abs(values) > LARGEST
-    if large.any():
+    if (large := np.abs(values) > LARGEST).any():
         known = about(table)
-        doubt = known.doubts.get(column, "")
         number = f"a number of at most {LARGEST:g} with decimal={known.decimal!r}"
-        require(table, column, ~large, f"{number}{' ' * bool(doubt)}{doubt}")
+        require(table, column, ~large, f"{number} {known.reasons.get(column, '')}".rstrip())
     return values
 
 
@@ -273,32 +248,28 @@ def labels(table: Typed, column: str, words: Collection[str] = UNSAID) -> NDArra
 
 def check_exact(table: Typed, column: str) -> None:
     """Refuses whole floats that may have lost digits, as codes, labels and times."""
-    if isinstance(table, Rows):
-        values = np.array([cell if type(cell) is float else 0.0 for cell in table[column]])
-    elif (cells := plain(table, column)).dtype.kind == "f":
-        values = cells.to_numpy()
-    else:
-        return
-    inexact = (np.abs(values) > EXACT) & (values % 1 == 0)
-    expected = "whole numbers above 2^53 as integers or as texts, since floats lose digits"
-    require(table, column, ~inexact, expected)
+    cells = plain(table, column)
+    if isinstance(cells, list) or cells.dtype.kind == "f":
+        values = np.array([cell if type(cell) is float else 0.0 for cell in cells])
+        inexact = (np.abs(values) > EXACT) & (values % 1 == 0)
+        expected = "whole numbers above 2^53 as integers or as texts, since floats lose digits"
+        require(table, column, ~inexact, expected)
 
 
 def with_unknown(table: Any, columns: Sequence[str], words: Sequence[str] = ()) -> Any:
     """Makes cells missing whose label is among the words, and joins the labels of columns."""
     import pandas as pd
 
-    known, unsaid = words_of(words), dict[str, Any]()
+    known = words_of(words)
     need(table, columns if words or len(columns) > 1 else ())
     for name in columns if words else ():
-        is_word = [label.casefold() in known for label in labels(table, name)]
+        is_word = np.array([label.casefold() in known for label in labels(table, name)], np.bool_)
         cells = table[name]
         if isinstance(cells, list):
-            pairs = zip(is_word, cells, strict=True)
-            unsaid[name] = [None if word else cell for word, cell in pairs]
+            cells = [None if word else cell for word, cell in zip(is_word, cells, strict=True)]
         else:
-            unsaid[name] = cells.mask(np.array(is_word, np.bool_))
-    table = table.assign(**unsaid) if unsaid else table
+            cells = cells.mask(is_word)
+        table = table.assign(**{name: cells})
     if len(columns) < 2:
         return table
     rows: Any = [*map(JOINED.join, zip(*(labels(table, name) for name in columns), strict=True))]

@@ -185,8 +185,8 @@ def check_groups(where: str, sizes: Mapping[str, int]) -> None:
 
 def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
     if name not in table:
-        return None, cells.about(table).refused.get(name, OTHER)
-    if name in cells.about(table).doubts:
+        return None, cells.about(table).reasons.get(name, OTHER)
+    if name in cells.about(table).reasons:
         cells.numbers(table, name)  # raises an error with the remedy
     column = table[name]
     count = column.nunique()

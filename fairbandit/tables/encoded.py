@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError, brief, did_you_mean
+from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.notices import listed, remark
 from fairbandit.tables import cells
 from fairbandit.tables.cells import Typed
@@ -45,34 +45,23 @@ class Number(msgspec.Struct, frozen=True, tag="number"):
     whole: bool = False
 
     @property
-    def features(self) -> list[str]:
-        """The name of the feature."""
-        return [self.name]
-
-    @property
-    def means(self) -> list[float]:
-        """The mean, in a list of one number."""
-        return [self.mean]
-
-    @property
-    def deviations(self) -> list[float]:
-        """The deviation, in a list."""
-        return [self.deviation]
+    def features(self) -> list[tuple[str, float, float]]:
+        """The name, the mean and the deviation of the feature."""
+        return [(self.name, self.mean, self.deviation)]
 
     def block(self, table: Typed, fill: bool = False) -> Floats:
         """Returns the numbers of a table before standardisation, (n, 1); NaN if missing."""
         return cells.numbers(table, self.name)[:, None]
 
-    def decode(self, features: Floats, missing: bool = False) -> float:
-        """Returns the number in the features of a row, (1,); NaN if its cell is missing.
+    def decode(self, values: Floats, features: Floats, missing: bool) -> float:
+        """Returns the number in the values of a row, (1,), rounded; NaN if its cell is missing.
 
-        The number is rounded to twelve digits of the larger of the number and the mean, since
-        standardisation loses about four of the sixteen digits.
+        Standardisation loses about four of the sixteen digits of the larger of number and mean.
         """
+        value = float(values[0])
+        size = max(abs(value), abs(self.mean))
         if missing:
             return nan
-        value = float(features[0] * self.deviation + self.mean)
-        size = max(abs(value), abs(self.mean))
         return round(value, 11 - floor(log10(size))) + 0.0 if size else 0.0
 
 
@@ -92,28 +81,30 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
     def __post_init__(self) -> None:
         if not len(self.codes) == len(self.means) == len(self.deviations):
             raise ValueError(f"the column {self.name!r} lacks the scale of a code")
-        for code in self._codes:
+        for code in self.valid:
             str(code).encode()
 
     @property
-    def features(self) -> list[str]:
-        """The names of the features."""
-        return [f"{self.name}={code}" for code in self.codes]
+    def features(self) -> list[tuple[str, float, float]]:
+        """The name, the mean and the deviation of each feature."""
+        names = [f"{self.name}={code}" for code in self.codes]
+        return [*zip(names, self.means, self.deviations, strict=True)]
 
     @property
-    def _codes(self) -> list[Any]:
+    def valid(self) -> list[Any]:
+        """All codes."""
         return [*self.codes, *self.reference]
 
     @cached_property
     def _places(self) -> dict[Any, int]:
-        forms = [clean(code) if isinstance(code, str) else code for code in self._codes]
+        forms = [clean(code) if isinstance(code, str) else code for code in self.valid]
         return {form: place for place, form in enumerate(forms)}
 
     @cached_property
     def _blocks(self) -> Floats:
         """The indicators of each code, with NaN of a missing cell in the last row."""
         width = len(self.codes)
-        return np.vstack([np.eye(len(self._codes), width), np.full((1, width), np.nan)])
+        return np.vstack([np.eye(len(self.valid), width), np.full((1, width), np.nan)])
 
     def block(self, table: Typed, fill: bool = False) -> Floats:
         """Returns the indicators of a table's codes, (n, width); NaN if a cell is missing.
@@ -132,37 +123,36 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
             places = np.array([self._places.get(code, -1) for code in codes], np.int64)[rows]
         if not fill and (places < 0).any():
             gaps = cells.gaps(table, self.name) & (not self.label)
-            expected = f"one of the codes {listed([*map(repr, self._codes)])}"
+            expected = f"one of the codes {listed([*map(repr, self.valid)])}"
             cells.require(table, self.name, gaps | (places >= 0), expected)
         return self._blocks[places]
 
-    @property
-    def constant(self) -> bool:
-        """Whether all rows of the table have the same code, so that the features of all are 0."""
-        return {*self.means} <= {0.0, 1.0}
+    def _known(self, features: Floats) -> NDArray[np.bool_]:
+        """Whether the features of each row, (n, width), are not of a missing cell, so all 0.
 
-    def codes_in(self, features: Floats) -> NDArray[Any]:
-        """Returns the code of each row, (n,), from its features, (n, width).
-
-        It is None if the features are not one-hot, or are of a missing cell.
+        If all rows of the table have the same code, so are the features of this code.
         """
-        values = features * self.deviations + self.means
+        return features.any(1) | ({*self.means} <= {0.0, 1.0})
+
+    def codes_in(self, values: Floats, features: Floats) -> NDArray[Any]:
+        """Returns the code of each row, (n,), from its values and features, (n, width).
+
+        It is None if the values are not one-hot, or are of a missing cell.
+        """
         place = values.argmax(1)
-        ones = place[:, None] == np.arange(len(self.codes))
-        one = (np.abs(values - ones) < CLOSE).all(1) & (features.any(1) | self.constant)
+        ones = place[:, None] == np.arange(values.shape[1])
+        one = (np.abs(values - ones) < CLOSE).all(1) & self._known(features)
         return np.array([*self.codes, None], dtype=object)[np.where(one, place, -1)]
 
-    def decode(self, features: Floats, missing: bool = False) -> Any:
-        """Returns the code in the features of a row, (width,); None for a missing cell.
+    def decode(self, values: Floats, features: Floats, missing: bool) -> Any:
+        """Returns the code in the values and features of a row, (width,); None if it is missing.
 
-        The features of a missing cell are 0, unless the table has only one code. A category none of
-        whose codes is present is the reference code, or for several a text.
+        A row without a code of a feature has the reference code, or for several a text.
         """
-        if missing or not (features.any() or self.constant):
+        if missing or not self._known(features[None]):
             return None
-        (code,) = self.codes_in(features[None])
-        largest = (features * self.deviations + self.means).max()
-        if self.reference and code is None and largest < CLOSE:
+        (code,) = self.codes_in(values[None], features[None])
+        if self.reference and code is None and values.max() < CLOSE:
             several = len(self.reference) > 1
             return " or ".join(map(str, self.reference)) if several else self.reference[0]
         return code
@@ -198,8 +188,8 @@ def fitted_column(source: Typed, name: str, spec: Any, is_label: bool) -> Column
     codes, reference = codes_and_reference(spec)
     column: Column = Number(name)
     if codes:
-        zeros, ones = [0.0] * len(codes), [1.0] * len(codes)
-        column = Category(name, codes, zeros, ones, reference, is_label)
+        unscaled = [0.0] * len(codes), [1.0] * len(codes)
+        column = Category(name, codes, *unscaled, reference, is_label)
     block = column.block(source)
     if np.isnan(block).all(axis=0).any():
         raise FairbanditError(f"{cells.name_of(source)}, column {name!r}: no cell is left")
@@ -208,12 +198,6 @@ def fitted_column(source: Typed, name: str, spec: Any, is_label: bool) -> Column
         return replace(column, means=means, deviations=deviations)
     low, high, whole = float(np.nanmin(block)), float(np.nanmax(block)), not (block % 1 > 0).any()
     return Number(name, means[0], deviations[0], low, high, whole)
-
-
-def note_far(table: Typed, name: str, far: float, low: float, high: float) -> None:
-    """Notes a number that is farther outside the numbers of the table than these are apart."""
-    what = f"{cells.name_of(table)}, column {name!r}: {brief(far)} is far outside"
-    remark(f"{what} {brief(low)} to {brief(high)}, the numbers of the table")
 
 
 def note_means(table: Typed, column: Column, lacking: NDArray[np.bool_], fill: bool) -> None:
@@ -226,9 +210,8 @@ def note_means(table: Typed, column: Column, lacking: NDArray[np.bool_], fill: b
         remark(f"{what} missing cells get the table's mean, as missing=mean asks for")
     if isinstance(column, Number):
         return
-    pairs = zip(table[name], lacking & ~gaps, strict=True)
+    codes, pairs = [*map(str, column.valid)], zip(table[name], lacking & ~gaps, strict=True)
     for cell in dict.fromkeys(str(cell) for cell, unknown in pairs if unknown):
-        codes = [*map(str, (*column.codes, *column.reference))]
         guess = did_you_mean(cell, codes)
         remark(f"{what} unknown {cell!r}{guess} gets the table's mean; known are {listed(codes)}")
 
@@ -243,29 +226,27 @@ def scales(block: Floats) -> tuple[list[float], list[float]]:
 
 def multiplied(one: Floats, other: Floats) -> Floats:
     """Returns the products of the features of two columns, (…, w₁) and (…, w₂) to (…, w₁·w₂)."""
-    products: Floats = one[..., :, None] * other[..., None, :]
-    return products.reshape(*one.shape[:-1], -1)
+    return (one[..., :, None] * other[..., None, :]).reshape(*one.shape[:-1], -1)
 
 
-def pairs_of(products: Any, widths: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+def pairs_of(products: Any, widths: Mapping[str, int]) -> list[tuple[str, str]]:
     """Returns the pairs of columns whose products are features.
 
     `widths` has the number of features of each column; a category has several, and no square.
     """
+
+    def is_pair(pair: Any) -> bool:
+        if not isinstance(pair, (list, tuple)) or [*map(type, pair)] != [str, str]:
+            return False
+        one, other = pair
+        return {one, other} <= {*widths} and (one != other or widths[one] == 1)
+
     if products == ALL:
-        pairs = combinations_with_replacement(widths, 2)
-        return tuple(pair for pair in pairs if _is_pair(pair, widths))
+        return [*filter(is_pair, combinations_with_replacement(widths, 2))]
     given = [] if products is None else products
-    if not isinstance(given, (list, tuple)) or not all(_is_pair(pair, widths) for pair in given):
+    if not isinstance(given, (list, tuple)) or not all(map(is_pair, given)):
         raise FairbanditError(
             f"products: expected {ALL}, or pairs such as [[age, hours], [age, age]] of the columns "
             f"{', '.join(widths)}, where a category has no square; got {products!r}"
         )
-    return tuple(dict.fromkeys((str(one), str(other)) for one, other in given))
-
-
-def _is_pair(pair: Any, widths: Mapping[str, int]) -> bool:
-    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-        return False
-    known = all(isinstance(name, str) and name in widths for name in pair)
-    return known and (pair[0] != pair[1] or widths[pair[0]] == 1)
+    return [*dict.fromkeys(map(tuple, given))]

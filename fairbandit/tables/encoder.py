@@ -12,7 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, brief
+from fairbandit.notices import remark
 from fairbandit.registry import lookup
 from fairbandit.tables import cells
 from fairbandit.tables.cells import Typed
@@ -22,13 +23,12 @@ from fairbandit.tables.encoded import (
     Product,
     fitted_column,
     multiplied,
-    note_far,
     note_means,
     pairs_of,
     present,
     scales,
 )
-from fairbandit.tables.labels import JOINED, as_numbers, check_labels
+from fairbandit.tables.labels import JOINED, as_numbers, check_labels, is_missing
 from fairbandit.tables.reading import read_rows
 
 if TYPE_CHECKING:
@@ -94,13 +94,11 @@ class Encoder:
         self._places, self._far = dict[str, slice](), set[str]()
         names, rows = list[str](), list[tuple[float, ...]]()
         for column in self._columns:
-            of_code = isinstance(column, Category)
-            features = [self._free(name) if of_code else name for name in column.features]
-            self._places[column.name] = slice(len(names), len(names) + len(features))
-            names += features
+            self._places[column.name] = slice(len(names), len(names) + len(column.features))
             ends = (0.0, inf) if isinstance(column, Category) else (column.low, column.high)
-            pairs = zip(column.means, column.deviations, strict=True)
-            rows += [(*pair, *ends) for pair in pairs]
+            for name, mean, deviation in column.features:
+                names.append(self._free(name) if isinstance(column, Category) else name)
+                rows.append((mean, deviation, *ends))
         self._scales = np.array(rows).reshape(-1, 4).T  # means, deviations, and both ends
         for own in self._products:
             factors = product(*(names[self._places[name]] for name in (own.one, own.other)))
@@ -140,26 +138,21 @@ class Encoder:
     ) -> Self:
         """Returns an encoder with the means and deviations of a table.
 
-        Args:
-            columns: the specification of each column, with the codes of categories.
-            source: the table.
-            group: the columns whose cells are labels; `1.0` and `1` are the same label.
-            products: None, `all`, or a list of pairs of columns whose products are features.
-            options: further arguments of an `Encoder`.
+        `columns` has the specification of each column, with the codes of categories; the cells of
+        the columns in `group` are labels. `options` are further arguments of the encoder.
         """
         fitted: list[Any] = [
             fitted_column(source, name, spec, name in group) for name, spec in columns.items()
         ]
         options |= {"decimal": cells.about(source).decimal, "missing": cells.about(source).missing}
         own = cls(fitted, **options)
-        pairs = pairs_of(products, {column.name: len(column.features) for column in own._columns})
-        if not pairs:
-            return own
-        features = own.encode_table(source)
-        for pair in pairs:
-            block = multiplied(*(features[:, own._places[column]] for column in pair))
-            fitted.append(Product(*pair, *scales(block)))
-        return cls(fitted, **options)
+        if pairs := pairs_of(products, {c.name: len(c.features) for c in own._columns}):
+            features = own.encode_table(source)
+            for pair in pairs:
+                block = multiplied(*(features[:, own._places[name]] for name in pair))
+                fitted.append(Product(*pair, *scales(block)))
+            own = cls(fitted, **options)
+        return own
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -206,23 +199,27 @@ class Encoder:
         codes is present is the reference code, or for several a text such as `0 or 4`. Products are
         texts.
         """
-        values = dict[str, Any]()
+        values, plain = dict[str, Any](), self._values(features)
         for column in self._columns:
-            block = features[self._places[column.name]]
-            values[column.name] = column.decode(block, column.name in missing)
+            at = self._places[column.name]
+            values[column.name] = column.decode(plain[at], features[at], column.name in missing)
         for name, (one, other) in self.products.items():
             values[name] = JOINED.join(map(str, (values[one], values[other])))
         return values | ({self._free("bias"): 1.0} if self.bias else {})
 
+    def _values(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the features of columns before standardisation."""
+        means, deviations, *_ = self._scales
+        return features[..., : len(means)] * deviations + means
+
     def moved(self, features: NDArray[np.float64], name: str, value: Any) -> NDArray[np.float64]:
         """Returns the features of a row, (d,), with another number or code in a column."""
         (column,) = (column for column in self._columns if column.name == name)
-        block = [value]
-        if isinstance(column, Category):
-            block = [code == value for code in column.codes]
-        moved = features[None].copy()
-        scaled = (np.array(block, np.float64) - column.means) / column.deviations
-        moved[:, self._places[name]] = scaled
+        is_category = isinstance(column, Category)
+        block = [code == value for code in column.codes] if is_category else [value]
+        at, moved = self._places[name], features[None].copy()
+        means, deviations = self._scales[:2, at]
+        moved[:, at] = (np.array(block, np.float64) - means) / deviations
         self._multiply(moved)
         return moved[0]
 
@@ -257,8 +254,10 @@ class Encoder:
         The label is None if the group is not a feature, or if the row has the features of no single
         code, as with the table's mean in place of a missing cell.
         """
-        blocks = [(column, features[:, self._places[column.name]]) for column in self._labelled]
-        parts = [column.codes_in(block) for column, block in blocks]
+        values, parts = self._values(features), list[Any]()
+        for column in self._labelled:
+            at = self._places[column.name]
+            parts.append(column.codes_in(values[:, at], features[:, at]))
         rows = zip(*parts, strict=True) if parts else [(None,)] * len(features)
         return [None if None in row else JOINED.join(row) for row in rows]
 
@@ -308,7 +307,8 @@ class Encoder:
         if self.labels:
             forms = cells.labels(table, JOINED.join(self.groups)).tolist()
             labels = [*as_numbers(forms, self.labels)]
-        return self._encoded(table), labels, cells.lists(read, names)
+        rows_of = {name: [None if is_missing(c) else c for c in read[name]] for name in names}
+        return self._encoded(table), labels, rows_of
 
     def _encoded(self, table: Typed, raw: bool = True) -> NDArray[np.float64]:
         """Returns features; `raw` rows get notices, and the mean for unknown codes with `fill`."""
@@ -320,14 +320,17 @@ class Encoder:
         blocks = features[:, : len(means)]
         lacking = np.isnan(blocks)
         far = np.abs(blocks * 2 - low - high) > 3 * (high - low)
-        if raw and (lacking.any() or far.any()):
-            for column in self._columns:
-                at = self._places[column.name].start
-                if far[:, at].any() and column.name not in self._far:
-                    self._far.add(column.name)
-                    note_far(table, column.name, blocks[far[:, at], at][0], low[at], high[at])
-                if lacking[:, at].any():
-                    note_means(table, column, lacking[:, at], self.fill)
+        for column in self._columns if raw and (lacking.any() or far.any()) else ():
+            at = self._places[column.name].start
+            if far[:, at].any() and column.name not in self._far:
+                self._far.add(column.name)
+                value, *ends = map(brief, (blocks[far[:, at], at][0], low[at], high[at]))
+                remark(
+                    f"{cells.name_of(table)}, column {column.name!r}: {value} is far outside "
+                    f"{ends[0]} to {ends[1]}, the numbers of the table"
+                )
+            if lacking[:, at].any():
+                note_means(table, column, lacking[:, at], self.fill)
         blocks -= means
         blocks /= deviations
         blocks[lacking] = 0.0

@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from unicodedata import name, normalize
 
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from fairbandit.errors import FairbanditError
 
 NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
-"""How numbers are spelled, as a regular expression."""
+"""The regular expression of a number."""
 
 CODE = "[-+]?0[0-9]+"
 """The regular expression of a code in digits that is not a number, such as `007`."""
@@ -51,25 +50,20 @@ class Group(NamedTuple):
 
 
 class Codes(dict[str, Group]):
-    """The known groups by the normal forms of their labels, in the order of their numbers.
-
-    `words` are the labels of people whose group is unknown; see `words_of`.
-    """
+    """The known groups by the normal forms of their labels, and the words for unknown groups."""
 
     def __init__(
-        self, groups: Mapping[str, Group] = MappingProxyType({}), words: frozenset[str] = UNSAID
+        self, groups: Mapping[str, Group] | None = None, words: frozenset[str] = UNSAID
     ) -> None:
-        super().__init__(groups)
+        super().__init__(groups or {})
         self.words = words
 
 
 def normal(label: Any) -> str:
     """Returns the normal form of a label, a text.
 
-    All spellings of a number or truth value are one label: `1`, `1.0` and `"1e0"` are `1`, and
-    `True` and `"TRUE"` are `true` (see `as_numbers`); but `01` is a code. The Unicode forms of
-    a text are one label, too, with or without blanks around it. The labels of an intersectional
-    group, in a tuple or a list, are joined.
+    All spellings of a number or truth value are one label, but `01` is a code. So are the Unicode
+    forms of a text. The labels of an intersectional group, in a tuple or a list, are joined.
 
     >>> normal(1), normal("01"), normal(True), normal(("f", 2.0))
     ('1', '01', 'true', 'f × 2')
@@ -98,12 +92,10 @@ def is_missing(label: Any) -> bool:
 def group_label(label: Any, words: Collection[str] = UNSAID) -> Any:
     """Returns the label of a group, or `unknown` if it is missing.
 
-    A missing label is None, NaN, an empty text, the word `unknown` in any case, or one of `words`.
-    So is a missing part of an intersectional label.
+    A missing label is None, NaN or one of `words` in any case.
 
-    >>> words = words_of(["undisclosed"])
-    >>> [group_label(label, words) for label in (None, "", "Unknown", "Undisclosed ", ("f", None))]
-    ['unknown', 'unknown', 'unknown', 'unknown', ('f', 'unknown')]
+    >>> [group_label(label, words_of(["n/a"])) for label in (None, "", "N/A ", ("f", None))]
+    ['unknown', 'unknown', 'unknown', ('f', 'unknown')]
     """
     if isinstance(label, tuple):
         return tuple(group_label(part, words) for part in label)
@@ -132,10 +124,8 @@ def as_numbers(forms: Sequence[str], known: Collection[str] = ()) -> list[str]:
     >>> as_numbers(["true", "0"]), as_numbers(["true"], ["1", "2"]), as_numbers(["true", "f"])
     (['1', '0'], ['1'], ['true', 'f'])
     """
-    numbers = TRUTH.values()
-    if not any(form in TRUTH for form in forms) or any(form in known for form in TRUTH):
-        return [*forms]
-    if not any(form in known or form in forms for form in numbers):
+    truth, numbers = {*TRUTH}, {*TRUTH.values()}
+    if not truth & {*forms} or truth & {*known} or not numbers & {*forms, *known}:
         return [*forms]
     return [TRUTH.get(form, form) for form in forms]
 
@@ -175,7 +165,9 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
     if None not in groups:  # most labels of agents are known texts or whole numbers
         return np.array([group.code for group in groups if group], np.int64), known
     try:
-        plain = [_plain(group_label(label, known.words)) for label in labels]
+        plain = [group_label(label, known.words) for label in labels]
+        if odd := [label for label in plain if not label == label]:
+            raise ValueError(f"got {odd[0]!r}")
         forms = as_numbers([normal(label) for label in plain], known)
         if not known.keys() >= {*forms}:
             grown = Codes(known, known.words)
@@ -197,9 +189,8 @@ def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
     [0, 0, 1, 2]
     """
     numbers = dict[Any, int]()
-    for row, pool in enumerate(pools):
-        if is_missing(pool):
-            raise FairbanditError(f"pools: candidate {row} lacks a pool")
+    if gaps := [row for row, pool in enumerate(pools) if is_missing(pool)]:
+        raise FairbanditError(f"pools: candidate {gaps[0]} lacks a pool")
     try:
         plain = map(_item, pools)
         codes = [numbers.setdefault((type(pool), pool), len(numbers)) for pool in plain]
@@ -216,10 +207,7 @@ def spellings(known: Codes) -> tuple[Hashable, ...]:
 def check_labels(
     labels: Collection[Any], own: Iterable[str | None], column: str, words: Iterable[str] = ()
 ) -> None:
-    """Raises an error for a label that is not the `own` normal form in its row, if this is known.
-
-    Callers check the number of labels.
-    """
+    """Raises an error for a label that is not the normal form in its row, if this is known."""
     unsaid = words_of(words)
     for at, (label, form) in enumerate(zip(labels, own, strict=False)):
         if form is None or (type(label) is str and label == form):
@@ -229,14 +217,6 @@ def check_labels(
             raise FairbanditError(
                 f"groups[{at}] is {given!r}, but column {column!r} of the row says {form!r}"
             )
-
-
-def _plain(label: Any) -> Any:
-    label = tuple(map(_plain, label)) if type(label) is tuple else _item(label)
-    hash(label)  # raises a TypeError if the label is not hashable
-    if not label == label:
-        raise ValueError(f"got {label!r}")
-    return label
 
 
 def _item(label: Any) -> Any:

@@ -19,7 +19,7 @@ from fairbandit.notices import listed, remark
 from fairbandit.tables.cells import About, Rows, Typed, about, code_of, number_of, with_about
 from fairbandit.tables.files import files_in, named, read_file, read_header
 from fairbandit.tables.labels import TRUTH, UNKNOWN, clean
-from fairbandit.tables.types import Marks, UntypedError, is_number, typed
+from fairbandit.tables.types import Marks, is_number, typed
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -82,10 +82,9 @@ def read_table(
     missing = tuple(texts_of("missing_values", missing_values))
     marks = Marks(decimal, thousands, missing)
     if not isinstance(source, (str, PathLike)):
-        table, before = table_of(source, decimal), about(source)
+        table = _table_of(source, decimal)
         wanted = [own for own in table.column_names if columns is None or own in columns]
-        doubts = {own: why for own, why in before.doubts.items() if own in wanted}
-        known = About(name, table.column_names, refused=before.refused, doubts=doubts)
+        known = About(name, table.column_names, reasons=about(source).reasons)
         return _frame(table.select(wanted), len(table), marks, known, is_csv=False)
     path = Path(source)
     paths = files_in(path) if path.is_dir() else [path]
@@ -119,19 +118,13 @@ def texts_of(name: str, given: Any) -> list[str]:
 def _frame(table: pa.Table, count: int, marks: Marks, known: About, is_csv: bool) -> pd.DataFrame:
     import pandas as pd
 
-    columns, refused, doubts = dict[str, Any](), {**known.refused}, {**known.doubts}
-    for column, cells in zip(table.column_names, table.columns, strict=True):
-        try:
-            where = f"{known.name}, column {column!r}"
-            columns[column], doubt = typed(cells, marks, where, is_csv)
-            doubts |= {column: doubt} if doubt else {}
-        except UntypedError as error:
-            refused[column] = str(error)
-        except pa.ArrowException:  # nested values, or bytes
-            refused[column] = f"cells of the type {cells.type} are neither numbers nor texts"
-    frame = pd.DataFrame(columns, index=pd.RangeIndex(count))
-    marked = replace(known, decimal=marks.decimal, missing=marks.missing)
-    return with_about(frame, replace(marked, refused=refused, doubts=doubts))
+    columns, reasons = dict[str, Any](), {**known.reasons}
+    for name, cells in zip(table.column_names, table.columns, strict=True):
+        column, reason = typed(cells, marks, f"{known.name}, column {name!r}", is_csv)
+        columns |= {} if column is None else {name: column}
+        reasons |= {name: reason} if reason else {}
+    known = replace(known, decimal=marks.decimal, missing=marks.missing, reasons=reasons)
+    return with_about(pd.DataFrame(columns, index=pd.RangeIndex(count)), known)
 
 
 def _joined(tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -141,11 +134,11 @@ def _joined(tables: Mapping[str, pa.Table]) -> pa.Table:
         if lacking := sorted({*table.column_names} ^ {*other.column_names}):
             names = listed([*map(repr, lacking)])
             raise FairbanditError(f"{first} and {file} differ in the columns {names}")
-    return pa.table({name: _column(tables, name) for name in table.column_names})
+    parts = {name: {file: own[name] for file, own in tables.items()} for name in table.column_names}
+    return pa.table({name: _column(name, own) for name, own in parts.items()})
 
 
-def _column(tables: Mapping[str, pa.Table], name: str) -> pa.ChunkedArray:
-    parts = {file: own[name] for file, own in tables.items()}
+def _column(name: str, parts: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
     known = {file: own for file, own in parts.items() if own.null_count < len(own)} or parts
     kinds = {own.type: file for file, own in known.items()}
     other, *_, one = sorted([*kinds, *kinds], key=is_number)
@@ -154,20 +147,17 @@ def _column(tables: Mapping[str, pa.Table], name: str) -> pa.ChunkedArray:
         kind = pa.float64() if is_number(other) else pa.string()
         try:
             if is_number(one) != is_number(other):
-                raise TypeError("numbers beside other cells")
+                raise pa.ArrowTypeError("numbers beside other cells")
             known = {file: own.cast(pa.string()).cast(kind) for file, own in known.items()}
-        except (TypeError, pa.ArrowException) as error:
-            raise FairbanditError(
-                f"column {name!r} is of the type {one} in {kinds[one]} and {other} in "
-                f"{kinds[other]}"
-            ) from error
-    chunks = list[pa.Array]()
-    for file, own in parts.items():
-        chunks += known[file].chunks if file in known else [pa.nulls(len(own), kind)]
+        except pa.ArrowException as error:
+            both = f"{one} in {kinds[one]} and {other} in {kinds[other]}"
+            raise FairbanditError(f"column {name!r} is of the type {both}") from error
+    gaps = {file: pa.chunked_array([pa.nulls(len(own), kind)]) for file, own in parts.items()}
+    chunks = [chunk for own in {**gaps, **known}.values() for chunk in own.chunks]
     return pa.chunked_array(chunks, kind)
 
 
-def table_of(data: Any, decimal: str = ".") -> pa.Table:
+def _table_of(data: Any, decimal: str) -> pa.Table:
     """Returns a table in memory as an Arrow table; a column of numbers and texts becomes texts."""
     import pandas as pd
 
@@ -213,22 +203,19 @@ def _array(name: str, cells: Any, decimal: str) -> Any:
         return pa.array(cells, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kinds = {type(cell) for cell in cells.dropna()}
-        truth, numbers = {bool, np.bool_}, (bool, int, float, np.number, np.bool_)
-        numeric = {kind for kind in kinds if issubclass(kind, numbers)}
-        if kinds == numeric and kinds & truth and kinds - truth:
+        truth = {bool, np.bool_}
+        numbers = {kind for kind in kinds if issubclass(kind, (int, float, np.number, np.bool_))}
+        others = {kind for kind in kinds - numbers if kind.__name__ != "Interval"}
+        if kinds == numbers and kinds & truth and kinds - truth:
             plain = cells.map(lambda cell: int(cell) if type(cell) in truth else cell)
             return _array(name, plain, decimal)
-        if kinds == {int} or (kinds > numeric and all(map(_is_text, kinds - numeric))):
+        if kinds == {int} or (kinds > numbers and all(issubclass(kind, str) for kind in others)):
             texts = cells.map(lambda cell: _text(cell, decimal), na_action="ignore")
             return pa.array(texts, from_pandas=True)
         names = listed(sorted(kind.__name__ for kind in kinds))
         raise FairbanditError(
             f"the table, column {name!r}: cells of {names} have no type in common: {error}"
         ) from error
-
-
-def _is_text(kind: type) -> bool:
-    return issubclass(kind, str) or kind.__name__ == "Interval"
 
 
 def _text(cell: Any, decimal: str) -> str:
@@ -248,60 +235,62 @@ def read_rows(
     decimal: str,
     where: str,
 ) -> Typed:
-    """Returns columns of raw rows as a typed table.
+    """Returns columns of raw rows as a typed table; see `read_table`.
 
     Plain cells of lists, small frames and mappings are read without pandas and Arrow, with the same
-    rules. Columns other than `names` are ignored. A list of rows may lack the `groups`, with a
-    notice: the group is unknown. For `missing` and `decimal`, see `read_table`.
+    rules. A list of rows may lack the `groups`, with a notice: the group is unknown.
     """
     if isinstance(source, (str, PathLike)):
         expected = "a DataFrame, an Arrow table or rows"
         raise FairbanditError(f"{where}: expected {expected}, got {type_of(source)}")
-    columns, every, count = dict[str, Any](), list[Any](), 0
+    columns, every = dict[str, Any](), list[Any]()
     if isinstance(source, (list, tuple)) and all(isinstance(row, Mapping) for row in source):
-        every, count = [*dict.fromkeys(chain.from_iterable(source))], len(source)
+        every = [*dict.fromkeys(chain.from_iterable(source))]
         columns = {name: [row.get(name) for row in source] for name in names if name in every}
         if absent := [name for name in groups if name not in columns and source]:
             remark(f"{where}: no row has {listed([*map(repr, absent)])}: the group is {UNKNOWN}")
-            columns |= {name: [None] * count for name in absent}
-    elif hasattr(source, "iloc") and source.columns.is_unique:
-        every, count = [*source.columns], len(source)
+            columns |= {name: [None] * len(source) for name in absent}
+    elif _is_frame(source) or _is_lists(source):
+        every = [*source]
         columns = {name: source[name] for name in names if name in source}
-    elif isinstance(source, Mapping) and {type(own) for own in source.values()} == {list}:
-        every, lengths = [*source], {len(own) for own in source.values()}
-        columns = {name: source[name] for name in names if name in source and len(lengths) == 1}
-        count = max(lengths)
     if columns:
         marks = Marks(decimal, None, tuple(missing))
         known = About(where, [*map(str, every)], decimal, missing=missing)
         with suppress(TypeError, UnicodeEncodeError):  # Arrow knows more types
-            return Rows({name: _plain(own, marks) for name, own in columns.items()}, known, count)
+            return Rows({name: _plain(own, marks) for name, own in columns.items()}, known)
     return read_table(columns or source, missing_values=missing, decimal=decimal, name=where)
 
 
+def _is_frame(source: Any) -> bool:
+    return hasattr(source, "iloc") and source.columns.is_unique
+
+
+def _is_lists(source: Any) -> bool:
+    columns = [*source.values()] if isinstance(source, Mapping) else []
+    return {*map(type, columns)} == {list} and len({*map(len, columns)}) == 1
+
+
 def _plain(column: Any, marks: Marks) -> list[Any]:
+    """Returns the cells of a column; a TypeError leaves it to Arrow."""
     if hasattr(column, "iloc"):
         if column.dtype == np.float32:
             raise TypeError("single precision is read as it was written")
         column = column.tolist()
     kinds = {*map(type, column)}
+    if not kinds <= _PLAIN | _SCALARS:
+        raise TypeError("cells of other types")
     if not kinds <= _PLAIN:
-        if not kinds <= _PLAIN | _SCALARS:
-            raise TypeError("cells of other types")
         column = [cell.item() if type(cell) in _SCALARS else cell for cell in column]
     if kinds <= {int, bool} and not marks.missing:
         return [*column]
     numbers, texts, read = {*marks.numbers}, {*marks.texts}, list[Any]()
     for cell in column:
         if type(cell) is str:
-            text = clean(cell)
-            if not text.isascii():
-                text.encode()
-            text = text.lower() if text.lower() in TRUTH else text
-            gone = text in texts
-            gone = gone or bool(numbers and number_of(text, marks.decimal) in numbers)
-            read.append(None if gone else text)
+            cell = clean(cell)
+            cell.encode()  # half of a surrogate pair is an error
+            cell = cell.lower() if cell.lower() in TRUTH else cell
+            gone = cell in texts or (numbers and number_of(cell, marks.decimal) in numbers)
         else:
             gone = cell is None or cell != cell or (type(cell) is not bool and cell in numbers)
-            read.append(None if gone else cell)
+        read.append(None if gone else cell)
     return read

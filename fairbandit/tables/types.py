@@ -26,13 +26,6 @@ _WHOLE = "[-+]?(0|[1-9][0-9]*)"
 _SMALL = "[-+]?(0|[1-9][0-9]{0,2})"
 _MARKED = "[-+]?[1-9][0-9]{0,2}"
 
-SAMPLE = 100
-"""The number of cells that are looked at first, which decide for most columns."""
-
-
-class UntypedError(ValueError):
-    """A column has no type; the message says why."""
-
 
 class Marks(NamedTuple):
     """How cells are read: the decimal mark, the mark of thousands, and texts for missing cells."""
@@ -58,52 +51,69 @@ def number_pattern(decimal: str) -> str:
     return NUMBER.replace("[.]", f"[{decimal}]")
 
 
-def series_of(cells: pa.ChunkedArray) -> pd.Series:
-    """Returns a column of Arrow as a Series of the same type."""
-    import pandas as pd
-
-    return pd.Series(cells.to_pandas(types_mapper=pd.ArrowDtype))
-
-
 def is_number(kind: pa.DataType) -> bool:
     """Whether a type of Arrow is of numbers."""
     is_type = pa.types
     return is_type.is_integer(kind) or is_type.is_floating(kind) or is_type.is_decimal(kind)
 
 
-def typed(cells: pa.ChunkedArray, marks: Marks, where: str, of_csv: bool) -> tuple[pd.Series, str]:
-    """Returns a column with a type, null where a cell is missing, and a doubt or "".
+def typed(
+    cells: pa.ChunkedArray, marks: Marks, where: str, of_csv: bool
+) -> tuple[pd.Series | None, str]:
+    """Returns a column with a type, null where a cell is missing, and a reason or "".
 
-    The types are whole numbers, float64, truth values, texts, and categories of numbers. A doubt
-    says why texts that look like numbers are none. Cells without such a type raise an
-    `UntypedError`, or a `pa.ArrowException`, as nested cells do.
+    The types are whole numbers, float64, truth values, texts, and categories of numbers. The reason
+    says why there is no column, or why texts that look like numbers are not numbers.
     """
-    kind, is_type = cells.type, pa.types
-    if is_type.is_dictionary(kind):
-        plain = pa.string() if "string" in str(kind.value_type) else kind.value_type
-        parts = [chunk.dictionary.cast(plain).take(chunk.indices) for chunk in cells.chunks]
-        column, doubt = typed(pa.chunked_array(parts, plain), marks, where, of_csv=False)
-        return column.astype("category") if column.dtype.kind in "fiu" else column, doubt
+    kind, is_type, unfit = (
+        cells.type,
+        pa.types,
+        "cells of the type {} are neither numbers nor texts",
+    )
     if is_type.is_duration(kind):
-        raise UntypedError("durations are not read; give a number, such as the hours")
+        return None, "durations are not read; give a number, such as the hours"
     if isinstance(kind, pa.BaseExtensionType):
-        raise UntypedError(f"cells of the type {kind} are neither numbers nor texts")
-    if is_type.is_boolean(kind):
-        return series_of(cells), ""
-    if is_type.is_integer(kind):
-        column = series_of(cells)
-        return column.mask(column.isin(marks.numbers)), ""
-    if is_number(kind) or is_type.is_null(kind):
-        if kind != pa.float64():  # as it was written: 0.1, not 0.10000000149
-            cells = cells.cast(pa.string())
-        column = cells.cast(pa.float64()).to_pandas()
-        return _whole(column.mask(column.isin(marks.numbers))), ""
-    texts = _clean(cells.cast(pa.string()))
+        return unfit
+    try:
+        if is_type.is_dictionary(kind):
+            plain = pa.string() if "string" in str(kind.value_type) else kind.value_type
+            parts = [chunk.dictionary.cast(plain).take(chunk.indices) for chunk in cells.chunks]
+            column, reason = typed(pa.chunked_array(parts, plain), marks, where, of_csv=False)
+            numbers = column is not None and column.dtype.kind in "fiu"
+            return column.astype("category") if numbers else column, reason
+        if is_type.is_boolean(kind):
+            return _series(cells), ""
+        if is_type.is_integer(kind):
+            return _without(_series(cells), marks), ""
+        if is_number(kind) or is_type.is_null(kind):
+            if kind != pa.float64():  # as it was written: 0.1, not 0.10000000149
+                cells = cells.cast(pa.string())
+            return _whole(_without(cells.cast(pa.float64()).to_pandas(), marks)), ""
+        texts = _clean(cells.cast(pa.string()))
+    except pa.ArrowException:  # nested values, or bytes
+        return unfit
     if marks.missing:
         texts = pc.if_else(pc.is_in(texts, pa.array(marks.texts, pa.string())), None, texts)
-    if not of_csv:
-        return series_of(texts), ""
-    return _of_texts(texts, marks, where)
+    return _of_texts(texts, marks, where) if of_csv else (_series(texts), "")
+
+
+def _series(cells: pa.ChunkedArray) -> pd.Series:
+    import pandas as pd
+
+    return pd.Series(cells.to_pandas(types_mapper=pd.ArrowDtype))
+
+
+def _without(column: pd.Series, marks: Marks) -> pd.Series:
+    return column.mask(column.isin(marks.numbers))
+
+
+def _whole(column: pd.Series) -> pd.Series:
+    """Makes floats whole numbers if all are, as those of a column with gaps, and are exact."""
+    known = column.dropna().to_numpy()
+    exact = len(known) and (np.abs(known) < EXACT).all() and (known % 1 == 0).all()
+    if not exact or (np.signbit(known) & (known == 0)).any():
+        return column
+    return _series(pa.chunked_array([pa.array(column, from_pandas=True)]).cast(pa.int64()))
 
 
 def _clean(texts: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -119,8 +129,7 @@ def _fit(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
 
 
 def _all_fit(texts: pa.ChunkedArray, pattern: str) -> bool:
-    first = pc.all(_fit(texts[:SAMPLE], pattern)).as_py() is not False
-    return first and pc.all(_fit(texts, pattern)).as_py() is not False
+    return pc.all(_fit(texts, pattern)).as_py() is not False
 
 
 def _of_texts(texts: pa.ChunkedArray, marks: Marks, where: str) -> tuple[pd.Series, str]:
@@ -130,26 +139,25 @@ def _of_texts(texts: pa.ChunkedArray, marks: Marks, where: str) -> tuple[pd.Seri
     if not len(known):
         return pd.Series(np.full(len(texts), np.nan)), ""
     if _all_fit(known, "true|false"):
-        return series_of(texts.cast(pa.bool_())), ""
+        return _series(texts.cast(pa.bool_())), ""
     if marks.thousands:
         marked = f"{_MARKED}([{marks.thousands}][0-9]{{3}})+([{marks.decimal}][0-9]+)?"
         without = pc.replace_substring(texts, marks.thousands, "")
         plain = pc.if_else(_fit(texts, marked), without, texts)
     values = _parsed(plain, marks.decimal)
-    if values is not None and np.isfinite(values).sum() < len(known):
-        return series_of(texts), ""
-    if values is None or pc.any(_fit(plain, CODE)).as_py():
-        return series_of(texts), "" if values is not None else _doubt(known, marks)
+    if values is None:
+        return _series(texts), _doubt(known, marks)
+    if np.isfinite(values).sum() < len(known) or pc.any(_fit(plain, CODE)).as_py():
+        return _series(texts), ""
+    if marks.thousands is None:
+        _note_thousands(known, marks, where, values)
+    column = pd.Series(values)
     if np.nanmax(np.abs(values)) > EXACT and _all_fit(known, _WHOLE):
         try:
-            column = series_of(plain.cast(pa.int64()))
+            return _without(_series(plain.cast(pa.int64())), marks), ""
         except pa.ArrowException:  # beyond 64 bits
-            return series_of(texts), ""
-    else:
-        if marks.thousands is None:
-            _note_thousands(known, marks, where, values)
-        column = _whole(pd.Series(values))
-    return column.mask(column.isin(marks.numbers)), ""
+            return _series(texts), ""
+    return _without(_whole(column), marks), ""
 
 
 def _parsed(texts: pa.ChunkedArray, decimal: str) -> Any:
@@ -165,19 +173,9 @@ def _parsed(texts: pa.ChunkedArray, decimal: str) -> Any:
             return None
         texts = pc.replace_substring(texts, ",", ".")
     try:
-        values = texts.cast(pa.float64())
+        return texts.cast(pa.float64()).to_numpy()
     except pa.ArrowException:
         return None
-    return values.to_numpy()
-
-
-def _whole(column: pd.Series) -> pd.Series:
-    """Makes floats whole numbers if all are, as those of a column with gaps, and are exact."""
-    known = column.dropna().to_numpy()
-    exact = len(known) and (np.abs(known) < EXACT).all() and (known % 1 == 0).all()
-    if not exact or (np.signbit(known) & (known == 0)).any():
-        return column
-    return series_of(pa.chunked_array([pa.array(column, from_pandas=True)]).cast(pa.int64()))
 
 
 def _doubt(known: pa.ChunkedArray, marks: Marks) -> str:
@@ -198,12 +196,10 @@ def _doubt(known: pa.ChunkedArray, marks: Marks) -> str:
 
 def _note_thousands(known: pa.ChunkedArray, marks: Marks, where: str, values: Any) -> None:
     pattern = rf"{_MARKED}[{marks.decimal}][0-9]{{3}}"
-    if not _all_fit(known, f"{pattern}|{_SMALL}"):
+    cells = known.filter(_fit(known, pattern))
+    if not 0 < len(cells) < len(known) or not _all_fit(known, f"{pattern}|{_SMALL}"):
         return
-    with_mark = _fit(known, pattern)
-    if pc.all(with_mark).as_py() or not pc.any(with_mark).as_py():
-        return
-    cell = known.filter(with_mark)[0].as_py()
+    cell = cells[0].as_py()
     remark(
         f"{where}: {cell!r} is read with three decimals, so that the numbers are "
         f"{np.nanmin(values):g} to {np.nanmax(values):g}, but as no number of 1,000 or more lacks "
