@@ -20,14 +20,11 @@ from fairbandit.files.files import data_hash
 from fairbandit.registry import Registered, base
 from fairbandit.streams import Streams
 
-POINTS = 201
+POINTS = 201  # of the grid of a distribution, which covers all but the share _TAIL at each end
 
-_TAIL = 1e-3  # a grid covers all but these shares of a distribution
+_TAIL = 1e-3
 _BINS = 2048
-
-
-_binding = RLock()
-"""Locked while an environment has to stay bound to the same streams."""
+_binding = RLock()  # locked while an environment has to stay bound to the same streams
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Pools:
-    """N rounds of candidates for B replicas, with their ground truth.
-
-    A policy sees `contexts`, `groups` and the rewards of the candidates that it picked.
+    """N rounds of candidates for B replicas, with their ground truth, which no policy sees.
 
     Attributes:
         contexts: features, (B, N, K, d) float64.
@@ -99,11 +94,7 @@ class Distribution:
 
 
 def of_cdf(cdf: Callable[[Tensor], Tensor]) -> Distribution:
-    """The distribution of a smooth CDF, from rewards (n,) to shares (n,); by finite differences.
-
-    >>> of_cdf(lambda v: v.clamp(0, 1)).density[:3]
-    tensor([1., 1., 1.], dtype=torch.float64)
-    """
+    """Returns the distribution of a smooth CDF, from rewards (n,) to shares (n,)."""
     tails = torch.tensor([_TAIL, 1 - _TAIL], dtype=torch.float64)
     low, high = torch.full_like(tails, -1e12), torch.full_like(tails, 1e12)
     for _ in range(100):  # bisection of both quantiles
@@ -117,12 +108,10 @@ def of_cdf(cdf: Callable[[Tensor], Tensor]) -> Distribution:
 
 
 def of_sample(ordered: Tensor) -> Distribution:
-    """The ECDF of a sample in ascending order, and a Gaussian kernel estimate of its density.
+    """Returns the ECDF of a sample in ascending order, and a Gaussian kernel estimate.
 
-    The bandwidth is Silverman's rule, h = 0.9·min(σ, IQR/1.34)·n^(−1/5); σ alone if the IQR is 0.
-
-    Reference:
-        Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31.
+    The bandwidth is Silverman's rule, h = 0.9·min(σ, IQR/1.34)·n^(−1/5); σ alone if the IQR is 0
+    (Silverman, "Density Estimation for Statistics and Data Analysis", 1986, eq. 3.31).
     """
     count = len(ordered)
     shares = (_TAIL, 0.25, 0.75, 1 - _TAIL)
@@ -172,10 +161,9 @@ class Environment(Registered, ABC):
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
         """Returns a hash of the data that an environment with these parameters plays.
 
-        A finished run is played again if the hash changes, or if it is None because a file is
-        missing. By default, the hash covers the files that a parameter names; `parameters` has all
-        arguments of the constructor, as plain data. A subclass that reads other files returns their
-        `data_hash`. The data are not loaded.
+        A finished run is played again if the hash changes, or is None because a file is missing.
+        The hash covers the files that a parameter of the constructor names; a subclass that reads
+        other files returns their `data_hash`. The data are not loaded.
         """
         texts = (value for value in parameters.values() if isinstance(value, str))
         # `Path.is_file` would raise an error for some texts that cannot be paths
@@ -209,14 +197,12 @@ class Environment(Registered, ABC):
                     f"{self} gave {name} of shape {tuple(got.shape)} and "
                     f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
                 )
-            codes = (-2, len(self.group_names))
-            least, greatest = codes if name == "groups" else (-math.inf, math.inf)
-            low, high = (end.item() for end in got.aminmax())  # NaN if there is one
-            if not least < low <= high < greatest:
-                bad = ~((least < got) & (got < greatest))
-                replica, offset, place = bad.nonzero()[0, :3].tolist()
+            ends = (-2, len(self.group_names)) if name == "groups" else (-math.inf, math.inf)
+            valid = (ends[0] < got) & (got < ends[1])
+            if not valid.all():
+                replica, offset, place = (~valid).nonzero()[0, :3].tolist()
                 raise FairbanditError(
-                    f"{self} gave {name} of {got[bad][0].item()} at "
+                    f"{self} gave {name} of {got[~valid][0].item()} at "
                     f"replica {self.streams.replicas[replica]}, round {first + offset}, place "
                     f"{place}; groups are 0 to {len(self.group_names) - 1}, or -1 in an empty "
                     "place, and numbers are finite"
@@ -224,11 +210,7 @@ class Environment(Registered, ABC):
         return pools
 
     def reward_distribution(self, group: int) -> Distribution | None:
-        """Returns the distribution of a group's true rewards, for figures; None without a truth.
-
-        By default it is computed from `truth.cdf` in round 1. A subclass that knows the density
-        overrides this method.
-        """
+        """Returns the distribution of a group's true rewards in round 1; None without a truth."""
         if self.truth is None:
             return None
         theta, cdf = self.truth.theta, self.truth.cdf

@@ -1,8 +1,7 @@
 """The paper's experiments on US census data: income by gender and by ethnicity (App. D.2, E.1).
 
-Person records of the American Community Survey are found, downloaded, filtered and cached. Folders
-and files have the names that folktables gives them, and folktables downloads them. Its loader is
-not used: it holds all of some 286 columns in memory, and hides a failed download.
+Folders and files have the names that folktables gives them, and folktables downloads them. Its
+loader is not used: it holds all of some 286 columns in memory, and hides a failed download.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import logging
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +23,7 @@ import pyarrow.parquet as pq
 
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table
 from fairbandit.errors import FairbanditError
-from fairbandit.files.files import data_hash, hash_of
+from fairbandit.files.files import data_hash, hash_of, written_aside
 from fairbandit.notices import listed
 from fairbandit.registry import register
 from fairbandit.tables import cells
@@ -56,15 +54,9 @@ GROUPS = {
 }
 """The names of the codes from 1 of both group columns."""
 
-GROUP_SIZE, SAMPLE_GROUP_SIZE = 5000, 800
-"""The `min_group_size` of ethnicities in the paper, and in the sample, where seven are left."""
-
-
-YEARS = (2017, 2018)
-"""The years whose files are named as here and have RELP, which became RELSHIPP in 2019."""
-
+GROUP_SIZE, SAMPLE_GROUP_SIZE = 5000, 800  # of ethnicities in the paper, and in the sample
+YEARS = (2017, 2018)  # whose files are named as here and have RELP, which became RELSHIPP in 2019
 COLUMNS = (*CENSUS_COLUMNS, "PINCP")
-
 _READ = (*COLUMNS, "PWGTP")  # the filter reads a person's weight
 
 STATES = (
@@ -78,8 +70,7 @@ STATES = (
 FIPS = dict(zip(STATES, (*sorted({*range(1, 57)} - {3, 7, 11, 14, 43, 52}), 72), strict=True))
 """The FIPS code of each state, which is part of the name of its file."""
 
-SAMPLE = "sample"
-"""The value of `root` that selects the records inside the package."""
+SAMPLE = "sample"  # the value of `root` that selects the records inside the package
 
 _SITE = "https://www2.census.gov/programs-surveys/acs/data/pums"
 _DAMAGE = (OSError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error)  # of a download
@@ -96,12 +87,10 @@ def person_table(
 ) -> Path:
     """Returns the path of a Parquet table of working adults, which is made once and then cached.
 
-    The Adult-style filter is AGEP > 16, PINCP > 100, WKHP > 0, PWGTP ≥ 1. The name of the table has
-    a hash of the year, the states, and the names, sizes and times of the source files, so that a
-    change of any of them makes a new table. See `CensusGender` for the arguments.
-
-    Reference:
-        Ding et al., "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021.
+    The filter is AGEP > 16, PINCP > 100, WKHP > 0, PWGTP ≥ 1, as for "Adult" (Ding et al.,
+    "Retiring Adult: New Datasets for Fair Machine Learning", NeurIPS 2021). The name of the table
+    has a hash of the survey, and of the names, sizes and times of the files. See `CensusGender` for
+    the arguments.
     """
     paths = record_files(root=root, year=year, states=states)
     if root == SAMPLE:
@@ -122,8 +111,9 @@ def person_table(
     target = Path(cache or default) / f"acs-{year}-{key}.parquet"
     if not target.is_file():
         table = pa.concat_tables(map(_filtered, paths.values()))
-        with _moved_when_whole(target) as path:
-            pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with written_aside(target) as file:
+            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
         _log.info("wrote %d filtered census records to %s", len(table), target)
     return target
 
@@ -152,22 +142,16 @@ def _download(path: Path, year: int, state: str) -> None:
     _log.info("downloading the %d census records of %s", year, state)
     name = f"csv_p{state.lower()}.zip"
     url = f"{_SITE}/{year}/1-Year/{name}"
-    with _moved_when_whole(path) as target:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=path.parent, prefix=".part-") as folder:
         try:
-            folktables.download_and_extract(url, str(target.parent), name, target.name)
-            cells.need(read_table(target, columns=_READ), _READ)
+            folktables.download_and_extract(url, folder, name, path.name)
+            cells.need(read_table(Path(folder, path.name), columns=_READ), _READ)
         except (FairbanditError, *_DAMAGE) as error:
             raise FairbanditError(
                 f"the download of {url} failed; fetch it by other means and unpack it into "
                 f"{path.parent}. The reason: {error or type(error).__name__}"
             ) from error
-
-
-@contextmanager
-def _moved_when_whole(path: Path) -> Iterator[Path]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=path.parent, prefix=".part-") as folder:
-        yield Path(folder, path.name)
         Path(folder, path.name).replace(path)
 
 
@@ -227,10 +211,7 @@ class CensusGender(_Census):
         cache: folder for the filtered records; null for the user's cache folder.
 
     Raises:
-        FairbanditError: see `Table` and `person_table`.
-
-    Reference:
-        Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022.
+        FairbanditError: the errors of `Table`, or the survey is unknown, missing or damaged.
     """
 
     exploration = 0.1
@@ -256,8 +237,8 @@ class CensusGender(_Census):
 class CensusEthnicity(_Census):
     """Income in the US census, candidates of all ethnicities at random (paper, App. E.1).
 
-    A `Table` of the working adults of a survey year, with another year as D1: the group is RAC1P,
-    the features `CENSUS_COLUMNS` and a bias, the noisy reward the true reward plus noise·ξ.
+    A `Table` like that of `CensusGender`, but the group is RAC1P, and the noisy reward the true
+    reward plus noise·ξ.
 
     Args, beside the arguments of `CensusGender`:
         candidates: K.
@@ -266,12 +247,6 @@ class CensusEthnicity(_Census):
             or 800 with root=sample.
         group_size: the most members of a group that make its true CDF; null for all.
         sample_seed: seed of the choice of those members.
-
-    Raises:
-        FairbanditError: see `Table` and `person_table`.
-
-    Reference:
-        Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022.
     """
 
     rounds = 2500

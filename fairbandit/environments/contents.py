@@ -22,16 +22,12 @@ def contents(path: str, **parameters: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Args:
         path: a file that ends in .csv or .parquet.
-        parameters: the other parameters of `Table`.
+        parameters: the other parameters of `Table`, whose errors are raised.
 
     Returns:
-        Two tables. The first has a row for each column and product: the `column`, what it
-        `becomes`, the number of `features`, and of `missing` cells. The second one has a row for
-        each group, the largest first: its members, `n`, and the `mean` and `std` (with n − 1) of
-        their rewards.
-
-    Raises:
-        FairbanditError: `Table` would raise it.
+        A table of each column and product: the `column`, what it `becomes`, the number of
+        `features`, and of `missing` cells; and a table of each group, the largest first: its
+        members, `n`, and the `mean` and `std` (with n − 1) of their rewards.
     """
     import pandas as pd
 

@@ -28,11 +28,10 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "root": lambda y: y.sign() * y.abs().sqrt(),
     "logistic": torch.sigmoid,
 }
-"""Strictly increasing functions by name; `root` is the root of |y| with the sign of y."""
+"""Strictly increasing functions by name."""
 
+# groups that share their features; the functions bend rewards and hardly make them equal
 BASE = {"name": "synthetic", "theta": [2, -2, 1, 1], "scales": [1, 3, 2, 1], "noise": 2}
-"""Groups that share their features; the functions bend rewards and hardly make them equal."""
-
 NODES, ROUNDS, STEPS, FARTHEST = 64, 1024, 120, 1e6
 
 
@@ -70,19 +69,18 @@ class _Derived(Environment):
 class Arrivals(_Derived):
     """Any environment, with the candidates of one or several pools in their order of arrival.
 
-    A round joins the next `join` pools of the base. Its places are in a random order, so that the
-    groups come in any order, which the selector `rolling` needs for parity. With `trend`, better
-    candidates come earlier: places are sorted by (1 − |trend|)·U − trend·(true rank), with a
-    uniform U for each candidate. With `least`, the number of candidates who come is uniform on
-    least … K; the last places are then empty. True rewards that drift do so at the first pool of a
-    round.
+    A round joins the next `join` pools of the base, with their places in a random order, which the
+    selector `rolling` needs for parity. With `trend`, better candidates come earlier: places are
+    sorted by (1 − |trend|)·U − trend·(true rank), with a uniform U for each candidate. True rewards
+    that drift do so at the first pool of a round.
 
     Args:
         base: the environment, a name or a mapping with `name` and parameters; null for
             `simulation`.
         join: the number of pools that come together.
         trend: from −1, where the best candidates come last, to 1, where they come first.
-        least: the least number of candidates who come; null for all.
+        least: the number of candidates is uniform on least … K, and the last places are empty; null
+            for K.
 
     Raises:
         FairbanditError: a value is out of range, or the base cannot be made or lacks a truth.
@@ -127,23 +125,21 @@ class Distorted(_Derived):
     A reward s + ε of the base becomes h_g(s + ε) for a candidate of group g, where h_g(y) is y or a
     function of scale·y. The true reward is H_g(s) = E[h_g(s + ε)], which increases with s, so that
     true ranks do not change. The expectation is Gauss-Hermite quadrature with 64 nodes if ε is
-    Gaussian with the base's `noise`: for `simulation`, `synthetic` with rewards=normal, `table`
-    with rewards=model, and environments derived from them. For any other base it is the mean over
-    64 quantiles of reward − true reward in 1,024 rounds, as if all candidates had the same noise.
-    True rewards have a θ only if all functions are the identity. A function that is flat in double
-    precision, like tanh beyond 19, makes rewards equal and loses their order.
+    Gaussian with the base's `noise`: for `simulation`, `synthetic` with rewards=normal, and `table`
+    with rewards=model. For any other base it is the mean over 64 quantiles of reward − true reward
+    in 1,024 rounds, as if all candidates had the same noise. True rewards have a θ only if all
+    functions are the identity. A function that is flat in double precision, like tanh beyond 19,
+    makes rewards equal and loses their order.
 
     Args:
         base: the environment, a name or a mapping with `name` and parameters; null for `synthetic`
             with theta=[2, −2, 1, 1], scales=[1, 3, 2, 1] and noise=2.
         functions: h of group 0, 1, …, repeated if there are more groups: identity, exp, cube, tanh,
             sinh, root (of |y|, with the sign of y) or logistic.
-        scale: the factor of rewards before a function other than the identity; a larger factor
-            bends them more.
+        scale: the factor of rewards before a function other than the identity.
 
     Raises:
-        FairbanditError: a function is unknown, the scale is out of range, or the base cannot be
-            made or lacks a truth.
+        FairbanditError: a value is out of range, or the base cannot be made or lacks a truth.
     """
 
     _default = BASE
@@ -165,8 +161,7 @@ class Distorted(_Derived):
         self.functions, self.scale = list(functions), scale
         self._derive(base)
         names = [functions[g % len(functions)] for g in range(len(self.group_names))]
-        self._own = [FUNCTIONS[name] for name in names]
-        self._plain = [name == "identity" for name in names]
+        self._functions = [None if name == "identity" else FUNCTIONS[name] for name in names]
         self._noise = _noise_of(self._inner)
         self.bind(Streams(0, []))
 
@@ -175,7 +170,7 @@ class Distorted(_Derived):
         super().bind(streams)
         self._nodes, self._weights = (part.to(streams.device) for part in self._noise)
         base = self.truth
-        if base is None or all(self._plain):
+        if base is None or not any(self._functions):
             return
 
         def rewards(contexts: Tensor, groups: Tensor, rounds: Tensor) -> Tensor:
@@ -196,12 +191,10 @@ class Distorted(_Derived):
         """Returns H_g of true rewards (…), or h_g of noisy rewards; 0 in empty places."""
         values, groups = torch.broadcast_tensors(values, groups)
         means = torch.zeros_like(values)
-        for group, function in enumerate(self._own):
+        for group, function in enumerate(self._functions):
             own = groups == group
-            if self._plain[group]:
-                means[own] = values[own]
-            elif noisy:
-                means[own] = function(self.scale * values[own])
+            if function is None or noisy:
+                means[own] = function(self.scale * values[own]) if function else values[own]
             else:
                 around = values[own][:, None] + self._nodes
                 means[own] = function(self.scale * around) @ self._weights

@@ -42,10 +42,8 @@ class Drift(Enum):
     weights = "θ itself, which turns, so that the order within each group changes"
 
 
-UNITS = 16
-
-SAMPLE = 100_000
-"""The number of rewards of each group from which the CDF of the link `network` is made."""
+UNITS = 16  # of the hidden layer of the link `network`
+SAMPLE = 100_000  # rewards of each group, of which the CDF of the link `network` is made
 
 
 @register("environment", "synthetic")
@@ -62,10 +60,10 @@ class Synthetic(Environment):
         theta: the weights of the first d features, not all 0.
         offsets: the mean linear value of each of the G groups, at least 2.
         scales: the scale of each group's features, above 0, or one number for all.
-        link: `identity`; `logistic`, 1/(1 + exp(−u)); `quadratic`, u²; or `network`,
+        link: `identity`; `logistic`, 1/(1 + exp(−u)) (Filippi et al., "Parametric Bandits: The
+            Generalized Linear Case", NeurIPS 2010); `quadratic`, u²; or `network`,
             offsetsᵍ + Σⱼ vⱼ·tanh(⟨wⱼ, z⟩) of the first d features z, with 16 units of fixed random
-            weights; its CDF is the CDF of a sample of 100,000 rewards of each group, and it does
-            not drift.
+            weights; its CDF is that of a sample of 100,000 rewards of each group, without drift.
         rewards: the observed reward: `normal` and `student` add noise; `bernoulli` pays 1 with the
             probability of the true reward, which takes the logistic link.
         noise: the scale of added noise, at least 0.
@@ -78,9 +76,6 @@ class Synthetic(Environment):
 
     Raises:
         FairbanditError: values out of range, or rewards that do not go with the link.
-
-    Reference:
-        Filippi et al., "Parametric Bandits: The Generalized Linear Case", NeurIPS 2010 (links).
     """
 
     rounds = 3000
@@ -119,16 +114,14 @@ class Synthetic(Environment):
                 f"environment.rewards=bernoulli takes link=logistic, got link={link.name}"
             )
         if drift and link is Link.network:
-            raise FairbanditError(
-                f"environment.link=network does not drift: expected drift=0, got {drift}"
-            )
+            raise FairbanditError(f"environment.link=network takes drift=0, got {drift}")
         self.places = len(offsets)
         self.features = len(theta) + self.places
         self.group_names = tuple(str(group) for group in range(self.places))
         if link is Link.network:
             draws, d = np.random.default_rng(0), len(theta)
             layers = draws.normal(size=(d, UNITS)), draws.normal(size=UNITS)
-            self._layers = [torch.from_numpy(layer) for layer in layers]
+            self._layers = [*map(torch.from_numpy, layers)]
             z = torch.from_numpy(draws.normal(size=(SAMPLE, d)))
             spreads = self.scales * (len(offsets) // len(scales))
             pairs = zip(spreads, offsets, strict=True)
@@ -153,8 +146,7 @@ class Synthetic(Environment):
     def _pools(self, first: int, count: int) -> Pools:
         k, d = self.places, len(self.theta)
         drawn = self.streams[Purpose.POOLS].normal(first, count, (k + 1) * d)
-        own = drawn[..., : k * d].unflatten(-1, (k, d))
-        common = drawn[..., None, k * d :]
+        own, common = drawn[..., : k * d].unflatten(-1, (k, d)), drawn[..., None, k * d :]
         z = math.sqrt(1 - self.dependence) * own + math.sqrt(self.dependence) * common
         rounds = torch.arange(first, first + count, device=z.device)[:, None]
         groups = torch.arange(k, device=z.device).expand(z.shape[:3])
@@ -181,12 +173,13 @@ class Synthetic(Environment):
         quantiles = stdtrit(self.tail, uniform.numpy(force=True) + 2.0**-54)
         return expected + self.noise * torch.from_numpy(quantiles).to(expected.device)
 
-    def _moved(self, groups: Tensor, rounds: Tensor) -> Tensor:
-        turns = self.drifts is Drift.weights
-        return torch.where(groups == (-1 if turns else 0), self._wave(rounds), 0.0)
-
     def _wave(self, rounds: Tensor) -> Tensor:
         return self.drift * torch.sin(2 * math.pi * (rounds - 1).double() / self.period)
+
+    def _moved(self, groups: Tensor, rounds: Tensor) -> Tensor:
+        """Returns how far the linear value of each candidate has drifted."""
+        turns = self.drifts is Drift.weights
+        return torch.where(groups == (-1 if turns else 0), self._wave(rounds), 0.0)
 
     def _network(self, z: Tensor) -> Tensor:
         hidden, out = self._layers

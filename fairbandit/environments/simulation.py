@@ -22,28 +22,20 @@ from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.population import GroupedCdf
 
-MAX_TERMS = 12
-"""The largest number m of nonzero weights of a group, since the sum has 2^m terms."""
+MAX_TERMS = 12  # the largest number m of nonzero weights of a group, since the sum has 2^m terms
 
-ACCURACY = 1e-9
-"""The largest rounding error that the alternating sum may have."""
+ACCURACY = 1e-9  # the largest rounding error that the alternating sum may have
 
-RANGE = 650.0
-"""The largest |ln totalᵐ| for which no term of the sum underflows or overflows."""
+RANGE = 650.0  # the largest |ln totalᵐ| for which no term of the sum underflows or overflows
 
 
 class UniformSums:
-    """The CDFs of weighted sums of independent uniforms, one for each of several groups.
+    """The CDFs of weighted sums of independent uniforms plus an offset, one for each group.
 
-    F(v) = 1/(m! ∏wᵢ) · Σ_{S ⊆ [m]} (−1)^{|S|} (v − Σ_{i∈S} wᵢ)₊^m for m positive weights. Negative
-    weights are made positive by U → 1 − U, and zero weights are dropped. Values above the middle
-    use the mirrored lower tail, where cancellation is smaller.
-
-    At most `MAX_TERMS` weights of a group are not zero. Its offset is added to the sum.
-
-    Reference:
-        Hall, "The distribution of means for samples of size N drawn from a population in which
-        the variate takes values between 0 and 1", Biometrika 1927.
+    F(v) = 1/(m! ∏wᵢ) · Σ_{S ⊆ [m]} (−1)^{|S|} (v − Σ_{i∈S} wᵢ)₊^m for m positive weights (Hall,
+    "The distribution of means for samples of size N", Biometrika 1927). Negative weights are made
+    positive by U → 1 − U, and zero weights are dropped. Values above the middle use the mirrored
+    lower tail, where cancellation is smaller.
 
     >>> cdf = UniformSums([[1.0, 1.0], [2.0]], [0.0, 1.0])
     >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64))
@@ -83,7 +75,7 @@ class UniformSums:
 
 
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
-    """The density of offset + Σᵢ wᵢUᵢ, the derivative of the CDF; some weight must not be 0."""
+    """Returns the density of offset + Σᵢ wᵢUᵢ, of which some weight must not be 0."""
     terms, subsets = _expansion(tuple(weights))
     shifted = values - offset - sum(w for w in weights if w < 0)
     lower = torch.minimum(shifted, math.fsum(terms) - shifted)
@@ -106,9 +98,9 @@ def _total(terms: Tensor) -> Tensor:
 
 @cache
 def _expansion(weights: tuple[float, ...]) -> tuple[list[float], Tensor]:
-    """The magnitudes of nonzero weights, and their subsets that sum to less than half the total.
+    """The magnitudes of nonzero weights, and of their subsets below half the total (2, S).
 
-    The subsets are (2, S): the sum of each subset, and the factor of its power.
+    A column of the subsets has the sum of a subset and the factor of its power.
     """
     terms = [abs(w) for w in weights if w != 0]
     total = math.fsum(terms)
@@ -200,9 +192,9 @@ class Simulation(Environment):
         self.truth = Truth(theta, cdf)
 
     def reward_distribution(self, group: int) -> Distribution | None:
-        """The distribution of a group's true rewards, in closed form or from the CDF's sample."""
+        """Returns the distribution of a group in closed form, or of the CDF's sample."""
         if isinstance(self._cdf, GroupedCdf):
-            return of_sample(self._cdf.sample(group))
+            return of_sample(self._cdf.samples[group])
         weights, offset = self.weights[group], self.offsets[group]
         if not any(weights):  # one reward, and no density
             return super().reward_distribution(group)
@@ -219,7 +211,7 @@ class Simulation(Environment):
         for sample, weights in zip(samples, self.weights, strict=True):
             for weight in weights:
                 sample += weight * generator.random(self.cdf_samples)
-        return GroupedCdf([torch.from_numpy(sample) for sample in samples])
+        return GroupedCdf([*map(torch.from_numpy, samples)])
 
     def _pools(self, first: int, count: int) -> Pools:
         assert self.truth is not None

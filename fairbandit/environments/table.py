@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from fairbandit.environments.base import Distribution, Environment, Pools, Truth, of_sample
 from fairbandit.errors import FairbanditError
@@ -39,13 +37,8 @@ from fairbandit.tables.population import (
 )
 from fairbandit.tables.reading import read_table, texts_of
 
-CANDIDATES = 10
-"""K of random pools if `candidates` is null, as in the paper."""
-
-RARE = 0.1
-"""A group is rare if it has less than this share of the mean size of the groups."""
-
-
+CANDIDATES = 10  # the K of random pools if `candidates` is null, as in the paper
+RARE = 0.1  # a group is rare if it has less than this share of the mean size of the groups
 _REMEDY = (
     "environment.columns chooses the features, as in 'environment.columns={NAME: null, NAME: "
     "category}', or in a YAML file, environment.columns=FILE.yaml; null is a number"
@@ -72,20 +65,21 @@ class Table(Environment):
 
     Each round's pool is a new draw from the table D2. A table D1, by default D2 itself, gives the
     means and standard deviations by which features and rewards are standardised; a column that is
-    constant in D1 is only centred. θ is the ridge fit (λ = 1e-8) of the standardised reward on D2.
-    True rewards are ⟨θ, x⟩; a group's true CDF is their ECDF over the members of the group in D2.
-    The guide is docs/data.md.
+    constant in D1 is only centred. θ is the ridge fit (λ = 1e-8) of the standardised reward on D2
+    (Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,
+    App. D.2 and E.1). True rewards are ⟨θ, x⟩; a group's true CDF is their ECDF over the members of
+    the group in D2. The guide is docs/data.md.
 
     Args:
         path: D2, a file that ends in .csv or .parquet, or a folder of files of one kind.
-        group: the column of the sensitive group, or a list of several columns, whose labels
-            together make an intersectional group, such as `f × A`.
+        group: the column of the sensitive group, or a list of columns, whose labels together make
+            an intersectional group, such as `f × A`.
         reward: the column of the reward.
-        columns: a mapping from each feature column, in order, to its specification: null for a
-            number; for a category the list of its codes, each of which becomes a feature, or
-            {codes: [...], reference: [...]}, where the valid codes in `reference` get no feature,
-            or `category`, which takes the values in the table as codes. Or the path of a YAML file
-            with that mapping. null: all columns of numbers, truth values or recurring texts.
+        columns: a mapping from each feature column, in order, to its specification, or the path of
+            a YAML file with it: null for a number; for a category `category`, which takes the
+            values in the table as codes, the list of its codes, each of which becomes a feature, or
+            {codes: [...], reference: [...]}, where the valid codes in `reference` get no feature.
+            null: all columns of numbers, truth values or recurring texts.
         exclude: columns that are not features, such as ids and names, or columns of the group: then
             the other columns of the group are categories.
         group_feature: adds a feature for each group label, unless `columns` has the group. Without
@@ -93,9 +87,8 @@ class Table(Environment):
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
         pool: `one_per_group`, where K = G, or `random`. null for one_per_group, but for random if
-            `candidates` is given, or if a group is rare and `group_size` is not given: it has less
-            than a tenth of the mean size of the groups, so that its few members would be in every
-            pool (a notice names it).
+            `candidates` is given, or, without `group_size`, if a group has less than a tenth of the
+            mean size of the groups, so that its few members would be in every pool.
         candidates: K of random pools; null for 10, and always null with one_per_group.
         rewards: the reward before noise: the reward `column`, or `model`, the true reward ⟨θ, x⟩.
         noise: standard deviation of the Gaussian reward noise, at least 0.
@@ -107,16 +100,14 @@ class Table(Environment):
             group, its reward or a feature; `mean` sets the features of a missing cell to their
             means in D1.
         products: the pairs of columns whose products are further features, such as `[[age, hours],
-            [job, hours]]`, or `all`, with the squares of numbers; null for none. The true rewards
-            are linear in all features.
+            [job, hours]]`, or `all`, with the squares of numbers; null for none.
         separator: the separator of the cells of a CSV file; `tab` for a tab.
         decimal: the decimal mark of numbers in a CSV file, `.` or `,`.
         thousands: the mark of thousands in a CSV file, `,` or `.`; null if there is none.
-        missing_values: the texts that are missing cells. null: in a CSV file the texts of
-            `pandas.read_csv`, such as `NA`; in Parquet and in memory only nulls are missing. An
-            empty cell of a CSV file and NaN are always missing.
+        missing_values: the texts that are missing cells, beside NaN and empty cells. null: in a CSV
+            file the texts of `pandas.read_csv`, such as `NA`, and nothing elsewhere.
         unknown: labels of people whose group is unknown, such as `[undisclosed]`, beside missing
-            cells; null for none. People of an unknown group are the group `unknown`.
+            cells; null for none. These people are the group `unknown`.
 
     Attributes:
         resolved_columns: the mapping `columns` with the codes of each category.
@@ -124,17 +115,12 @@ class Table(Environment):
         missing_cells: the number of missing cells of each column that was read.
         feature_names: the name of each of the d features.
         labels: the labels of the groups, by number, as in a log.
-        unit: the `name` of the reward's column, and its `std` and `mean` in D1, with which rewards
-            are standardised.
+        unit: the `name` of the reward's column, and its `std` and `mean` in D1.
         encoder: the encoder of rows; an `Agent` with `features=encoder` takes raw rows.
 
     Raises:
         FairbanditError: a value is out of range, a file or a cell (with its column and row) is
             invalid, or there are fewer than two groups.
-
-    Reference:
-        Grazzi et al., "Group Meritocratic Fairness in Linear Contextual Bandits", NeurIPS 2022,
-        App. D.2 and E.1.
     """
 
     def __init__(
@@ -184,13 +170,11 @@ class Table(Environment):
         if pool is None and (candidates or group_size):
             pool = PoolKind.random if candidates else PoolKind.one_per_group
         self._make(path, scaler_path, pool is PoolKind.one_per_group)
-        if pool is None:
-            pool = suited_pool(dict(zip(self.labels, self.members.sizes.tolist(), strict=True)))
-        self.pool = pool
+        sizes = dict(zip(self.labels, self.members.sizes.tolist(), strict=True))
+        self.pool = pool or _suited_pool(sizes)
         self.feature_names, self.group_names = self.encoder.names, self.labels
-        self.features = len(self.feature_names)
-        own_places = pool is PoolKind.one_per_group
-        self.places = len(self.group_names) if own_places else candidates or CANDIDATES
+        self.features, of_each = len(self.feature_names), self.pool is PoolKind.one_per_group
+        self.places = len(self.group_names) if of_each else candidates or CANDIDATES
         self.bind(Streams(0, []))
 
     def _make(self, path: Any, scaler_path: Any, of_each: bool) -> None:
@@ -199,24 +183,25 @@ class Table(Environment):
         *groups, reward = taken = (*group_columns(self.group), self.reward)
         group, chosen = JOINED.join(groups), chosen_columns(self.columns)
         exclude, unknown = texts_of("exclude", self.exclude), texts_of("unknown", self.unknown)
-        reading = {key: getattr(self, key) for key in READING}
+        marks = "separator", "decimal", "thousands", "missing_values"
+        reading = {key: getattr(self, key) for key in marks}
         wanted = None if chosen is None else [*taken, *chosen]
         source = read_table(path, columns=wanted, **reading)
         self.path = cells.about(source).name
-        cells.need(source, [*taken, *(chosen or ())])
+        cells.need(source, wanted or taken)
         columns, self.left_out = resolve_columns(source, chosen, taken, exclude, _REMEDY)
         columns, of_group = with_group(columns, source, taken, exclude, self.group_feature)
-        tables = [source]
+        tables, wanted = [source], [*taken, *columns]
         if scaler_path and Path(scaler_path) != Path(self.path):  # else D2 is D1
-            wanted = [*taken, *columns]
             tables.append(read_table(scaler_path, columns=wanted, **reading))
             cells.need(tables[1], wanted)
-        tables = [cells.with_unknown(own, groups, unknown) for own in tables]
+        tables = [cells.with_unknown(table, groups, unknown) for table in tables]
         self.missing_cells = {str(name): int(n) for name, n in tables[0].isna().sum().items()}
-        tables = [usable(own, columns, taken, self.missing) for own in tables]
+        tables = [usable(table, columns, taken, self.missing) for table in tables]
         kept = kept_groups(tables[0], group, self.min_group_size)
-        finder, size, seed = pd.Index(kept), self.group_size, self.sample_seed
-        codes = [finder.get_indexer(cells.labels(own, group)).astype(np.int64) for own in tables]
+        size, seed = self.group_size, self.sample_seed
+        labels = [cells.labels(table, group) for table in tables]
+        codes = [pd.Index(kept).get_indexer(own).astype(np.int64) for own in labels]
         samples = [sampled(own, size, seed, at) for at, own in zip((2, 1), codes, strict=False)]
         rows = samples if size is not None and of_each else [own >= 0 for own in codes]
         second, first = tables[0][rows[0]], tables[-1][rows[-1]]
@@ -267,11 +252,15 @@ class Table(Environment):
 
     def reward_distribution(self, group: int) -> Distribution:
         """Returns the ECDF of a group's true rewards, and a kernel density estimate."""
-        return of_sample(self.members.cdf.sample(group).cpu())
+        return of_sample(self.members.cdf.samples[group].cpu())
 
     def _pools(self, first: int, count: int) -> Pools:
         members, streams = self.members, self.streams
-        rows = self._drawn(streams[Purpose.POOLS].uniform(first, count, self.places))
+        uniforms = streams[Purpose.POOLS].uniform(first, count, self.places)
+        if self.pool is PoolKind.one_per_group:
+            rows = members.order[(uniforms * members.sizes).long() + members.starts]
+        else:
+            rows = (uniforms * len(members.groups)).long()
         expected = members.expected[rows]
         rewards = members.rewards[rows] if self.rewards is RewardSource.column else expected
         noise = streams[Purpose.REWARDS].normal(first, count, self.places)
@@ -279,20 +268,8 @@ class Table(Environment):
         x, groups, ranks = members.contexts[rows], members.groups[rows], members.ranks[rows]
         return Pools(x, groups, rewards, expected, ranks)
 
-    def _drawn(self, uniforms: Tensor) -> Tensor:
-        """Returns the member at each place, the number ⌊u·n⌋ < n of n eligible members."""
-        members = self.members
-        if self.pool is PoolKind.one_per_group:
-            return members.order[(uniforms * members.sizes).long() + members.starts]
-        return (uniforms * len(members.groups)).to(torch.int64)
 
-
-READING = ("separator", "decimal", "thousands", "missing_values")
-"""The arguments of `Table` that say how cells are read."""
-
-
-def suited_pool(sizes: Mapping[str, int]) -> PoolKind:
-    """Returns the kind of pools for groups of these sizes, and notes why pools are random."""
+def _suited_pool(sizes: Mapping[str, int]) -> PoolKind:
     mean = sum(sizes.values()) / len(sizes)
     rare = [f"{group!r} ({size:,})" for group, size in sizes.items() if size < RARE * mean]
     if not rare:

@@ -26,12 +26,8 @@ from fairbandit.tables.types import EXACT, number_pattern
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
 
-LARGEST = 1e100
-"""The largest magnitude of a number; deviations of larger ones overflow, which makes features 0."""
-
-FILES = (".csv", ".parquet")
-"""How the names of tables in files end."""
-
+FILES = (".csv", ".parquet")  # how the names of tables in files end
+LARGEST = 1e100  # in magnitude; deviations of larger numbers overflow, which makes features 0
 _NUMBERS = {decimal: re.compile(number_pattern(decimal)) for decimal in ".,"}
 
 
@@ -144,9 +140,9 @@ def gaps(table: Typed, column: str) -> NDArray[np.bool_]:
 
 
 def distinct(table: Typed, column: str) -> tuple[list[Any], NDArray[np.int64]]:
-    """Returns cells as Python's values, and the number of each row's cell among them, (n,).
+    """Returns the distinct cells, with None for a missing one, and the place of each row's cell.
 
-    The cells of raw rows may recur, and None is a missing cell.
+    The cells of raw rows are returned as they are.
     """
     cells = table[column]
     if isinstance(cells, list):
@@ -175,10 +171,7 @@ def texts(table: pd.DataFrame, column: str) -> pd.Series:
 
 
 def number_of(cell: Any, decimal: str = ".") -> float:
-    """Returns a cell as a number: NaN if it is missing, and infinity if it is not a number.
-
-    Truth values are 1 and 0. A number above `LARGEST` in magnitude is infinity, too.
-    """
+    """Returns a cell as a number: NaN if it is missing, infinity if it is none or too large."""
     if cell is None:
         return math.nan
     if not isinstance(cell, str):

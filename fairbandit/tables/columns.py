@@ -1,7 +1,4 @@
-"""Decides which columns of a table are features.
-
-Columns are chosen by a mapping, by a YAML file, or by what their cells hold.
-"""
+"""Decides which columns of a table are features, by choice or by what their cells hold."""
 
 from __future__ import annotations
 
@@ -19,25 +16,19 @@ from fairbandit.errors import FairbanditError, did_you_mean, shown, type_of
 from fairbandit.notices import listed, remark
 from fairbandit.tables import cells
 from fairbandit.tables.labels import CODE, JOINED, look_alikes
-from fairbandit.tables.reading import OTHER
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
 
-CATEGORY = "category"
-"""The specification of a category whose codes are the values in the table."""
-
-MOST_CODES = 1_000
-"""The most distinct texts of a column that becomes a category without a specification."""
-
-FEW, SMALL = 5, 30
-"""A column is refused if most groups have fewer members than the first number. Groups with fewer
-members than the second one give a notice."""
+CATEGORY = "category"  # the specification of a category whose codes are the values in the table
+MOST_CODES = 1_000  # of texts that become a category without a specification
+FEW, SMALL = 5, 30  # members of a group: most groups need FEW, and those below SMALL are noted
 
 # the reasons why a column is not a feature
 CONSTANT = "one value, or none"
 INDEX = "row numbers that pandas has written"
 EXCLUDED = "excluded"
+OTHER = "neither numbers nor texts that recur"
 DATES = "dates or times; a number made of them, such as a year, is a feature"
 
 _DATE = "([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}.*|[0-9]{1,2}:[0-9]{2}.*)"
@@ -107,9 +98,8 @@ def resolve_columns(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns the specification of each feature column, and the reason for each column left out.
 
-    If `chosen` is None, the cells decide on all columns but those `taken` by another role: numbers
-    and truth values become numbers, and texts that recur become categories. The `remedy` ends the
-    notice of columns that cannot be features; without it there is none.
+    If `chosen` is None, the cells decide on all columns but those `taken` by another role. Columns
+    that cannot be features are noted with the `remedy`, if there is one.
     """
     known = cells.about(table)
     if unknown := [name for name in exclude if name not in known.columns]:
@@ -142,8 +132,8 @@ def with_group(
 ) -> tuple[dict[str, Any], bool]:
     """Returns the feature columns of a table, and whether its group is a feature beside them.
 
-    The group is a feature if it is `wanted` and not among `columns`, unless some of its columns are
-    excluded: then its other columns become categories. `taken` are its columns and the reward.
+    If some columns of a `wanted` group are excluded, its other columns become categories. `taken`
+    are the columns of the group and the reward.
     """
     *groups, reward = taken
     if reward in exclude:

@@ -1,7 +1,4 @@
-"""The columns of an encoder, and how cells of a table become their features.
-
-The types are the schema of a saved encoder: what does not fit them is refused where it is read.
-"""
+"""The columns of an encoder, whose types are the schema of a saved encoder."""
 
 from __future__ import annotations
 
@@ -24,11 +21,8 @@ from fairbandit.tables.cells import Typed
 from fairbandit.tables.columns import codes_and_reference
 from fairbandit.tables.labels import as_numbers, clean
 
-CLOSE = 1e-3
-"""The largest error of a feature from which a code is read."""
-
-ALL = "all"
-"""All products of two columns, squares of numbers included."""
+CLOSE = 1e-3  # the largest error of a feature from which a code is read
+ALL = "all"  # all products of two columns, squares of numbers included
 
 Floats = NDArray[np.float64]
 Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
@@ -46,7 +40,7 @@ class Number(msgspec.Struct, frozen=True, tag="number"):
 
     @property
     def features(self) -> list[tuple[str, float, float]]:
-        """The name, the mean and the deviation of the feature."""
+        """The name, the mean and the deviation of each feature."""
         return [(self.name, self.mean, self.deviation)]
 
     def block(self, table: Typed, fill: bool = False) -> Floats:
@@ -107,7 +101,7 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
         return np.vstack([np.eye(len(self.valid), width), np.full((1, width), np.nan)])
 
     def block(self, table: Typed, fill: bool = False) -> Floats:
-        """Returns the indicators of a table's codes, (n, width); NaN if a cell is missing.
+        """Returns the indicators of a table's codes, (n, width), NaN if missing.
 
         With `fill`, unknown codes are missing; otherwise they are an error.
         """

@@ -44,9 +44,7 @@ class Encoder:
     A number is one feature, and a category one indicator for each code. A feature x becomes
     (x − mean)/deviation; a feature that is constant in the table is only centred. Means and
     deviations leave out missing cells, which become 0, the mean. Products of the features of two
-    columns, such as `age × hours`, may follow, standardised again.
-
-    `Encoder.from_table` makes an encoder, and an `Agent` with `features=encoder` takes raw rows.
+    columns may follow, standardised again. An `Agent` with `features=encoder` takes raw rows.
 
     Args:
         columns: the columns of features, in order, then products, as `state` returns them.
@@ -195,9 +193,7 @@ class Encoder:
         """Returns the number or the code of each column, from the features of a row, (d,).
 
         The numbers of the `missing` columns are NaN; missing categories and unknown codes are None.
-        Numbers are rounded to the digits that standardisation preserves. A category none of whose
-        codes is present is the reference code, or for several a text such as `0 or 4`. Products are
-        texts.
+        Several reference codes are a text such as `0 or 4`, and products are texts.
         """
         values, plain = dict[str, Any](), self._values(features)
         for column in self._columns:
@@ -249,11 +245,7 @@ class Encoder:
         return {"columns": columns, **options, **lists}
 
     def labels_in(self, features: NDArray[np.float64]) -> list[str | None]:
-        """Returns the label that the features of each row, (n, d), hold.
-
-        The label is None if the group is not a feature, or if the row has the features of no single
-        code, as with the table's mean in place of a missing cell.
-        """
+        """Returns the label that the features of each row, (n, d), hold, or None."""
         values, parts = self._values(features), list[Any]()
         for column in self._labelled:
             at = self._places[column.name]
@@ -290,8 +282,7 @@ class Encoder:
     ) -> tuple[NDArray[np.float64], Labels, Cells]:
         """Returns the features of each row, (n, d), its label, and the cells by column.
 
-        The label is None if the group is not a feature, which is an error if labels are `needed`. A
-        missing cell is None.
+        A label is None if the group is not a feature, which is an error if labels are `needed`.
         """
         if needed and not self.labels:
             raise FairbanditError(

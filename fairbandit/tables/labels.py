@@ -1,7 +1,4 @@
-"""Labels of groups, which agents, logs, tables and truths compare by their normal forms.
-
-The first spelling of a group is kept for output. `group_label` decides which labels are missing.
-"""
+"""Labels of groups, which agents, logs, tables and truths compare by their normal forms."""
 
 from __future__ import annotations
 
@@ -17,20 +14,11 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
 
-NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"
-"""The regular expression of a number."""
-
-CODE = "[-+]?0[0-9]+"
-"""The regular expression of a code in digits that is not a number, such as `007`."""
-
-JOINED = " × "
-"""The separator of the labels of an intersectional group."""
-
-UNKNOWN = "unknown"
-"""The label of people whose group is missing, because they declined or were not asked."""
-
-UNSAID = frozenset(["", UNKNOWN])
-"""The words for a missing label, in lower case, beside the words that a user lists."""
+NUMBER = r"(?i:[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?)"  # a regular expression
+CODE = "[-+]?0[0-9]+"  # a code in digits that is not a number, such as 007
+JOINED = " × "  # between the labels of an intersectional group
+UNKNOWN = "unknown"  # the label of people whose group is missing
+UNSAID = frozenset(["", UNKNOWN])  # the words for a missing label, in lower case
 
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\ufeff"
 """The signs without a shape that are removed from texts. Joiners, which Persian needs, stay."""
@@ -157,10 +145,7 @@ def _normal(text: str) -> str:
 
 
 def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Codes]:
-    """Returns the numbers of labels, and all groups, in which new groups get the next numbers.
-
-    Missing labels are the group `unknown`.
-    """
+    """Returns the numbers of labels, and all groups, in which new groups get the next numbers."""
     groups = [known.get(str(label)) if type(label) in _CODED_AS_TEXT else None for label in labels]
     if None not in groups:  # most labels of agents are known texts or whole numbers
         return np.array([group.code for group in groups if group], np.int64), known

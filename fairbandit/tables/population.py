@@ -1,8 +1,4 @@
-"""Makes the members from which a problem draws candidates, with their ground truth.
-
-The rows of table D2 are the members. The means and deviations of table D1 standardise the columns.
-The true θ is a ridge fit, and true ranks are values of an empirical CDF for each group.
-"""
+"""Makes the members from which a problem draws candidates, with their ground truth."""
 
 from __future__ import annotations
 
@@ -31,15 +27,9 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-REGULARIZATION = 1e-8
-"""λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)."""
-
-ROUNDING = 8 * torch.finfo(torch.float64).eps
-"""How far apart two computations of one expected reward may be, relative to Σᵢ|xᵢθᵢ|."""
-
-
-CHUNK = 1 << 15
-"""The number of rows in one QR factorisation."""
+REGULARIZATION = 1e-8  # λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)
+ROUNDING = 8 * torch.finfo(torch.float64).eps  # of an expected reward, relative to Σᵢ|xᵢθᵢ|
+CHUNK = 1 << 15  # the number of rows in one QR factorisation
 
 
 class Missing(Enum):
@@ -53,8 +43,8 @@ class Missing(Enum):
 class GroupedCdf:
     """F(v, g): the share of group g's sample, which is not empty, that is at most v.
 
-    A share is the quotient of two whole numbers in the dtype of the values, correctly rounded. The
-    shares of two groups are therefore equal if the fractions are equal.
+    A share is the quotient of two whole numbers, correctly rounded, so that equal fractions of two
+    groups are equal shares. `samples` are in ascending order.
 
     >>> cdf = GroupedCdf([torch.tensor([1.0, 2.0]), torch.tensor([5.0])])
     >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([1.0, 9.0, 4.0]))
@@ -63,32 +53,20 @@ class GroupedCdf:
 
     def __init__(self, samples: Sequence[Tensor]) -> None:
         # NumPy sorts millions three times as fast as torch
-        self._sorted = [torch.from_numpy(np.sort(s.cpu().numpy())).to(s.device) for s in samples]
+        self.samples = [torch.from_numpy(np.sort(s.cpu().numpy())).to(s.device) for s in samples]
 
     def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
-        """The CDF of each group at its value, in the values' dtype; 0 where the group is −1.
-
-        It does not depend on `rounds`.
-        """
-        shares = torch.zeros_like(values)
-        for group in range(len(self._sorted)):
-            shares = torch.where(groups == group, self.share(group, values), shares)
+        """Returns the CDF of each group at its value, for any rounds; 0 where the group is −1."""
+        shares, values = torch.zeros_like(values), values.contiguous()
+        for group, sample in enumerate(self.samples):
+            count = torch.searchsorted(sample, values, right=True)
+            shares = torch.where(groups == group, count.to(values.dtype) / len(sample), shares)
         return shares
 
-    def share(self, group: int, values: Tensor) -> Tensor:
-        """The CDF of one group at values of any shape."""
-        ordered = self._sorted[group]
-        count = torch.searchsorted(ordered, values.contiguous(), right=True)
-        return count.to(values.dtype) / len(ordered)
-
-    def sample(self, group: int) -> Tensor:
-        """A group's sample in ascending order."""
-        return self._sorted[group]
-
     def to(self, device: torch.device) -> GroupedCdf:
-        """The same CDF on another device."""
+        """Returns the same CDF on another device."""
         moved = copy(self)
-        moved._sorted = [ordered.to(device) for ordered in self._sorted]
+        moved.samples = [sample.to(device) for sample in self.samples]
         return moved
 
 
@@ -127,27 +105,28 @@ def usable(
     *groups, reward = taken
     asked = [*columns, *(groups if missing is Missing.drop else ()), reward]
     gaps = table[list(dict.fromkeys(asked))].isna()
-    every, lacking = gaps.any(axis=1), int(gaps[reward].sum())
-    if not every.any():
+    lacking = gaps.any(axis=1)
+    if not lacking.any():
         return table
     drop, mean = (f"environment.missing={way.name}" for way in (Missing.drop, Missing.mean))
-    problem = ""
-    if missing is not Missing.drop and lacking:
-        first, problem = reward, f"{lacking:,} of {len(table):,} rows lack {reward!r}; only {drop} "
+    refused, rows = "", f"of {len(table):,} rows"
+    if missing is not Missing.drop and gaps[reward].any():
         left_out = table[[*gaps, *groups]].isna().any(axis=1).sum()
-        problem += f"can be used, which leaves out {left_out:,} in all"
+        refused, problem = (
+            reward,
+            f"{gaps[reward].sum():,} {rows} lack {reward!r}; only {drop} can ",
+        )
+        problem += f"be used, which leaves out {left_out:,} in all"
     elif missing is Missing.error:
-        first = next(name for name in gaps if gaps[name].any())
-        problem = f"{every.sum():,} of {len(table):,} rows lack a feature; {drop} leaves them out, "
-        problem += f"and {mean} fills in the mean"
-    if problem:
-        cells.require(table, first, ~gaps[first].to_numpy(), f"a value ({problem})")
+        refused = next(name for name in gaps if gaps[name].any())
+        problem = f"{lacking.sum():,} {rows} lack a feature; {drop} leaves them out, and {mean} "
+        problem += "fills in the mean"
+    if refused:
+        cells.require(table, refused, ~gaps[refused].to_numpy(), f"a value ({problem})")
     counts = listed([f"{count:,} of {name!r}" for name, count in gaps.sum().items() if count])
-    remark(
-        f"{cells.name_of(table)}: environment.missing={missing.name} concerns {every.sum():,} of "
-        f"{len(table):,} rows; missing are {counts}"
-    )
-    return table[~every] if missing is Missing.drop else table
+    what = f"environment.missing={missing.name} concerns {lacking.sum():,} {rows}"
+    remark(f"{cells.name_of(table)}: {what}; missing are {counts}")
+    return table[~lacking] if missing is Missing.drop else table
 
 
 def kept_groups(table: pd.DataFrame, group: str, least: int) -> tuple[str, ...]:
@@ -167,10 +146,9 @@ def kept_groups(table: pd.DataFrame, group: str, least: int) -> tuple[str, ...]:
 
 
 def sampled(codes: Ints, most: int | None, seed: int, number: int) -> NDArray[np.bool_]:
-    """Whether each row, of the group with this code or −1, is in the sample of its group.
+    """Whether each row is in the sample of its group, which has `most` rows, or all if None.
 
-    A sample has `most` rows, or all if `most` is None. The number of the table is 2 for D2 and 1
-    for D1.
+    Rows of the code −1 are in no sample. The number of the table is 2 for D2 and 1 for D1.
     """
     chosen = codes >= 0
     for code in range(codes.max(initial=-1) + 1):
@@ -192,27 +170,24 @@ def members_of(
     contexts, rewards, groups, sample = arrays
     theta = ridge_fit(contexts, rewards, REGULARIZATION)
     expected = contexts @ theta
-    magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(1 << 16)])
     sizes = torch.bincount(groups)
     order = groups.sort(stable=True).indices
     by_group = order.split(sizes.tolist())
     cdf = GroupedCdf([expected[rows[sample[rows]]] for rows in by_group])
     # members with equal features may be scored a few units in the last place apart
-    upper = expected + ROUNDING * magnitudes
-    ranks = torch.empty_like(expected)
-    for group, rows in enumerate(by_group):
-        ranks[rows] = cdf.share(group, upper[rows])
+    magnitudes = torch.cat([rows.abs() @ theta.abs() for rows in contexts.split(1 << 16)])
+    ranks = cdf(groups, expected + ROUNDING * magnitudes)
     starts = sizes.cumsum(0) - sizes
     truth = (expected, ranks, order, starts, sizes, theta, cdf)
     return Members(contexts, groups, rewards, *truth)
 
 
 def ridge_fit(contexts: Tensor, rewards: Tensor, regularization: float) -> Tensor:
-    """θ = argmin ‖Xθ − y‖² + λ‖θ‖², by orthogonal factors of chunks of rows.
+    """θ = argmin ‖Xθ − y‖² + λ‖θ‖²; as λ → 0, it tends to the solution of minimum norm.
 
     The triangular factor R of [X | y], with √λ·I as its first rows, is updated chunk by chunk.
     XᵀX, which would square the condition number, is never formed, so that the predictions Xθ stay
-    accurate if columns are collinear. As λ → 0, θ tends to the solution of minimum norm.
+    accurate if columns are collinear.
 
     >>> ridge_fit(torch.eye(2), torch.tensor([2.0, 4.0]), 1.0).round(decimals=4)
     tensor([1., 2.])

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 MISSING = tuple(sorted({"<NA>", "None", *pa_csv.ConvertOptions().null_values}))
 """The texts that are missing cells of a CSV file, as for `pandas.read_csv`; "" is among them."""
 
-OTHER = "neither numbers nor texts that recur"
-"""The reason why cells without a type are left out."""
-
 
 def read_table(
     source: Any,
@@ -47,7 +44,7 @@ def read_table(
     cells are null. The columns of frames and of Parquet files have types already, and their texts
     stay texts. The texts of a CSV file become numbers or truth values if all cells of a column are;
     `01` stays a text, since it may be a code. Floats that are all whole are whole numbers. Columns
-    of other types, such as durations, are left out; a message gives the reason where one is needed.
+    of other types, such as durations, are left out.
 
     Args:
         source: a CSV file in UTF-8, a Parquet file, or a folder of files of one of these kinds; a

@@ -1,8 +1,4 @@
-"""The types of a table's columns, which are decided once, where the table is read.
-
-The columns of a frame have types already. Only the texts of a CSV file are typed by rules: numbers
-and truth values get their type, and `01` stays a text, since it may be a code.
-"""
+"""The types of a table's columns, which are decided once, where the table is read."""
 
 from __future__ import annotations
 
@@ -19,9 +15,7 @@ from fairbandit.tables.labels import CODE, INVISIBLE, NUMBER, normal
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
 
-EXACT = 2**53
-"""The largest magnitude up to which float64 holds all whole numbers."""
-
+EXACT = 2**53  # the largest magnitude up to which float64 holds all whole numbers
 _WHOLE = "[-+]?(0|[1-9][0-9]*)"
 _SMALL = "[-+]?(0|[1-9][0-9]{0,2})"
 _MARKED = "[-+]?[1-9][0-9]{0,2}"
@@ -41,7 +35,7 @@ class Marks(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The texts that are missing cells: a number is written -9, -9.0 and in its normal form."""
+        """The texts that are missing cells, with other spellings of numbers."""
         numbers = self.numbers
         return [*self.missing, *map(repr, numbers), *map(normal, numbers)]
 
@@ -65,11 +59,8 @@ def typed(
     The types are whole numbers, float64, truth values, texts, and categories of numbers. The reason
     says why there is no column, or why texts that look like numbers are not numbers.
     """
-    kind, is_type, unfit = (
-        cells.type,
-        pa.types,
-        "cells of the type {} are neither numbers nor texts",
-    )
+    kind, is_type = cells.type, pa.types
+    unfit = None, f"cells of the type {kind} are neither numbers nor texts"
     if is_type.is_duration(kind):
         return None, "durations are not read; give a number, such as the hours"
     if isinstance(kind, pa.BaseExtensionType):
@@ -161,10 +152,7 @@ def _of_texts(texts: pa.ChunkedArray, marks: Marks, where: str) -> tuple[pd.Seri
 
 
 def _parsed(texts: pa.ChunkedArray, decimal: str) -> Any:
-    """Returns numbers and truth values as an array, NaN where null; None if any is neither.
-
-    Too large numbers, and the texts `inf` and `nan`, are not finite.
-    """
+    """Returns numbers and truth values as an array, NaN where null; None if any is neither."""
     words = pc.is_in(texts, pa.array(["true", "false"]))
     if pc.any(words).as_py():
         texts = pc.if_else(words, pc.if_else(pc.equal(texts, "true"), "1", "0"), texts)
