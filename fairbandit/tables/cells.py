@@ -158,7 +158,7 @@ def is_number(table: pd.DataFrame, column: str) -> bool:
 
 def plain(table: Typed, column: str) -> Any:
     """Returns a column whose categories are replaced by their values."""
-    cells = table[column]
+    cells: Any = table[column]
     return cells.astype(cells.cat.categories.dtype) if hasattr(cells, "cat") else cells
 
 

@@ -80,13 +80,13 @@ def _is_valid(spec: Any) -> bool:
         return True
     given = spec if isinstance(spec, Mapping) else {"codes": spec}
     lists = [given.get("codes"), given.get("reference", ())]
-    if isinstance(spec, str) or not lists[0] or given.keys() - {"codes", "reference"}:
+    if given.keys() - {"codes", "reference"} or not lists[0]:
         return False
-    if not all(isinstance(codes, Sequence) for codes in lists):
+    if not all(isinstance(own, Sequence) and not isinstance(own, str) for own in lists):
         return False
     codes = [*lists[0], *lists[1]]
-    kinds = {type(code) for code in codes}
-    return (kinds == {str} or kinds <= {int, float}) and len(set(codes)) == len(codes)
+    kinds = {*map(type, codes)}
+    return (kinds == {str} or kinds <= {int, float}) and len({*codes}) == len(codes)
 
 
 def resolve_columns(
@@ -111,16 +111,15 @@ def resolve_columns(
         specs = {**chosen, **codes}
         return {name: spec for name, spec in specs.items() if name not in exclude}, {}
     judged = {
-        name: (None, EXCLUDED) if name in exclude else _judged(table, name)
+        name: EXCLUDED if name in exclude else _judged(table, name)
         for name in known.columns
         if name not in taken
     }
-    features = {name: spec for name, (spec, reason) in judged.items() if not reason}
-    left_out = {name: reason for name, (_, reason) in judged.items() if reason}
+    left_out = {name: reason for name, reason in judged.items() if isinstance(reason, str)}
     unfit = [f"{name!r} ({reason})" for name, reason in left_out.items() if reason != EXCLUDED]
     if unfit and remedy:
         remark(f"{known.name}: these columns are not features: {listed(unfit)}. {remedy}")
-    return features, left_out
+    return {name: spec for name, spec in judged.items() if name not in left_out}, left_out
 
 
 def with_group(
@@ -173,48 +172,39 @@ def check_groups(where: str, sizes: Mapping[str, int]) -> None:
         remark(f"{where}: groups differ in upper and lower case alone: {listed(alike)}")
 
 
-def _judged(table: pd.DataFrame, name: str) -> tuple[list[Any] | None, str]:
+def _judged(table: pd.DataFrame, name: str) -> list[Any] | str | None:
+    """Returns the specification of a column by its cells, or why it is not a feature, a text."""
+    reason = cells.about(table).reasons.get(name)
     if name not in table:
-        return None, cells.about(table).reasons.get(name, OTHER)
-    if name in cells.about(table).reasons:
+        return reason or OTHER
+    if reason:
         cells.numbers(table, name)  # raises an error with the remedy
     column = table[name]
     count = column.nunique()
     row_numbers = column.dtype.kind in "iu" and count == len(table)
     if row_numbers and re.fullmatch("Unnamed: [0-9]+", name):
-        return None, INDEX
+        return INDEX
     if count < 2:
-        return None, CONSTANT
+        return CONSTANT
     if cells.is_number(table, name):
-        return None, ""
+        return None
     recur = count <= min(MOST_CODES, len(table) / 2)  # twice each, on average
-    if hasattr(column, "cat"):
-        return (codes_of(table, name), "") if recur else (None, OTHER)
-    known, numbers = ~cells.gaps(table, name), cells.fits(table, name)
-    if (numbers & known).any() and not _any_matches(column, CODE):
-        if not numbers.all():
-            text = column.iat[int(numbers.argmin())]
-            return None, f"numbers, but for texts such as {text!r}, which missing_values may list"
-        if not recur:
-            return None, OTHER
-        where = f"{cells.name_of(table)}, column {name!r}"
-        remark(f"{where}: numbers that are texts make a category; convert them")
-        return codes_of(table, name), ""
-    if _any_matches(column, _DATE):
-        return None, DATES
-    return (codes_of(table, name), "") if recur else (None, OTHER)
+    if not hasattr(column, "cat"):
+        known, numbers = ~cells.gaps(table, name), cells.fits(table, name)
+        if (numbers & known).any() and not column.str.fullmatch(CODE).any():
+            if not numbers.all():
+                text = column.iat[int(numbers.argmin())]
+                return f"numbers, but for texts such as {text!r}, which missing_values may list"
+            where = f"{cells.name_of(table)}, column {name!r}"
+            if recur:
+                remark(f"{where}: numbers that are texts make a category; convert them")
+        elif column.str.fullmatch(_DATE).any():
+            return DATES
+    return codes_of(table, name) if recur else OTHER
 
 
 def codes_of(table: pd.DataFrame, name: str) -> list[Any]:
     """Returns the sorted values of a column as the codes of a category."""
     cells.check_exact(table, name)
-    column = cells.plain(table, name).dropna()
-    values = sorted(
-        column.astype("int64" if column.dtype.kind == "b" else column.dtype).unique().tolist()
-    )
-    whole = cells.is_number(table, name) or hasattr(table[name], "cat")
-    return [int(value) if whole and value == int(value) else value for value in values]
-
-
-def _any_matches(column: pd.Series, pattern: str) -> bool:
-    return bool(column.str.fullmatch(pattern).any())
+    values = cells.plain(table, name).dropna().unique().tolist()
+    return sorted(int(v) if type(v) in (bool, float) and v == int(v) else v for v in values)

@@ -126,7 +126,7 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
 
         If all rows of the table have the same code, so are the features of this code.
         """
-        return features.any(1) | ({*self.means} <= {0.0, 1.0})
+        return np.logical_or(features.any(1), {*self.means} <= {0.0, 1.0})
 
     def codes_in(self, values: Floats, features: Floats) -> NDArray[Any]:
         """Returns the code of each row, (n,), from its values and features, (n, width).

@@ -211,8 +211,9 @@ class Encoder:
     def moved(self, features: NDArray[np.float64], name: str, value: Any) -> NDArray[np.float64]:
         """Returns the features of a row, (d,), with another number or code in a column."""
         (column,) = (column for column in self._columns if column.name == name)
-        is_category = isinstance(column, Category)
-        block = [code == value for code in column.codes] if is_category else [value]
+        block = [value]
+        if isinstance(column, Category):
+            block = [code == value for code in column.codes]
         at, moved = self._places[name], features[None].copy()
         means, deviations = self._scales[:2, at]
         moved[:, at] = (np.array(block, np.float64) - means) / deviations

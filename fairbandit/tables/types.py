@@ -70,8 +70,9 @@ def typed(
             plain = pa.string() if "string" in str(kind.value_type) else kind.value_type
             parts = [chunk.dictionary.cast(plain).take(chunk.indices) for chunk in cells.chunks]
             column, reason = typed(pa.chunked_array(parts, plain), marks, where, of_csv=False)
-            numbers = column is not None and column.dtype.kind in "fiu"
-            return column.astype("category") if numbers else column, reason
+            if column is not None and column.dtype.kind in "fiu":
+                column = column.astype("category")
+            return column, reason
         if is_type.is_boolean(kind):
             return _series(cells), ""
         if is_type.is_integer(kind):
