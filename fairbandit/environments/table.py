@@ -27,14 +27,7 @@ from fairbandit.tables.columns import (
 from fairbandit.tables.encoded import scales
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import JOINED
-from fairbandit.tables.population import (
-    Members,
-    Missing,
-    kept_groups,
-    members_of,
-    sampled,
-    usable,
-)
+from fairbandit.tables.population import Members, Missing, kept_groups, members_of, sampled, usable
 from fairbandit.tables.reading import read_table, texts_of
 
 CANDIDATES = 10  # the K of random pools if `candidates` is null, as in the paper

@@ -40,16 +40,13 @@ def test_of_few_or_equal_rewards(values):
     assert found.cdf[-1] == 1
 
 
-@pytest.mark.parametrize("cdf", ["exact", "sampled"])
-def test_the_simulation(cdf):
-    world = support.environment(cdf=cdf, cdf_samples=1_000_000)
+def test_the_simulation_with_a_sample():
+    world = support.environment(cdf="sampled", cdf_samples=1_000_000)
     assert isinstance(world, Simulation)
-    for group, (weights, offset) in enumerate(zip(world.weights, world.offsets, strict=True)):
-        found = world.reward_distribution(group)
-        assert found is not None
-        density = uniform_sum_pdf(found.values, weights, offset)
-        tolerance = 0.005 if cdf == "exact" else 0.05  # differences of a sample's shares
-        np.testing.assert_allclose(found.density[20:-20], density[20:-20], atol=tolerance)
+    found = world.reward_distribution(0)
+    assert found is not None
+    density = uniform_sum_pdf(found.values, world.weights[0], world.offsets[0])
+    np.testing.assert_allclose(found.density[20:-20], density[20:-20], atol=0.05)
 
 
 def test_a_tables_members(tmp_path):

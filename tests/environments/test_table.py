@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from fairbandit.environments import Table
 from fairbandit.environments.table import CANDIDATES
 from fairbandit.errors import FairbanditError
 from fairbandit.notices import noted as noting
@@ -117,17 +116,15 @@ def test_pools_are_random_where_a_group_is_rare_or_candidates_are_given(tmp_path
 
 def test_random_pools_at_natural_proportions(path):
     made = table(path, replicas=4, pool="random")
-    assert made.places == CANDIDATES
     pools = made.pools(1, 1000)
+    assert made.places == CANDIDATES
     counts = torch.bincount(pools.groups.flatten(), minlength=3).double()
     expected = made.members.sizes.double() / 400 * 40_000
     # chi-square with 2 degrees of freedom: above 18.4 with probability 1e-4
     assert ((counts - expected) ** 2 / expected).sum() < 18.4
-    assert table(path, pool="random", candidates=4).pools(1, 2).groups.shape == (2, 2, 4)
 
 
-@pytest.mark.parametrize("rewards", ["column", "model"])
-@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize(("rewards", "noise"), [("column", 0.0), ("model", 0.5)])
 def test_rewards(path, rewards, noise):
     made = table(path, pool="random", rewards=rewards, noise=noise)
     pools = made.pools(3, 40)
@@ -164,18 +161,12 @@ def test_small_groups_are_left_out_of_both_tables(tmp_path):
     np.testing.assert_allclose(made.members.expected.numpy(), truth, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("labels", "order"),
-    [
-        (["10", "9", "-1"], ("-1", "9", "10")),
-        (["b", "10", "9"], ("9", "10", "b")),
-        ([2.0, 10.0, 1.5], ("1.5", "2", "10")),
-    ],
-)
-def test_order_of_group_names(tmp_path, labels, order):
-    d2 = people()
-    d2["group"] = [labels["abc".index(g)] for g in d2["group"]]
-    for ending in ("csv", "parquet"):
+@both
+def test_order_of_group_names(tmp_path, ending):
+    orders = {("10", "9", "-1"): ("-1", "9", "10"), ("b", "10", "9"): ("9", "10", "b")}
+    for labels, order in [*orders.items(), ((2.0, 10.0, 1.5), ("1.5", "2", "10"))]:
+        d2 = people()
+        d2["group"] = [labels["abc".index(g)] for g in d2["group"]]
         assert table(write(tmp_path / f"t.{ending}", d2)).group_names == order
 
 
@@ -196,8 +187,6 @@ def test_refused_arguments(path, changed, message):
 def test_fewer_than_two_groups(path):
     message = refused(path, min_group_size=150)
     assert "1 group(s) of column 'group' have at least environment.min_group_size=150" in message
-    sizes = Counter(people()["group"]).most_common()
-    assert f"sizes are {', '.join(f'{name!r}: {size}' for name, size in sizes)}" in message
     assert "and 370 more" in refused(path, group="id", min_group_size=2)
 
 
@@ -247,26 +236,24 @@ def test_mean_sets_features_to_their_means(tmp_path, ending, other, caplog):
 
 
 @both
-@pytest.mark.parametrize("name", ["age", "job", "town", "group", "wage"])
-def test_a_missing_cell_is_named(tmp_path, ending, name):
-    whole = people()
-    whole[name][5] = None
-    path = write(tmp_path / f"t.{ending}", whole)
-    problem = f"{path}, column '{name}', row 6: expected a value (1 of 400 rows lack "
-    if name == "group":
-        for missing in ("error", "mean"):
-            found = table(path, missing=missing)
-            assert found.labels == ("a", "b", "c", "unknown")
-            assert found.members.groups.tolist().index(3) == 5
-    elif name == "wage":
-        problem += f"'{name}'; only environment.missing=drop can be used"
-        for missing in ("error", "mean"):
-            assert problem in refused(path, missing=missing)
-        with pytest.raises(FairbanditError, match="=drop can be used"):
-            Table.from_data(whole, group="group", reward="wage")
-    else:
-        assert problem + "a feature; environment.missing=drop leaves them out" in refused(path)
-        assert table(path, missing="mean").members.contexts[5].eq(0).any()
+def test_a_missing_cell_is_named(tmp_path, ending):
+    whole = {name: [*column[:5], None, *column[6:]] for name, column in people().items()}
+    for name in ("age", "job", "town", "group", "wage"):
+        path = write(tmp_path / f"{name}.{ending}", {**people(), name: whole[name]})
+        problem = f"{path}, column '{name}', row 6: expected a value (1 of 400 rows lack "
+        if name == "group":
+            for missing in ("error", "mean"):
+                found = table(path, missing=missing)
+                assert found.labels == ("a", "b", "c", "unknown")
+                assert found.members.groups.tolist().index(3) == 5
+        elif name == "wage":
+            problem += f"'{name}'; only environment.missing=drop can be used"
+            assert {
+                refused(path, missing=missing)[: len(problem)] for missing in ("error", "mean")
+            } == {problem}
+        else:
+            assert problem + "a feature; environment.missing=drop leaves them out" in refused(path)
+            assert table(path, missing="mean").members.contexts[5].eq(0).any()
 
 
 def test_no_cell_is_there(tmp_path):

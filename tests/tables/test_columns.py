@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
@@ -57,21 +56,19 @@ def test_numbers_truth_values_and_texts(tmp_path, ending, caplog):
 
 
 @both
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda row: datetime.date(2020, 1, 1 + row % 9), DATES),
-        (lambda row: f"{1 + row % 9}/{1 + row % 12}/2020", DATES),
-        (lambda row: 3.5, CONSTANT),
-        (lambda row: None, CONSTANT),
-    ],
-)
-def test_what_is_no_feature_is_named_once(tmp_path, ending, make, reason, caplog):
+def test_what_is_no_feature_is_named_once(tmp_path, ending, caplog):
+    table = cells(
+        day=lambda row: datetime.date(2020, 1, 1 + row % 9),
+        date=lambda row: f"{1 + row % 9}/{1 + row % 12}/2020",
+        one=lambda row: 3.5,
+        none=lambda row: None,
+    )
     for _ in range(2):
-        assert made(tmp_path, ending, cells(odd=make)).feature_names == ("x", "bias")
+        assert made(tmp_path, ending, table).feature_names == ("x", "bias")
     (record,) = caplog.records
-    expected = f"these columns are not features: 'odd' ({reason}). environment.columns"
-    assert expected in record.message
+    reasons = {"day": DATES, "date": DATES, "one": CONSTANT, "none": CONSTANT}
+    expected = ", ".join(f"{name!r} ({reason})" for name, reason in reasons.items())
+    assert f"these columns are not features: {expected}. environment.columns" in record.message
 
 
 def test_a_few_texts_among_numbers_are_named(tmp_path, caplog):
@@ -213,15 +210,6 @@ def test_an_excluded_group_has_no_features(caplog):
     assert "remains" not in caplog.text
     Table.from_data(table, group="s", reward="r", exclude=["r"])
     assert "exclude: the table, column 'r' remains the reward" in caplog.text
-
-
-def test_intervals_are_labels_and_categories():
-    frame = pd.DataFrame(cells())
-    frame["bin"] = pd.cut(frame["x"], [-1, 10, 20, 30])
-    frame["mixed"] = frame["bin"].astype(object).where(frame["x"] < 20, None)
-    found = Table.from_data(frame, group="bin", reward="r", missing="mean")
-    assert found.labels == ("(-1, 10]", "(10, 20]", "(20, 30]")
-    assert {"mixed=(-1, 10]", "mixed=(10, 20]"} < {*found.feature_names}
 
 
 def test_categories_are_decoded():

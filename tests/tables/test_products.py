@@ -1,6 +1,7 @@
 """Products of features: in encoders, tables, arrays, agents' files, and DSJSON."""
 
 import json
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,8 @@ def plain(encoder: Encoder, rows: Any, one: str, other: str) -> list[Any]:
     """The standardised products of two columns' features, from the encoder's own features."""
     features = dict(zip(encoder.names, encoder.encode(rows).T, strict=True))
     names = [[n for n in encoder.names if n.split("=")[0] == column] for column in (one, other)]
-    found = []
-    for a in names[0]:
-        for b in names[1]:
-            values = features[a] * features[b]
-            found.append((values - values.mean()) / values.std())
-    return found
+    values = [features[a] * features[b] for a, b in product(*names)]
+    return [(own - own.mean()) / own.std() for own in values]
 
 
 def test_products_are_standardised_products_of_features():
@@ -40,9 +37,8 @@ def test_products_are_standardised_products_of_features():
     own = Encoder.from_table(TABLE, **GIVEN)
     d = len(own.names) - 1
     assert encoder.names[:d] == own.names[:d]
-    assert encoder.names[d:] == (
-        *("age × hours", "job=a × hours", "job=b × hours", "job=c × hours", "bias"),
-    )
+    own_products = [f"{name} × hours" for name in ("age", "job=a", "job=b", "job=c")]
+    assert encoder.names[d:] == (*own_products, "bias")
     x = encoder.encode(TABLE)
     np.testing.assert_array_equal(x[:, :d], own.encode(TABLE)[:, :d])
     right = plain(own, TABLE, "age", "hours") + plain(own, TABLE, "job", "hours")
@@ -62,9 +58,8 @@ def test_all_has_squares_of_numbers_and_none_of_categories():
     world = Table.from_data(TABLE, products="all", **GIVEN)
     assert world.feature_names == encoder.names
     assert world.features == len(encoder.names)
-    assert Table.from_data(TABLE, products=[["age", "age"]], **GIVEN).feature_names[-2:] == (
-        *("age × age", "bias"),
-    )
+    squared = Table.from_data(TABLE, products=[["age", "age"]], **GIVEN)
+    assert squared.feature_names[-2:] == ("age × age", "bias")
 
 
 @pytest.mark.parametrize(
@@ -76,19 +71,10 @@ def test_what_is_no_pair_of_columns_is_refused(products):
 
 
 def test_dsjson_multiplies_shared_features_by_those_of_actions(tmp_path):
-    line = {
-        "_label_cost": -1.0,
-        "_label_probability": 0.5,
-        "_label_Action": 1,
-        "_labelIndex": 0,
-        "EventId": "1",
-        "a": [1, 2],
-        "p": [0.5, 0.5],
-        "c": {
-            "user": {"age": 3.0, "kind": "new"},
-            "_multi": [{"g": "x", "price": 2.0}, {"g": "y", "price": 5.0, "hot": "yes"}],
-        },
-    }
+    actions = [{"g": "x", "price": 2.0}, {"g": "y", "price": 5.0, "hot": "yes"}]
+    line: dict[str, Any] = {"_label_cost": -1.0, "_label_probability": 0.5, "_label_Action": 1}
+    line |= {"_labelIndex": 0, "EventId": "1", "a": [1, 2], "p": [0.5, 0.5]}
+    line["c"] = {"user": {"age": 3.0, "kind": "new"}, "_multi": actions}
     (tmp_path / "log.dsjson").write_text(json.dumps(line) + "\n")
     log = read_log(tmp_path / "log.dsjson", group="g", products="shared")
     assert log.contexts is not None
