@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from fairbandit.environments.table import CANDIDATES, PoolKind, RewardSource, Table
 from fairbandit.errors import FairbanditError
-from fairbandit.files.files import data_hash, hash_of, written_aside
+from fairbandit.files.files import data_hash, hash_of
 from fairbandit.notices import listed
 from fairbandit.registry import register
 from fairbandit.tables import cells
@@ -112,8 +112,10 @@ def person_table(
     if not target.is_file():
         table = pa.concat_tables(map(_filtered, paths.values()))
         target.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(target) as file:
-            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        with TemporaryDirectory(dir=target.parent, prefix=".part-") as folder:  # of this process
+            path = Path(folder, target.name)
+            pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+            path.replace(target)
         _log.info("wrote %d filtered census records to %s", len(table), target)
     return target
 
