@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from fairbandit.logs import Log, is_table, read_log
 from fairbandit.logs import erase as erased
 from fairbandit.policy.policy import Policy
 from fairbandit.report import Report, local_law_144, of_evaluation, of_log, of_runs, of_table
+from fairbandit.report.people import IN_WORDS, MOST_SENTENCES
 from fairbandit.runs.folder import finished_below
 from fairbandit.runs.sheets import Sheet, console, make_table, named
 from fairbandit.tables.files import read_header
@@ -277,6 +279,9 @@ def show(report: Report) -> None:
     screen = console()
     for part in (report.question, *report.parts):
         if isinstance(part, Sheet):
+            if part.headers == IN_WORDS and (more := len(part.rows) - MOST_SENTENCES) > 0:
+                below = f"and {more:,} more, which are on the page or in the table of out=FILE"
+                part = replace(part, rows=part.rows[:MOST_SENTENCES], below=below)
             screen.print(part, end="\n\n")
         elif isinstance(part, str):
             words = part.removeprefix("## ").replace("\n", " ")  # rich wraps them at its width

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from fairbandit.evaluation.choosing import LESS, best_of, of_groups, preferred
 from fairbandit.evaluation.estimates import Moments
 from fairbandit.evaluation.picture import draw_estimates
 from fairbandit.evaluation.sums import LOGGED
+from fairbandit.evaluation.whole import MEASURES
 from fairbandit.logs import Log, own_lines
 from fairbandit.logs.events import Header
 from fairbandit.logs.own import is_own
@@ -103,7 +102,8 @@ def of_log(
     Raises:
         FairbanditError: a value is out of range, or the log is empty.
     """
-    table, wealth = audited = audit(log, confidence=confidence, **options)
+    table, wealth = audit(log, confidence=confidence, **options)
+    made = facts_of(path, words or [f"{k}={v}" for k, v in options.items()], log)
     facts = {
         "policy": ", ".join(map(policy_label, log.policies)) or "not named in the log",
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
@@ -111,25 +111,27 @@ def of_log(
         "candidates, selected": f"{log.sizes.sum():,}, {log.slots.sum():,}",
         "known rewards": f"{1 - log.missing:.1%}",
         **hashes(path),
-        **(made := facts_of(path, words or [f"{k}={v}" for k, v in options.items()], log)),
+        **made,
     }
-    without = _NOT_TESTED
+    epsilon, without = options.get("epsilon"), _NOT_TESTED
     if len(log) <= FIRST[0]:
         few = f"was not tested: {len(log)} decisions, {FIRST[0] + 1} are needed."
         without = {**_NOT_TESTED, "drift": f"Drift {few}", "order": f"Order of arrival {few}"}
-    asked = [test for test in _OF_TEST if test != "order" or options.get("order")]
-    said = {test: text.format(epsilon=options.get("epsilon")) for test, text in _OF_TEST.items()}
     rows = len(set(zip(table["attribute"], table["group"], strict=True)))
     parts: list[Part] = [
         "## By group",
         *rates_of(table, "candidates"),
         _OF_PICKS,
-        draw_rates(*audited, confidence),
+        draw_rates(table, wealth, confidence),
         _rewards(log, confidence),
         _REWARDS.format(confidence=confidence),
         "## How sure",
         _TESTS.format(rows=rows, level=1 - confidence),
-        *((said if test in wealth else without)[test] for test in asked),
+        *(
+            _OF_TEST[test].format(epsilon=epsilon) if test in wealth else without[test]
+            for test in _OF_TEST
+            if test != "order" or options.get("order")
+        ),
         *(["## Notes", *log.notes] if log.notes else []),
         "## How it was made",
         facts_sheet(facts),
@@ -144,32 +146,24 @@ def facts_of(
 ) -> dict[str, str]:
     """Returns the settings, the policy and last hash of each log of an agent, and group readers.
 
-    Args:
-        path, words, log: as for `of_log`.
-        policies: the configs of further policies, by name.
+    The `policies` are the configs of further policies, by name; for the others, see `of_log`.
     """
     facts, configs = {"settings": " ".join(words)}, dict[str, Any]()
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         if file.is_file() and is_own(file):
-            lines = own_lines(file)
-            first = next(lines)
-            assert isinstance(first.event, Header)
-            (last,) = deque(chain([first], lines), maxlen=1)
-            configs[f"logged by {file.name}"] = first.event.config
-            config = dotted(first.event.config)
-            facts[f"policy of {file.name}"] = ", ".join(f"{k}={shown(v)}" for k, v in config)
-            facts[f"last hash of {file.name}"] = last.at.sha256
+            for line in own_lines(file):
+                if isinstance(line.event, Header):
+                    config = line.event.config
+            configs[f"logged by {file.name}"] = config
+            settings = (f"{key}={shown(value)}" for key, value in dotted(config))
+            facts[f"policy of {file.name}"] = ", ".join(settings)
+            facts[f"last hash of {file.name}"] = line.at.sha256
     found = {} if configs else {"not known, since the log does not name its policy": ["logged"]}
-    found |= answers({**configs, **(policies or {})}, _group_feature(log), max(len(log.labels), 2))
-    return {**facts, READS: in_words(found)}
-
-
-def _group_feature(log: Log) -> bool | None:
-    """Whether the features hold the group; None if the log does not show it."""
+    feature = None if log.contexts is None else holds_group(log.contexts, log.groups)
     if log.encoder is not None and log.encoder.labels:
-        return True
-    x = log.contexts
-    return None if x is None else holds_group(x, log.groups)
+        feature = True
+    found |= answers({**configs, **(policies or {})}, feature, max(len(log.labels), 2))
+    return {**facts, READS: in_words(found)}
 
 
 def _rewards(log: Log, confidence: float) -> Sheet:
@@ -180,14 +174,12 @@ def _rewards(log: Log, confidence: float) -> Sheet:
         span = UNBOUNDED
     for attribute, (groups, labels) in attributes_of(log).items():
         for code, label in enumerate(labels):
-            own = known & (log.at_picks(groups) == code)
-            sums = np.stack([np.where(own, log.rewards, 0.0).sum(1), own.sum(1)])
-            mean = "–"
-            if count := int(own.sum()):
-                n = int(own.any(1).sum())
-                mean_of = Moments.of(sums).ratio(0, 1, 1, n, span)
+            own, mean = known & (log.at_picks(groups) == code), "–"
+            if own.any():
+                sums = Moments.of(np.stack([np.where(own, log.rewards, 0.0).sum(1), own.sum(1)]))
+                mean_of = sums.ratio(0, 1, 1, int(own.any(1).sum()), span)
                 mean = bracketed(mean_of.value, *mean_of.ends(confidence))
-            rows.append((attribute, label, f"{count:,}", mean))
+            rows.append((attribute, label, f"{own.sum():,}", mean))
     return Sheet(("attribute", "group", "picks with a reward", "mean reward"), rows, names=2)
 
 
@@ -218,6 +210,8 @@ _BY_GROUP = """\
 by group, with intervals; ∞ the decisions do not bound this end; – refused, or the policy picks no \
 candidate of the group"""
 
+_TENTHS = "Estimated probabilities of tenths of the candidates, and the shares that were picked:"
+
 _WEIGHTS = """\
 Weighted estimates rest on decisions in which the log made the policy's own picks. Few effective
 decisions, or a large weight, mean that few of them count."""
@@ -233,48 +227,43 @@ def of_evaluation(
         log, path: the log, and its file or folder.
         words, confidence: the settings of the command, and the confidence of the intervals.
     """
-    import pandas as pd
-
     found, policies = table.attrs, [*dict.fromkeys(table["policy"])]
-    decisions = f"the {len(log):,} decisions of {path.name}"
     names = [repr(name) if ", " in name else name for name in policies if name != LOGGED]
-    judged = listed(names, 6)
-    question = f"What would {judged} give in place of {decisions}?"
+    decisions = f"the {len(log):,} decisions of {path.name}"
+    question = f"What would {listed(names, 6)} give in place of {decisions}?"
     whole = table[[":" not in measure for measure in table["measure"]]]
-    measures = dict.fromkeys(whole["measure"])
-    main = pd.concat([preferred(whole, measure).reset_index() for measure in measures])
-    keys = ["measure", "estimator"]
-    others = whole[~whole.set_index(keys).index.isin(main.set_index(keys).index)]
-    chosen = found.get("chosen", "") or "none, since no policy is within the limits"
+    best = {of: preferred(whole, of)["estimator"].iloc[0] for of in whole["measure"].unique()}
+    main = whole["estimator"] == whole["measure"].map(best)
+    others = _estimates(whole[~main], policies)
     configs = {n: found.get("policies", {}).get(n, n) for n in policies if n != LOGGED}
-    further: list[Part] = ["## Other estimators", _estimates(others, policies)]
     parts: list[Part] = [
         "## Estimates",
-        _estimates(main, policies, mark=True),
+        _estimates(whole[main].sort_values("measure", key=_order, kind="stable"), policies, True),
         _ESTIMATES.format(confidence=confidence),
         _BEST,
         _MEASURES,
-        *([f"The choice is {chosen}."] if "chosen" in found else []),
-        draw_estimates(table),
-        *(further if len(others) else []),
-        "## By group",
-        groups_of(table),
-        _ACROSS,
-        "## How sure",
-        *diagnostics_of(found["diagnostics"]),
-        _WEIGHTS,
-        *_calibration(found.get("calibration")),
-        "## Assumptions",
-        *(f"{names}: {text}." for names, text in found["assumptions"].items()),
-        "## Notes",
-        *(f"{note}." for note in found["notes"]),
-        "## How it was made",
-        facts_sheet({**facts_of(path, words, log, configs), **hashes(path)}),
     ]
+    if "chosen" in found:
+        chosen = found["chosen"] or "none, since no policy is within the limits"
+        parts += [f"The choice is {chosen}."]
+    parts += [draw_estimates(table)]
+    parts += ["## Other estimators", others] if others.rows else []
+    parts += ["## By group", groups_of(table), _ACROSS, "## How sure"]
+    parts += [*diagnostics_of(found["diagnostics"]), _WEIGHTS]
+    if (tenths := found.get("calibration")) is not None:
+        rows = [[f"{p:.3f}", f"{share:.3f}", f"{n:,.0f}"] for p, share, n in tenths.to_numpy()]
+        parts += [_TENTHS, Sheet(tuple(tenths), rows, 0)]
+    parts += ["## Assumptions", *(f"{of}: {text}." for of, text in found["assumptions"].items())]
+    parts += ["## Notes", *(f"{note}." for note in found["notes"]), "## How it was made"]
+    parts += [facts_sheet({**facts_of(path, words, log, configs), **hashes(path)})]
     return Report(f"Evaluation of {path.name}", question, parts, table)
 
 
-def _estimates(table: pd.DataFrame, policies: Sequence[str], *, mark: bool = False) -> Sheet:
+def _order(measures: pd.Series[str]) -> pd.Series[int]:
+    return measures.map({measure: at for at, measure in enumerate(MEASURES)})
+
+
+def _estimates(table: pd.DataFrame, policies: Sequence[str], mark: bool = False) -> Sheet:
     rows, best = list[list[str]](), list[tuple[int, int]]()
     for (measure, estimator), found in table.groupby(["measure", "estimator"], sort=False):
         cells = dict.fromkeys(policies, "–")
@@ -285,14 +274,6 @@ def _estimates(table: pd.DataFrame, policies: Sequence[str], *, mark: bool = Fal
         head = metric_header(measure, {"lower_is_better": measure in LESS})
         rows.append([head, estimator, *cells.values()])
     return Sheet(("", "estimator", *policies), rows, names=2, bold=best)
-
-
-def _calibration(tenths: pd.DataFrame | None) -> list[Part]:
-    if tenths is None:
-        return []
-    rows = [[f"{p:.3f}", f"{share:.3f}", f"{n:,.0f}"] for p, share, n in tenths.to_numpy()]
-    title = "Estimated probabilities of tenths of the candidates, and the shares that were picked:"
-    return [title, Sheet(tuple(tenths), rows, 0)]
 
 
 def groups_of(table: pd.DataFrame) -> Sheet:
@@ -313,11 +294,8 @@ def diagnostics_of(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns a sentence for each policy on the weights of its estimates."""
     lines = []
     for row in found:
-        if not row["ess"]:  # a notice tells why
-            continue
         support = "unknown" if math.isnan(row["unsupported"]) else f"{row['unsupported']:.2g}"
-        lines.append(
-            f"{row['policy']}: {row['ess']:,.0f} effective decisions, largest weight "
-            f"{row['largest_weight']:.3g}, share without support {support}"
-        )
+        line = f"{row['policy']}: {row['ess']:,.0f} effective decisions, largest weight "
+        line += f"{row['largest_weight']:.3g}, share without support {support}"
+        lines += [line] if row["ess"] else []  # without, a notice tells why
     return lines

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+IN_WORDS = ("in words",)
+"""The header of the sentences of an audit."""
+
+MOST_SENTENCES = 12
+"""The largest number of sentences on groups that stand before their table, and on the screen."""
+
 _FORMS = {
     **dict.fromkeys(("received", "selected", "above_median", "shortfall"), ","),
     **dict.fromkeys(("drift_at", "order_at", "parity_at"), ","),
@@ -75,9 +81,10 @@ and the date on which the tool was first used (§ 5-303)."""
 def rates_of(table: pd.DataFrame, people: str) -> list[Part]:
     """Returns the sentences of an audit, and the table of each measure with its explanation.
 
-    `people` says who is received: people, or candidates.
+    Many sentences follow the tables. `people` says who is received: people, or candidates.
     """
-    parts: list[Part] = [Sheet(("in words",), [[words] for words in table["words"]])]
+    words: list[Part] = [Sheet(IN_WORDS, [[words] for words in table["words"]])]
+    parts: list[Part] = []
     for measure, rows in table.groupby("measure", sort=False):
         if measure == SCORING:
             rows = rows.rename(columns={"selected": "above_median"}).dropna(axis=1, how="all")
@@ -85,7 +92,7 @@ def rates_of(table: pd.DataFrame, people: str) -> list[Part]:
             rows = rows.drop(columns="picked_share")
         rate = _RATES[str(measure)].format(people=people)
         parts += [_sheet(rows), _COLUMNS.format(rate=rate, people=people)]
-    return parts
+    return words + parts if len(table) <= MOST_SENTENCES else parts + words
 
 
 def _sheet(table: pd.DataFrame) -> Sheet:
@@ -108,9 +115,11 @@ def draw_rates(
 
     known, tests = table[table["share"].notna()], wealth or {}
     measures, by = known["measure"].unique(), list(known.groupby("attribute", sort=False))
+    panels = len(measures) + len(tests)
+    names = [[_in_lines(group) for group in rows["group"].unique()] for _, rows in by]
+    lines = [len(own) * max(1 + name.count("\n") for name in own) for own in names]
+    heights = [0.7 + max(0.9, 0.17 * count) for count in lines]
     with applied():
-        heights = [_height(rows["group"].unique()) for _, rows in by]
-        panels = len(measures) + len(tests)
         size = (WIDTH * (panels + (not tests)) / 3, sum(heights))
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(by), panels, squeeze=False, height_ratios=heights)
@@ -150,11 +159,6 @@ def _draw_rates(panel: Any, rows: pd.DataFrame) -> list[dict[str, Any]]:
     return looks
 
 
-def _height(groups: Sequence[str]) -> float:
-    lines = max(1 + _in_lines(group).count("\n") for group in groups)
-    return 0.7 + max(0.9, 0.17 * lines * len(groups))
-
-
 def _in_lines(label: str) -> str:
     return shortened(label, WIDTH / 6, most=2)
 
@@ -163,16 +167,16 @@ def of_table(path: Path, words: Sequence[str] = (), **options: Any) -> Report:
     """Reports the audit of a table; for `options`, see `audit_table`."""
     table = audit_table(path, **options)
     first = table[table["measure"] == table["measure"].iloc[0]]
+    people = first[first["attribute"] == first["attribute"].iloc[0]]["received"].sum()
     facts = {
-        "people": f"{first[first['attribute'] == first['attribute'].iloc[0]]['received'].sum():,}",
+        "people": f"{people:,}",
         **{f"unknown {name}": f"{count:,}" for name, count in unknown_of(table).items()},
         **hashes(path),
         "settings": " ".join(words or [f"{key}={value}" for key, value in options.items()]),
     }
+    independent = "Intervals take decisions, and Fisher's test takes people,"
     if options.get("decision") is None:
         independent = "Intervals and Fisher's test take people"
-    else:
-        independent = "Intervals take decisions, and Fisher's test takes people,"
     parts = [
         "## By group",
         *rates_of(table, "people"),

@@ -226,6 +226,26 @@ def test_a_log_and_its_audit(command):
     assert "ε = 0.2 on average" in " ".join(text for _, text in shown.texts)
 
 
+def test_many_groups_stand_in_a_table_before_a_dozen_sentences(command):
+    groups = [f"g{number}" for number in range(20)]
+    people = pd.DataFrame({"town": groups * 6, "hired": [*range(120)]})
+    people.assign(hired=people["hired"] % 3 == 0).to_csv("people.csv", index=False)
+    words = "audit", "people.csv", "group=town", "selected=hired", "out=page.html"
+    code, out, _ = command(*words)
+    assert code == 0
+    assert out.index("received") < out.index("in words")
+    assert out.count("of 6 selected") == 12
+    assert "and 8 more" in out
+    page = Shown(Path("page.html").read_text("utf-8"))
+    assert len(page.table("in words")) == 21
+
+
+def test_the_page_of_estimated_propensities_compares_them_with_the_picks():
+    log = read_log(random_log(60).frame.drop(columns="propensity"), propensity="estimate")
+    report = of_evaluation(evaluate(log, "uniform", train=0), log, Path("log.csv"), [])
+    assert len(Shown(report.html).table("probability", "picked", "candidates")) == 11
+
+
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_is_text(name):
