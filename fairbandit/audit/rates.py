@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.evaluation.estimates import Ends, Moments, Uncertain
+from fairbandit.evaluation.estimates import Ends, Moments, Uncertain, share_of
 from fairbandit.logs import Floats, Ints
 from fairbandit.notices import remark
-from fairbandit.runs.intervals import SHARE, Span
+from fairbandit.runs.intervals import Span
 from fairbandit.runs.notices import unknown_rates
 from fairbandit.tables.labels import JOINED, UNKNOWN, is_unknown
 
@@ -41,7 +41,7 @@ COUNTED = ("measure", "attribute", "group", "received", "selected", "rate", "low
 
 
 def selection_rate(received: Ints | Floats, selected: Ints | Floats) -> Uncertain:
-    """Returns Σ selected/Σ received over n decisions or replicas; see `share_ends`.
+    """Returns Σ selected/Σ received over n decisions; see `share_ends`.
 
     >>> rate = selection_rate(np.full(4, 2), np.zeros(4, dtype=int))
     >>> rate.value, [round(end, 3) for end in rate.ends(0.95)]
@@ -50,20 +50,18 @@ def selection_rate(received: Ints | Floats, selected: Ints | Floats) -> Uncertai
     if not received.any():
         return Uncertain(math.nan, lambda _: (math.nan, math.nan), 0, 0.0)
     sums = Moments.of(np.stack([selected, received]).astype(np.float64))
-    return sums.ratio(0, 1, 1, int((received > 0).sum()), SHARE, share=True)
+    return share_of(sums, 0, 1, int((received > 0).sum()))
 
 
 def with_pairs(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
     """Returns attributes and their pairs, whose label is unknown if either label is."""
     coded = dict(attributes)
     for (left, (groups, labels)), (right, (others, names)) in combinations(coded.items(), 2):
-        known = (groups >= 0) & (others >= 0)
-        present, both = np.unique(
-            np.where(known, groups * len(names) + others, -1), return_inverse=True
-        )
+        both = np.where((groups >= 0) & (others >= 0), groups * len(names) + others, -1)
+        present, codes = np.unique(both, return_inverse=True)
         pairs = [(labels[i // len(names)], names[i % len(names)]) for i in present if i >= 0]
         joined = tuple(map(JOINED.join, pairs))
-        coded[JOINED.join((left, right))] = both - int((present < 0).sum()), joined
+        coded[JOINED.join((left, right))] = codes - int((present < 0).sum()), joined
     return coded
 
 
@@ -92,42 +90,38 @@ def rates(
     tables, n = list[pd.DataFrame](), int(decisions.max()) + 1
     for measure, values in measures.items():
         for attribute, (groups, labels) in attributes.items():
-            hits = values if measure == SELECTION else above_median(values, values[groups >= 0])
+            hits = values
+            if measure == SCORING:
+                known = values[groups >= 0]
+                median = math.nan if np.isnan(known).all() else np.nanmedian(known)
+                hits = np.where(np.isnan(values), np.nan, values > median)
             rows, ends = list[tuple[Any, ...]](), list[Ends]()
             for code, label in [*enumerate(labels), (-1, UNKNOWN)]:
                 here = (groups == code) & ~np.isnan(hits)
                 received = np.bincount(decisions[here], minlength=n)
                 selected = np.bincount(decisions[here & (hits == 1)], minlength=n)
                 if code >= 0 or received.any():
-                    rate = selection_rate(received, selected)
+                    rate, counts = selection_rate(received, selected), (received, selected)
                     ends.append(rate.ends)
-                    counts = int(received.sum()), int(selected.sum())
-                    span = rate.ends(confidence)
-                    rows.append((measure, attribute, label, *counts, rate.value, *span))
+                    row = *(int(count.sum()) for count in counts), rate.value
+                    rows.append((measure, attribute, label, *row, *rate.ends(confidence)))
             table = pd.DataFrame(rows, columns=COUNTED)
-            known, unknown = table.iloc[: len(labels)].copy(), table.iloc[len(labels) :]
-            if len(known):
-                known = compared(known, None if independent else ends, confidence)
-            tables += [part for part in (known, unknown.assign(small=False)) if len(part)]
+            if labels:
+                own = None if independent else ends
+                tables.append(compared(table.iloc[: len(labels)].copy(), own, confidence))
+            if len(rows) > len(labels):
+                tables.append(table.iloc[len(labels) :].assign(small=False))
     return pd.concat(tables, ignore_index=True)
-
-
-def above_median(scores: Floats, sample: Floats) -> Floats:
-    """Returns 1 for scores above the median of a sample and 0 for others; NaN stays NaN."""
-    median = math.nan if np.isnan(sample).all() else np.nanmedian(sample)
-    return np.where(np.isnan(scores), np.nan, scores > median)
 
 
 def compared(table: pd.DataFrame, ends: list[Ends] | None, confidence: float) -> pd.DataFrame:
     """Adds shares, and the ratios of rates to the highest rate of an attribute's larger groups.
 
-    `picked_share` is the group's share of the picks, `reference` has the highest rate, and
-    `ratio_low` to `ratio_high` is the interval of the `impact_ratio` to it. A group of people who
-    did not say is never the reference. The reference may be highest by chance, so the intervals of
-    the rates of all groups hold together (Bonferroni), and the ends of a ratio are the ratios of
-    opposite ends. The upper end is infinite if the rate of the reference may be 0. `ends` is None
-    if all people are independent; then the intervals `ratio_ends` of all pairs of groups hold
-    together.
+    A group of people who did not say is never the reference. The reference may be highest by
+    chance, so the intervals of the rates of all groups hold together (Bonferroni), and the ends of
+    a ratio are the ratios of opposite ends: the upper end is infinite if the rate of the reference
+    may be 0. `ends` is None if all people are independent; then the intervals `ratio_ends` of all
+    pairs of groups hold together.
     """
     for share, column in (("share", "received"), ("picked_share", "selected")):
         table[share] = table[column] / table[column].sum()
@@ -175,11 +169,10 @@ def wilson_ends(hits: int, trials: int, confidence: float) -> Span:
 def ratio_ends(one: tuple[int, int], other: tuple[int, int], confidence: float) -> Span:
     """Returns the interval MOVER-R of the ratio of two probabilities, from independent events.
 
-    `one` and `other` are the number of events that happened and the number of all.
-
-    Its ends are the θ at which the interval of p₁ − θ·p₂ begins or ends at 0. This interval adds
-    the squares of the distances between each probability and its end of Wilson's interval. The
-    upper end is infinite without an event of the second probability.
+    `one` and `other` are the numbers of events that happened and of all. The ends are the θ at
+    which the interval of p₁ − θ·p₂ begins or ends at 0. This interval adds the squares of the
+    distances between each probability and its end of Wilson's interval. The upper end is infinite
+    without an event of the second probability.
 
     >>> [round(end, 3) for end in ratio_ends((38, 421), (145, 508), 0.95)]
     [0.227, 0.44]
@@ -211,9 +204,8 @@ def in_words(row: Mapping[str, Any], confidence: float, epsilon: float | None = 
     if row["group"] == row["reference"]:
         words += ", the rate with which the others are compared"
     elif math.isnan(row["impact_ratio"]):
-        unsaid = row["group"] == UNKNOWN
-        why = "their group is unknown" if unsaid else "no larger group has a rate"
-        words += f", not compared, since {why}"
+        why = "no larger group has a rate", "their group is unknown"
+        words += f", not compared, since {why[row['group'] == UNKNOWN]}"
     else:
         low, high = row["ratio_low"], row["ratio_high"]
         span = f"{low:.2f} to {high:.2f}" if math.isfinite(high) else f"{low:.2f} or more"

@@ -63,10 +63,9 @@ def uniform(log: Log) -> Floats:
 def weighted_picks(
     log: Log, chances: Floats
 ) -> tuple[NDArray[np.bool_], Floats, Floats, Floats, Ints]:
-    """Returns whether the rewards and propensities of each decision are known, and their picks.
+    """Returns where rewards and propensities are known; there, weights, rewards, 1/p and groups.
 
-    These are, each (n, m) and 0 in empty slots, the weights π/p (times m over the number of picks,
-    if that is smaller), rewards, 1/p, and groups.
+    Each is (n, m), and 0 in empty slots. The weights are π/p, times m over the number of picks.
     """
     filled = log.picks >= 0
     rewards = np.where(filled, log.rewards, 0.0)
@@ -84,29 +83,20 @@ def check_squares(squares: Floats | float) -> None:
 
 
 class Tested(NamedTuple):
-    """Facts about the propensities of a log, which are the same for all policies.
+    """Facts about the propensities of a log; each text is a reason, or ""."""
 
-    Attributes:
-        p: the probability of each candidate, (R,), which uniform picks show; None if unknown.
-        rounding: how far the rounding of propensities may move a mean weight.
-        refused: a reason to refuse all weighted estimates of the log, or "".
-        uneven, unbalanced: a reason to take propensities for wrong, by the mean weight of uniform
-            picks and by functions of the picks, or "".
-    """
-
-    p: Floats | None
-    rounding: float
-    refused: str
-    uneven: str
-    unbalanced: str
+    p: Floats | None  # the probability of each candidate, (R,), which uniform picks show, too
+    rounding: float  # how far the rounding of propensities may move a mean weight
+    refused: str  # why all weighted estimates of the log are refused
+    uneven: str  # why propensities are wrong, by the mean weight of uniform picks
+    unbalanced: str  # and by functions of the picks
 
 
 _TESTED = WeakKeyDictionary[Log, Tested]()
-"""The logs in use, since all policies that are judged by a log share its tests."""
 
 
 def tested(log: Log) -> Tested:
-    """Returns what holds for the propensities of a log."""
+    """Returns what holds for the propensities of a log; all policies share its tests."""
     if log in _TESTED:
         return _TESTED[log]
     p, alike, unit = log.probabilities, uniform(log), rounding_unit(log.propensities)
@@ -126,8 +116,8 @@ def tested(log: Log) -> Tested:
     rounding = min(unit * squares, MOST_ROUNDED)
     if any(rejected(log, alike, p, rounding)):
         mean = even.sum() / len(even)
-        uneven = "the mean of 1/(K·p) over the picks from pools of K is "
-        uneven += f"{mean:.3f} and should be 1: {WRONG}"
+        uneven = f"the mean of 1/(K·p) over the picks from pools of K is {mean:.3f} and should "
+        uneven += f"be 1: {WRONG}"
     if found := imbalance(balance(log, p, unit)):
         name, difference = found
         unbalanced = f"picks have another mean of {name} than their probabilities say, "
@@ -137,10 +127,7 @@ def tested(log: Log) -> Tested:
 
 
 def rejected(log: Log, chances: Floats, p: Floats | None, rounding: float) -> tuple[bool, bool]:
-    """Whether the picks refute that the mean weight of a policy is at most 1, and at least 1.
-
-    For `p` and `rounding`, see `Tested`.
-    """
+    """Whether the picks refute that the mean weight of a policy is at most 1, and at least 1."""
     known, weights, *_ = weighted_picks(log, chances)
     w, bound = weights.mean(1), np.full(len(log), math.inf)
     if p is not None:
@@ -155,8 +142,7 @@ def rejected(log: Log, chances: Floats, p: Floats | None, rounding: float) -> tu
 def balance(log: Log, p: Floats | None, unit: float) -> dict[str, tuple[float, float]]:
     """Returns the sum of D, and the log of the mean wealth over signs and stakes, by function.
 
-    Rounding may have moved the probabilities p by the `unit`. The result is empty without contexts
-    or p, or if nothing was left to chance.
+    It is empty without contexts or p, which may be off by a `unit`, or without chance.
     """
     if p is None or (x := log.contexts) is None or not ((p > 0) & (p < 1)).any():
         return {}
@@ -232,8 +218,7 @@ def reward_ends(
 ) -> tuple[float, float]:
     """Returns the ends of an interval of the mean reward Σ wr / Σ w, valid for all n.
 
-    The sums are the fields of `Moments`, with wr and w as the first numbers. The `share` is the
-    mean of w, which is known: 1, or the share of a group in the picks.
+    The sums are `Moments` of wr, w, …; `share` is the mean of w, which is known.
     """
     # for r in [0, 1], E[w(1 − r)] is E[w] − E[wr]: each gives one end
     squares, ends = scatter / n + np.outer(mean, mean), list[float]()

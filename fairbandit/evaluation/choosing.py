@@ -44,7 +44,7 @@ def chosen(
     if len(rows) < table["policy"].nunique():
         raise FairbanditError(f"choose={choose!r}: not all policies have an estimate of it")
     rows, less = rows.loc[[*within]], choose.partition(":")[0] in LESS
-    best, notes = _best(rows, less), list[str]()
+    (best, overlapping), notes = _best(rows, less), list[str]()
     if best is None and not rows.empty:
         others = f"the intervals of {choose} of {', '.join(rows.index)} are infinite"
         return None, [f"no policy is chosen: {others}"]
@@ -53,9 +53,7 @@ def chosen(
         among = f"{why} among the policies within {' and '.join(map(str.strip, given))}"
         others = f"; not within: {', '.join(left)}" * bool(left)
         notes.append(f"chosen {best}: {among}{others}" if best else f"no policy is chosen{others}")
-    if best is None:
-        return None, notes
-    if tied := [name for name in rows.index[_overlaps(rows, best)] if name != best]:
+    if tied := [name for name in overlapping if name != best]:
         notes.append(
             f"choose={choose}: {best} ties with {', '.join(tied)}: their intervals overlap, so "
             "that these estimates do not show which is better"
@@ -71,25 +69,22 @@ def best_of(rows: pd.DataFrame, measure: str) -> list[str]:
     policies overlap it, no policy is marked.
     """
     less, known = measure in LESS, rows[rows["low"] <= rows["high"]]
-    best = _best(known, less)
-    if best is None or (tied := _overlaps(known, best)).all():
+    _, tied = _best(known, less)
+    if len(tied) == len(known):
         return []
     worst = known["high"] < known["value"].max() if less else known["low"] > known["value"].min()
-    return [*known.index[tied & worst]]
+    return [name for name in tied if worst[name]]
 
 
-def _best(rows: pd.DataFrame, less: bool) -> str | None:
-    """The policy with the least upper or the greatest lower end; None if all are infinite."""
+def _best(rows: pd.DataFrame, less: bool) -> tuple[str | None, list[str]]:
+    """The policy with the best worst case, None if all are infinite, and those that overlap it."""
     ends = rows["high" if less else "low"]
     ends = ends[np.isfinite(ends)]
     if ends.empty:
-        return None
-    return str(ends.idxmin() if less else ends.idxmax())
-
-
-def _overlaps(rows: pd.DataFrame, name: str) -> pd.Series[bool]:
-    own = rows.loc[name]
-    return (rows["low"] <= own["high"]) & (rows["high"] >= own["low"])
+        return None, []
+    best = str(ends.idxmin() if less else ends.idxmax())
+    own = rows.loc[best]
+    return best, [*rows.index[(rows["low"] <= own["high"]) & (rows["high"] >= own["low"])]]
 
 
 def _interval(rows: pd.DataFrame, name: str) -> str:
@@ -111,10 +106,7 @@ def _read_limit(limit: Any) -> tuple[str, str, float]:
 
 
 def preferred(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Returns the rows of a measure by policy, of the estimator that most policies have.
-
-    Of several such estimators, it is the first of `PREFERRED`.
-    """
+    """Returns the rows of a measure by policy, of the first estimator that most policies have."""
     rows = table[table["measure"] == measure]
     if rows.empty:
         raise unknown("measure", measure, dict.fromkeys(table["measure"]))

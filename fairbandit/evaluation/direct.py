@@ -86,7 +86,7 @@ def unspanned(log: Log) -> tuple[int, list[str]]:
 
 
 def without_model(trained: Sequence[Floats]) -> list[str]:
-    """Returns a note if the rewards that train the model of `dr` are all missing in some parts."""
+    """Returns a note if all rewards that train the model of `dr` are missing in some parts."""
     found = [f"{part}" for part, rewards in enumerate(trained, 1) if np.isnan(rewards).all()]
     if not found:
         return []
@@ -101,12 +101,11 @@ def without_model(trained: Sequence[Floats]) -> list[str]:
 def direct_values(
     log: Log, policies: Sequence[Floats] | Floats, seed: int, repetitions: int = 100
 ) -> Floats:
-    """Returns direct estimates for a log and for each repetition of the bootstrap.
+    """Returns direct estimates for probabilities (P, R), of a log and of each bootstrap repetition.
 
-    They are means over decisions, (1 + repetitions, 4, P, G), of the log first: the share of each
-    group in the picks of each policy, and this share times the reward of the picks, their rank, and
-    the mean of the m largest estimated ranks of the pool. Sums over groups belong to all picks.
-    `policies` are the probabilities π of P policies, (P, R).
+    They are means over decisions, (1 + repetitions, 4, P, G): the share of each group in the picks
+    of each policy, and this share times the reward of the picks, their rank, and the mean of the m
+    largest estimated ranks of the pool. Sums over groups belong to all picks.
     """
     n, x, groups, decision = len(log), contexts_of(log), log.groups, log.decisions
     among = np.arange(len(x)) - log.starts[decision] < log.slots[decision]  # in order of rank
@@ -132,10 +131,7 @@ def direct_values(
 
 
 def direct_estimates(values: Floats, log: Log, sums: Sums, span: Span) -> Iterator[Estimate]:
-    """Yields estimates from a policy's `direct_values`, (1 + R, 4, G), for all and by group.
-
-    The `span` has the least and the greatest possible reward.
-    """
+    """Yields estimates from a policy's `direct_values`, (1 + R, 4, G), for all and by group."""
     share, reward, rank, best = values.transpose(1, 0, 2)
     # a pick may exceed the mean of the best
     regrets = (-1.0 if (log.slots > 1).any() else 0.0), 1.0
@@ -154,17 +150,15 @@ def direct_estimates(values: Floats, log: Log, sums: Sums, span: Span) -> Iterat
         for label, own in picked.items():
             with np.errstate(all="ignore"):
                 ratios = of[:, codes[label]] / share[:, codes[label]]
-            n, ess = int(own.counts[0]), own.pools.effective(0)
+            n, ess = own.candidates_in, own.pools.effective(0)
             found[label] = _unbiased(ratios, n, ess, ends, within=measure == "rank")
         yield from by_group(measure, "direct", found, whole=True)
 
 
 def _unbiased(values: Floats, n: int, ess: float, span: Span, *, within: bool) -> Uncertain:
-    """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values.
-
-    The interval is infinite if a repetition lacks a value, because it lacks picks of a group.
-    """
+    """Corrects a direct estimate of a log by its bias in R repetitions, (1 + R,) values."""
     value, again, freedom = float(values[0]), values[1:], 0.0
+    # the interval is infinite if a repetition has no picks of the group
     if np.isfinite(again).all():
         value, freedom = 2 * value - float(again.mean()), min(len(again), ess) - 1
     variance = float(again.var(ddof=1)) if freedom else 0.0

@@ -45,10 +45,7 @@ Estimate = tuple[str, str, Uncertain]
 
 
 def checked_confidence(confidence: Any) -> float:
-    """Returns a number from 0.5 to 1; raises a `FairbanditError` for anything else.
-
-    A smaller number, such as 0.05, is the level of a test.
-    """
+    """Returns a number from 0.5 to 1; a smaller one, such as 0.05, is the level of a test."""
     if not 0.5 <= (value := number(confidence, "confidence")) < 1:
         raise FairbanditError(
             f"confidence: expected 0.5 or more and below 1, such as 0.95, got {confidence}"
@@ -57,9 +54,9 @@ def checked_confidence(confidence: Any) -> float:
 
 
 class Moments(NamedTuple):
-    """The sums that give the means and covariances of k numbers of each of n decisions.
+    """The number of decisions, the means of k numbers of each, and their scatter, (k, k).
 
-    `scatter` is the sum of the outer products of the deviations from the means, (k, k).
+    The scatter is the sum of the outer products of the deviations from the means.
     """
 
     n: int
@@ -74,7 +71,7 @@ class Moments(NamedTuple):
         return cls(values.shape[1], mean, deviations @ deviations.T)
 
     def effective(self, weight: int) -> float:
-        """Returns the effective number of decisions, (Σc)²/Σc², of some weights c."""
+        """Returns the effective number of decisions, (Σc)²/Σc², of the weights c in a row."""
         mean = float(self.mean[weight])
         square = float(self.scatter[weight, weight]) / max(self.n, 1) + mean**2
         return self.n * mean**2 / square if square else 0.0
@@ -86,20 +83,14 @@ class Moments(NamedTuple):
         weight: int,
         n: int,
         span: Span,
-        *,
         squares: int | None = None,
-        share: bool = False,
+        ends: Callable[..., Span] = mean_ends,
     ) -> Uncertain:
-        """Estimates the ratio of two means; see `share_ends` and `mean_ends` for its interval.
+        """Estimates the ratio of the means of a and b, with weights c: numbers of their rows.
 
-        Args:
-            above, below, weight: the rows of a, b and the weights c.
-            n: the number of decisions that count.
-            span: the least and the greatest value that a decision may have.
-            squares: the row of c², for weights that differ: it gives the degrees of freedom, and
-                an event is unseen in `ess` decisions; without it, in n. The rows after it are the
-                scores of estimated propensities; see `fairbandit.logs.propensities`.
-            share: whether the ratio cannot leave the span.
+        `span` has the least and the greatest value that a decision may have. `squares` is the row
+        of c² for weights that differ: an event is then unseen in `ess` decisions, not in n. The
+        rows after it are the scores of estimated propensities (`fairbandit.logs.propensities`).
         """
         value, ess = float(self.mean[above] / self.mean[below]), self.effective(weight)
         gradient = np.zeros(len(self.mean))
@@ -111,17 +102,20 @@ class Moments(NamedTuple):
         variance = max(variance, 0.0) * ess / max(ess - 1, 1e-9)
         freedom = (ess if squares is None else self.effective(squares)) - 1
         units = n if squares is None else ess
-        method = share_ends if share else mean_ends
-        return Uncertain(value, partial(method, value, variance, freedom, units, span), n, ess)
+        return Uncertain(value, partial(ends, value, variance, freedom, units, span), n, ess)
+
+
+def share_of(sums: Moments, above: int, below: int, n: int) -> Uncertain:
+    """Estimates a share, which is the ratio of two rows; the second has the weights."""
+    return sums.ratio(above, below, below, n, (0.0, 1.0), ends=share_ends)
 
 
 def by_group(
     measure: str, estimator: str, groups: Mapping[str, Uncertain], *, whole: bool
 ) -> Iterator[Estimate]:
-    """Yields a measure of each group, and then what compares the groups.
+    """Yields a measure of each group, and of `whole` groups with none missing, what compares them.
 
-    Groups are compared only if they are the `whole`, with none missing. Groups of people who did
-    not say are not compared.
+    Groups of people who did not say are not compared.
     """
     for label, own in groups.items():
         yield f"{measure}:{label}", estimator, own
@@ -134,21 +128,14 @@ def by_group(
 
 
 def _ends_across(measure: str, groups: list[Uncertain], confidence: float) -> Span:
-    """Returns the least and the greatest comparison that the groups' intervals allow.
-
-    With G groups, each interval at confidence 1 − (1 − confidence)/G, all hold together with
-    probability `confidence` or more (Bonferroni).
-    """
+    """Returns what intervals of all groups allow that hold together (Bonferroni)."""
     return _compare(measure, [own.ends(1 - (1 - confidence) / len(groups)) for own in groups])
 
 
 def _compare(measure: str, ends: list[Span]) -> Span:
-    """Returns the ends of the ratio or the difference of values within these ends.
-
-    The least value lies between the least lower end and the least upper end, and the greatest value
-    between the greatest ends.
-    """
+    """Returns the ends of the ratio or the difference of values within these ends."""
     lows, highs = zip(*ends, strict=True)
+    # the least value is between the least ends, and the greatest between the greatest
     pairs = [(min(lows), max(highs)), (min(highs), max(lows))]
     if measure == "selection":
         low, high = (min(least / most, 1.0) if most > 0 else 1.0 for least, most in pairs)

@@ -48,39 +48,33 @@ def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[
 
 
 def read_for(source: Any, judges: Mapping[str, Policy | Agent], reading: Mapping[str, Any]) -> Log:
-    """Reads a log with arguments of `read_log`; a table is encoded like the rows of an agent.
+    """Reads a log with arguments of `read_log`.
 
-    It is the first agent with an encoder, unless the arguments choose the features.
+    A table is encoded like the rows of the first agent with an encoder, unless the arguments choose
+    the features.
     """
     agents = [judge for judge in judges.values() if isinstance(judge, Agent) and judge.encoder]
-    chosen = {"like", "features", "exclude", "products"} & reading.keys()
-    like: dict[str, Any] = {}
-    if agents and not chosen and is_table(source):
-        like = {"like": agents[0].encoder}
-    return read_log(source, **like, **reading)
+    if agents and not {"like", "features", "exclude", "products"} & {*reading}:
+        reading = {**reading, **({"like": agents[0].encoder} if is_table(source) else {})}
+    return read_log(source, **reading)
 
 
 def decided(
     log: Log, judged: Log, judges: Mapping[str, Policy | Agent], seed: int
 ) -> tuple[Floats, Floats]:
-    """Trains policies and a linear model m̂ of the mean reward, and lets them judge decisions.
+    """Returns the probabilities of the candidates under policies, (P, R), and their m̂, (R,).
 
-    Returns the probabilities of the R candidates of `judged` under the policies, (P, R), and m̂,
-    (R,). Policies and m̂ learn from `log`; agents do not learn.
+    Policies and the linear model m̂ of the mean reward learn from `log`; agents do not learn.
     """
     contexts, chances = contexts_of(judged), np.empty((len(judges), len(judged.decisions)))
     for judge, own in zip(judges.values(), chances, strict=True):
         agent = judge if isinstance(judge, Agent) else Agent.from_log(judge, log, seed=seed)
         for m in np.unique(judged.slots).tolist():
-            rows = judged[judged.slots == m]
-            parts = [rows[cut] for cut in pieces(rows.sizes, PIECE)]
-            pools = [
-                (part.padded(contexts_of(part), 0.0), part.padded(part.groups, -1))
-                for part in parts
-            ]
-            own[(judged.slots == m)[judged.decisions]] = np.concatenate(
-                [agent.probabilities(x, g, judged.labels, m)[g >= 0] for x, g in pools]
-            )
+            rows, parts = judged[judged.slots == m], []
+            for part in (rows[cut] for cut in pieces(rows.sizes, PIECE)):
+                x, groups = part.padded(contexts_of(part), 0.0), part.padded(part.groups, -1)
+                parts.append(agent.probabilities(x, groups, judged.labels, m)[groups >= 0])
+            own[(judged.slots == m)[judged.decisions]] = np.concatenate(parts)
     return chances, RewardFit(log).scores(contexts)
 
 

@@ -40,8 +40,8 @@ from fairbandit.evaluation.betting import (
     tested,
     weighted_picks,
 )
-from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group
-from fairbandit.logs import Floats, Ints, Log
+from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group, share_of
+from fairbandit.logs import Floats, Log
 from fairbandit.runs.intervals import SHARE, Span, share_ends
 from fairbandit.tables.labels import normal
 
@@ -50,21 +50,13 @@ LOGGED = "logged"
 
 
 class GroupSums(NamedTuple):
-    """Sufficient statistics of a policy's estimates of one group.
+    """Sufficient statistics of a policy's estimates of one group."""
 
-    Attributes:
-        pools: the share of the decision's picks, the picks, the candidates, and 1, for each
-            decision.
-        picked: wr, w, the summand of `dr`, the share of the picks, w² and the `pick_scores`, for
-            each decision whose reward and propensities are known. They are means over its m picks.
-        counts: the number of decisions with candidates of the group, and with known picks, (2,).
-        unsupported: the summed probability of candidates that the log never picks, or NaN.
-    """
-
-    pools: Moments
-    picked: Moments
-    counts: Ints
-    unsupported: float
+    pools: Moments  # the share of the decision's picks, the picks, the candidates, and 1
+    picked: Moments  # wr, w, the summand of `dr`, the share of the picks, w² and the `pick_scores`
+    candidates_in: int  # the number of decisions with candidates of the group
+    picked_in: int  # the number of decisions with known picks of the group
+    unsupported: float  # the summed probability of candidates that the log never picks, or NaN
 
     @property
     def picks(self) -> float:
@@ -77,21 +69,11 @@ class GroupSums(NamedTuple):
         return float(self.pools.mean[2]) * self.pools.n
 
     @property
-    def share(self) -> Uncertain:
-        """The share of the picks."""
-        return self.pools.ratio(0, 3, 3, self.pools.n, SHARE, share=True)
-
-    @property
-    def selection(self) -> Uncertain:
-        """The selection rate."""
-        return self.pools.ratio(1, 2, 2, int(self.counts[0]), SHARE, share=True)
-
-    @property
     def unseen(self) -> str:
         """The reason to refuse weighted estimates of the group's picks, or ""."""
         if self.unsupported > 1e-9 * self.picks:
             return f"no support for {self.unsupported / self.picks:.1%} of its picks"
-        if self.counts[1] < 2:
+        if self.picked_in < 2:
             return "fewer than two logged picks with a reward"
         (_, weight, _, share), n = self.picked.mean[:4].tolist(), self.picked.n
         if not (weight > 0 and share > 0):
@@ -121,22 +103,13 @@ def weighted_rewards(
 
 
 class Sums(NamedTuple):
-    """Sufficient statistics of a policy's estimates on some decisions.
+    """Sufficient statistics of a policy's estimates on some decisions."""
 
-    Attributes:
-        picked: the same as for a group, of all picks.
-        largest: the largest weight.
-        groups: the statistics of each group with candidates, by label.
-        wrong: the reason to take propensities for wrong, or "".
-        refusal: the reason to refuse weighted estimates of all picks, or "": a lack of support, or
-            `wrong`.
-    """
-
-    picked: Moments
-    largest: float
-    groups: Mapping[str, GroupSums]
-    wrong: str
-    refusal: str
+    picked: Moments  # as for a group, of all picks
+    largest: float  # the largest weight
+    groups: Mapping[str, GroupSums]  # each group with candidates
+    wrong: str  # the reason to take propensities for wrong, or ""
+    refusal: str  # the reason to refuse weighted estimates of all picks, or ""
 
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
@@ -170,18 +143,16 @@ class Sums(NamedTuple):
             groups[normal(label)] = GroupSums(
                 Moments.of(np.stack([picks / slots, picks, candidates, np.ones(n)])),
                 picked(own, expected, picks / slots),
-                np.array([(candidates > 0).sum(), own.any(1).sum()]),
+                int((candidates > 0).sum()),
+                int(own.any(1).sum()),
                 float(lacking[rows].sum()),
             )
         largest = float(np.fmax.reduce(weights, axis=None, initial=0.0))
-        return cls(whole, largest, groups, *_refusals(log, chances, whole, unsupported(groups)))
+        return cls(whole, largest, groups, *_refusals(log, chances, whole, _unsupported(groups)))
 
     @classmethod
     def logged(cls, log: Log, scores: Floats) -> Sums:
-        """Returns the sums of the logged picks themselves: all weights are 1, with any log.
-
-        `ips`, `snips` and `dr` are then the mean of the known rewards.
-        """
+        """Returns the sums of the logged picks themselves: all weights are 1, with any log."""
         made, ones = log.picked.astype(np.float64), np.ones(log.picks.shape)
         certain = replace(
             log, propensities=ones, probabilities=made, draws_models=False, pick_scores=None
@@ -191,11 +162,9 @@ class Sums(NamedTuple):
     @property
     def diagnostics(self) -> dict[str, float]:
         """(Σw)²/Σw², the largest weight, and the share of unsupported probability, or NaN."""
-        return {
-            "ess": self.picked.effective(1),
-            "largest_weight": self.largest,
-            "unsupported": unsupported(self.groups),
-        }
+        unsupported = _unsupported(self.groups)
+        ess = self.picked.effective(1)
+        return {"ess": ess, "largest_weight": self.largest, "unsupported": unsupported}
 
     @property
     def unseen(self) -> dict[str, str]:
@@ -204,18 +173,16 @@ class Sums(NamedTuple):
         return {label: reason for label, reason in reasons.items() if reason}
 
     def estimates(self, span: Span, limits: Span | None = None) -> Iterator[Estimate]:
-        """Yields weighted rewards, unless refused, and shares and selection rates of the groups.
-
-        See `weighted_rewards` for the arguments.
-        """
+        """Yields `weighted_rewards`, unless refused, and the groups' shares and selection rates."""
         if self.picked.n and not self.refusal:
             for name, value in weighted_rewards(self.picked, self.picked.n, span, limits):
                 yield "reward", name, value
         refused, found = self.unseen, dict[tuple[str, str], dict[str, Uncertain]]()
         for label, own in self.groups.items():
-            values = {("share", "exact"): own.share, ("selection", "exact"): own.selection}
+            values = {("share", "exact"): share_of(own.pools, 0, 3, own.pools.n)}
+            values["selection", "exact"] = share_of(own.pools, 1, 2, own.candidates_in)
             if own.picks > 0 and label not in refused:
-                rewards = weighted_rewards(own.picked, int(own.counts[1]), span, limits)
+                rewards = weighted_rewards(own.picked, own.picked_in, span, limits)
                 values |= {("reward", name): value for name, value in rewards}
             for key, value in values.items():
                 found.setdefault(key, {})[label] = value
@@ -225,7 +192,7 @@ class Sums(NamedTuple):
             yield from by_group(measure, estimator, groups, whole=whole)
 
 
-def unsupported(groups: Mapping[str, GroupSums]) -> float:
+def _unsupported(groups: Mapping[str, GroupSums]) -> float:
     """Returns the share of a policy's probability that lacks support, or NaN."""
     lacking = sum(own.unsupported for own in groups.values())
     return lacking / sum(own.picks for own in groups.values())
@@ -245,9 +212,8 @@ def _refusals(log: Log, chances: Floats, picked: Moments, lacking: float) -> tup
         wrong = f"the mean weight is {weight:.3f} and should be 1: {WRONG}"
     wrong = wrong or unbalanced
     if lacking > 1e-9 and not refused:
-        return wrong, (
-            f"{lacking:.1%} of its probability lacks support in the log, or p rounded to 0"
-        )
+        share = f"{lacking:.1%} of its probability lacks support in the log, or p rounded to 0"
+        return wrong, share
     off = 3.9 * math.sqrt(float(picked.scatter[1, 1]) / (n - 1) / n)
     unseen = math.isnan(lacking) and picked.n and (below or 1 - weight > off + MOST_ROUNDED)
     if wrong or not unseen:

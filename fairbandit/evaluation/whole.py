@@ -213,7 +213,7 @@ def table_of(
     """Makes the table of `evaluate` from the sums and the estimates of each policy."""
     import pandas as pd
 
-    rows, notes, diagnostics = [], list[str](), []
+    rows, notes = [], list[str]()
     for name, own in sums.items():
         order = [*MEASURES, *(f"{measure}:{label}" for measure in MEASURES for label in own.groups)]
         for measure, estimator, of in sorted(estimates[name], key=lambda row: order.index(row[0])):
@@ -225,11 +225,9 @@ def table_of(
                     f"{name}: {estimator} is refused: the ends of its interval cross, at "
                     f"{low:.3g} and {high:.3g}: its assumptions do not hold"
                 )
-        if note := unknown_rates(
-            {key: (of.picks, of.candidates) for key, of in own.groups.items()}
-        ):
+        counts = {label: (of.picks, of.candidates) for label, of in own.groups.items()}
+        if note := unknown_rates(counts):
             notes.append(f"{name}: {note}")
-        diagnostics.append({"policy": name, **own.diagnostics})
         if own.refusal:
             notes.append(
                 f"{name}: ips, snips, dr and win are refused: {own.refusal}. Log with a selector "
@@ -241,6 +239,7 @@ def table_of(
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     used = set(table["estimator"][table["policy"] != LOGGED])
     known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
+    diagnostics = [{"policy": name, **own.diagnostics} for name, own in sums.items()]
     table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
     return table
 

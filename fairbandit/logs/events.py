@@ -5,7 +5,7 @@ The types are the schema: a line that does not fit them is refused where it is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable
 from typing import Annotated, Any, NotRequired
 
 import msgspec
@@ -201,7 +201,7 @@ def event_of(line: bytes) -> Line:
     """Returns the event of a line; a line that does not fit the types raises an error."""
     if line.startswith(b'{"kind": '):
         record = msgspec.json.decode(line, type=Plain)
-        event = msgspec.convert(_OLD[record["kind"]](record), _LINES, dec_hook=_array)
+        event = msgspec.convert(_renewed(record), _LINES, dec_hook=_array)
     else:
         event = _DECODER.decode(line)
     if isinstance(event, Header):
@@ -229,27 +229,16 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _DECODER = msgspec.json.Decoder(_LINES, dec_hook=_array)
 
 
-def _renamed(kind: str, **names: str) -> Callable[[Plain], Mapping[str, Any]]:
-    """Returns a function that gives a line of version 1 another kind, and fields other names."""
-    return lambda record: {names.get(key, key): record[key] for key in record} | {"kind": kind}
+_KINDS = {"decision": "decided", "reward": "rewarded", "drop": "dropped", "offer": "offered"}
 
 
-def _old_reward(record: Plain) -> Mapping[str, Any]:
-    rewards = record["reward"]
-    if "candidate" in record:
-        rewards = dict(zip(record["candidate"], rewards, strict=True))
-    return {**record, "kind": "rewarded", "rewards": rewards}
-
-
-def _old_offer(record: Plain) -> Mapping[str, Any]:
-    [probability], taken = record["probabilities"], bool(record["picks"])
-    return {**record, "kind": "offered", "probability": probability, "taken": taken}
-
-
-_OLD: Mapping[str, Callable[[Plain], Mapping[str, Any]]] = {
-    "decision": _renamed("decided"),
-    "reward": _old_reward,
-    "drop": _renamed("dropped"),
-    "offer": _old_offer,
-    **{kind: _renamed(kind) for kind in ("header", "observed", "opened", "closed")},
-}
+def _renewed(record: Plain) -> Plain:
+    """Returns a line of version 1 with the kind and the fields of this version."""
+    kind = record["kind"]
+    record = {**record, "kind": _KINDS.get(kind, kind)}
+    if kind == "reward":
+        rewards, places = record["reward"], record.get("candidate")
+        record["rewards"] = dict(zip(places, rewards, strict=True)) if places else rewards
+    elif kind == "offer":
+        (record["probability"],), record["taken"] = record["probabilities"], bool(record["picks"])
+    return record

@@ -38,9 +38,7 @@ ROOM = 1 << 13
 
 
 def pieces(sizes: Ints, most: int, first: int = 0) -> Iterator[slice]:
-    """Cuts pools of given sizes into consecutive pieces of at most `most` pools.
-
-    Pieces are halved until padding them to their largest pools leaves few empty places.
+    """Cuts pools into pieces of at most `most`, halved until padding leaves few empty places.
 
     >>> [(cut.start, cut.stop) for cut in pieces(np.array([2, 2, 2, 90_000]), 1024)]
     [(0, 2), (2, 4)]
@@ -198,16 +196,17 @@ class Log:
     @property
     def attributes(self) -> dict[str, tuple[Ints, tuple[str, ...]]]:
         """The groups of each group column by itself: their numbers, (R,), and labels."""
-        groups = {}
-        for name, label_of_group in self.group_columns.items():
-            labels, codes = np.unique(label_of_group, return_inverse=True)
-            groups[name] = codes[self.groups], tuple(labels.tolist())
-        return groups
+        found = {
+            name: np.unique(label_of_group, return_inverse=True)
+            for name, label_of_group in self.group_columns.items()
+        }
+        return {
+            name: (codes[self.groups], (*names.tolist(),)) for name, (names, codes) in found.items()
+        }
 
     def at_picks(self, values: NDArray[Any]) -> NDArray[Any]:
         """Gathers values of candidates, (R, …), at the picks, (n, m, …); place 0 if empty."""
-        found: NDArray[Any] = values[self.starts[:, None] + self.picks.clip(min=0)]
-        return found
+        return np.asarray(values[self.starts[:, None] + self.picks.clip(min=0)])
 
     def at_places(self, values: NDArray[Any], empty: Any) -> NDArray[Any]:
         """Scatters values (n, m) of the picks to all candidates, (R,); others are `empty`."""
@@ -229,10 +228,9 @@ class Log:
         """The log as a pandas table with a row for each candidate.
 
         The columns are `decision, group, picked, propensity, reward`, then the features and the
-        score, and those of `FLAGS` that are true, which `read_log` finds. A feature that is called
-        like one of them stands in brackets. The propensity of a
-        candidate is NaN if unknown. For shortlists, `picked` is 1 for the first pick, 2 for the
-        second, …, and 0 for the other candidates.
+        score, and `adaptive` and `draws_models` if true. A feature that is called like one of them
+        stands in brackets. A propensity is NaN if unknown. For shortlists, `picked` is 1 for the
+        first pick, 2 for the second, …, and 0 for the other candidates.
         """
         import pandas as pd
 

@@ -41,8 +41,7 @@ def repeated_reward(log: Log) -> str:
     """Notes a value that is repeated among rewards that have a density.
 
     It must be ten times as frequent as any other reward but 0, and lie amid the others or be one of
-    `CODES`. Rewards of a density are never noted, and neither are such rewards with further zeros
-    or with a limit that many of them reach, unless 0 lies amid them or the limit is in `CODES`.
+    `CODES`: further zeros, and a limit that many rewards reach, are right.
     """
     rewards = log.rewards[~np.isnan(log.rewards)]
     values, counts = np.unique(rewards, return_counts=True)
@@ -60,18 +59,15 @@ def repeated_reward(log: Log) -> str:
 
 
 def changed_rewards(log: Log) -> str:
-    """Notes a jump of the size of rewards other than 0 by a factor of 5, or of their sign.
-
-    Of logs with exchangeable decisions, at most two of 10,000 are noted.
-    """
+    """Notes a jump of the size of rewards other than 0 by a factor of 5, or of their sign."""
     rewards = log.rewards[:, 0]
     places = np.flatnonzero(np.nan_to_num(rewards))
     sizes, signs = jump(np.log(np.abs(rewards[places]))), jump(np.sign(rewards[places]))
     if sizes is not None and abs(sizes.after - sizes.before) >= math.log(FACTOR):
-        factor = math.exp(sizes.after - sizes.before)
         return (
-            f"from about decision {log.names[places[sizes.place]]} on, rewards are {factor:.3g} "
-            "times as large as before: does their unit change?"
+            f"from about decision {log.names[places[sizes.place]]} on, rewards are "
+            f"{math.exp(sizes.after - sizes.before):.3g} times as large as before: does their unit "
+            "change?"
         )
     if signs is None or not signs.mirrored:
         return ""
@@ -86,8 +82,8 @@ def group_of_pick(log: Log) -> str:
     """Notes that no decision has candidates of two groups.
 
     If groups are independent of pools, at most one of 10,000 logs is noted. Pools may also be of
-    one group by nature, such as the group of a user. They are not noted if the features of
-    candidates who were not picked differ between the groups.
+    one group by nature, such as the group of a user; the features of candidates who were not picked
+    then differ between the groups.
     """
     groups = log.groups[log.starts]
     if (log.groups != groups[log.decisions]).any():
@@ -107,8 +103,7 @@ def _differ(log: Log, groups: Ints) -> bool:
     """Whether features of the candidates who were not picked differ between groups of pools.
 
     An F test must reject equal means at the level 0.01. The features must also explain the group at
-    least a quarter as well as the features of picks do, since the choice of the pick alone makes
-    the features of the other candidates depend on its group.
+    least a quarter as well as the features of picks do, on which those of the others depend.
     """
     from scipy.special import fdtrc
 
@@ -137,8 +132,7 @@ def swapped_labels(log: Log) -> str:
     """Notes a place at which two groups change places.
 
     Compares the numbers of candidates of the two groups in a pool, and the deviations of their
-    features from the means of the pool. Of logs with exchangeable decisions, at most one of 10,000
-    is noted.
+    features from the means of the pool.
     """
     groups = log.groups
     largest = np.bincount(groups).argsort()[::-1][:LARGEST_GROUPS].tolist()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -45,85 +45,97 @@ _LEFT_OUT = {"Observed": "observed rounds", "Rewarded": "rewards of earlier deci
 def is_own(path: Path) -> bool:
     """Whether a file begins like the log of an agent."""
     with open_regular(path) as file:
-        begin = file.read(64).replace(b" ", b"")
-        return begin.startswith(b'{"kind":"header","schema":')
+        return file.read(64).replace(b" ", b"").startswith(b'{"kind":"header","schema":')
 
 
-class _People(NamedTuple):
-    """The candidates of a decision: labels, probabilities, contexts, and places of the picks."""
+class _Decision:
+    """A decision about a whole pool, or an opening with all its offers."""
 
-    labels: list[Any]
-    chances: list[float]
-    contexts: list[Any]
-    picks: list[int]
-    taken: list[int]  # by a person, or the picks
-    by_person: bool  # whether a person said who was taken
+    def __init__(self, path: Path, first: Decided | Opened) -> None:
+        self.path, self.first, self.time = path, first, first.time
+        self.labels, self.chances, self.contexts = list[Any](), list[float](), list[Any]()
+        self.picks, self.taken, self.slots = list[int](), list[int](), set[int]()
+        self.rewards, self.reports = list[LoggedLine](), list[LoggedLine]()  # of other workers
 
+    def add(self, line: LoggedLine) -> None:
+        """Adds candidates and picks, or the person who was taken in place of a pick."""
+        event = line.event
+        if isinstance(event, Decided | Closed):
+            self.end = line
+        if isinstance(event, Decided | Offered):
+            if not self.labels:
+                self.time = event.time
+            whole = isinstance(event, Decided)
+            picks = [*event.picks] if whole else [len(self.labels)] * event.taken
+            self.picks += picks
+            self.taken += picks
+            self.chances += event.probabilities if whole else [event.probability]
+            self.labels += event.groups
+            self.contexts += [] if event.contexts is None else [*event.contexts]
+        elif isinstance(event, Taken) and event.instead in self.taken:
+            self.slots.add(slot := self.taken.index(event.instead))
+            self.taken[slot] = event.candidate
+        elif isinstance(event, Rewarded):
+            self.rewards.append(line)
 
-class _Decision(NamedTuple):
-    """The lines of a decision: whole pools, or openings with all offers."""
-
-    path: Path
-    shadow: bool
-    lines: list[LoggedLine]
-    reports: list[LoggedLine]  # of other workers
-
-    def people(self) -> _People:
-        """Returns the candidates, and who of them was picked and taken."""
-        labels, chances, x = list[Any](), list[float](), list[Any]()
-        picks, slots = list[int](), set[int]()
-        for event in [line.event for line in self.lines]:
-            if isinstance(event, Decided):
-                picks += event.picks
-                chances += event.probabilities
-            elif isinstance(event, Offered):
-                picks += [len(labels)] * event.taken
-                chances.append(event.probability)
-            if isinstance(event, Decided | Offered):
-                labels += event.groups
-                x += [] if event.contexts is None else [*event.contexts]
-        taken = [*picks]
-        for line in [*self.lines, *self.reports]:
-            if isinstance(event := line.event, Taken) and event.instead in taken:
-                slots.add(slot := taken.index(event.instead))
-                taken[slot] = event.candidate
-        if self.shadow:
-            picks, taken = ([places[slot] for slot in sorted(slots)] for places in (picks, taken))
-        return _People(labels, chances, x, picks, taken, bool(slots))
+    def pool(self) -> Pool | None:
+        """Returns the pool with its rewards; None if nobody was picked."""
+        if not self.taken:
+            return None
+        if by_person := bool(self.slots):
+            self.chances = [float(place in self.taken) for place in range(len(self.labels))]
+        x = np.array(self.contexts, dtype=np.float64) if self.contexts else None
+        decided = self.labels, self.taken, self.chances, x, self.first.places is not None
+        with of_line(self.end.where):
+            line, ticket = self.end.at.line, self.first.ticket
+            pool = Pool(str(self.path), line, ticket, *decided, _utc(self.time), by_person)
+        for report in self.rewards:
+            with of_line(report.where):
+                _reward(pool, report.event)
+        for report in self.reports:  # the worker itself may have reported the reward, too
+            with suppress(ValueError):
+                _reward(pool, report.event)
+        return pool
 
 
 def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Counter[str]]:
     """Returns the decisions and the headers of files, and counts the lines that are left out."""
     decisions, headers, left_out = list[_Decision](), list[Header](), Counter[str]()
-    of_ticket, reports = dict[int, _Decision](), list[LoggedLine]()
+    of_ticket, reports = dict[Any, _Decision](), list[LoggedLine]()
     for path in paths:
         begun, n = dict[Any, _Decision](), len(decisions)
         for line in own_lines(path):
-            event, header = line.event, headers[-1:]
-            ticket = getattr(event, "ticket", None)
+            event, ticket = line.event, getattr(line.event, "ticket", None)
             if isinstance(event, Header):
-                headers.append(event)
+                headers.append(header := event)
             elif isinstance(event, Decided | Opened):
-                begun[ticket] = _Decision(path, "shadow" in header[0].options, [], [])
-            elif ticket not in begun and isinstance(event, Taken | Rewarded):
-                if event.ticket // TICKETS != header[0].worker:
+                begun[ticket] = _Decision(path, event)
+            elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
+                is_report = isinstance(event, Taken | Rewarded)
+                if is_report and event.ticket // TICKETS != header.worker:
                     reports.append(line)
                 else:
-                    left_out["Rewarded"] += 1
-            elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
-                left_out[type(event).__name__] += 1
+                    left_out["Rewarded" if is_report else type(event).__name__] += 1
             if ticket in begun:
-                begun[ticket].lines.append(line)
+                begun[ticket].add(line)
                 if isinstance(event, Decided | Closed):
                     decisions.append(begun[ticket])
         of_ticket |= begun
         if still := len(begun) - (len(decisions) - n):
             left_out["openings that are not closed"] += still
     for line in reports:
-        if (decision := of_ticket.get(getattr(line.event, "ticket", 0))) is None:
+        decision = of_ticket.get(getattr(line.event, "ticket", None))
+        if decision is None:
             left_out["Rewarded"] += 1
-        else:
+        elif isinstance(line.event, Rewarded):
             decision.reports.append(line)
+        else:
+            decision.add(line)
+    for decision in decisions:
+        if "shadow" in headers[[*paths].index(decision.path)].options:
+            slots = sorted(decision.slots)
+            decision.picks = [decision.picks[slot] for slot in slots]
+            decision.taken = [decision.taken[slot] for slot in slots]
     return decisions, headers, left_out
 
 
@@ -135,60 +147,37 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
     person said who was taken are NaN.
     """
     decisions, headers, left_out = _decisions(paths)
-    read = [(pool, d.lines[0].event) for d in decisions if (pool := _pool(d)) is not None]
+    read = [(pool, decision.first) for decision in decisions if (pool := decision.pool())]
     pools = [pool for pool, _ in read]
     if empty := len(decisions) - len(pools):
         left_out["decisions without a pick"] = empty
     if left_out:
         counts = [f"{count:,} of {_LEFT_OUT.get(kind, kind)}" for kind, count in left_out.items()]
         remark(f"{name}: lines that hold no decision to judge are left out: {' and '.join(counts)}")
-    contexts, further = None, dict[str, Any](features=())
-    adaptive = draws = False
+    contexts, further = None, dict[str, Any](features=(), adaptive=False, draws_models=False)
     with of_line(name):
-        options = [header.options for header in headers]
-        shape, reward = options[0]["features"], options[0].get("reward")
-        if any((own["features"], own.get("reward")) != (shape, reward) for own in options):
+        shapes = [(of.options["features"], of.options.get("reward")) for of in headers]
+        if any(shape != shapes[0] for shape in shapes):
             raise ValueError("its files are of agents with different features or rewards")
         if pools and all(pool.contexts is not None for pool in pools):
+            features, reward = shapes[0]
             contexts = np.concatenate([pool.contexts for pool in pools])
-            encoder, names, d = described(Encoder(**shape) if isinstance(shape, dict) else shape)
-            further = {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
+            given = Encoder(**features) if isinstance(features, dict) else features
+            encoder, names, d = described(given)
+            further |= {"features": names or unnamed(d), "encoder": encoder, "reward": reward}
             further["columns"] = encoder.groups if encoder else ()
-        further["policies"] = tuple(dict.fromkeys(str(h.config["name"]) for h in headers))
-        for estimator in [header.config["estimator"]["name"] for header in headers]:
+        further["policies"] = tuple(dict.fromkeys(str(of.config["name"]) for of in headers))
+        for header in headers:
             try:
-                part = registry.lookup("estimator", estimator)
+                part = registry.lookup("estimator", header.config["estimator"]["name"])
             except FairbanditError:  # an unknown plugin, which may learn
-                adaptive = True
+                further["adaptive"] = True
             else:
-                adaptive, draws = adaptive or part.learns, draws or part.draws_models
+                further["adaptive"] |= part.learns
+                further["draws_models"] |= part.draws_models
     further["ids"] = np.array([getattr(event, "id", None) for _, event in read], object)
     further["about"] = np.array([getattr(event, "about", None) or {} for _, event in read], object)
-    further |= {"adaptive": adaptive, "draws_models": draws, "unknown": unknown}
-    return log_of_pools(pools, name, contexts, **further)
-
-
-def _pool(decision: _Decision) -> Pool | None:
-    labels, chances, x, _, taken, by_person = decision.people()
-    if not taken:
-        return None
-    events = [line.event for line in decision.lines]
-    if by_person:
-        chances = [float(place in taken) for place in range(len(labels))]
-    first, at = events[0], next(n for n in decision.lines if isinstance(n.event, Decided | Closed))
-    assert isinstance(first, Decided | Opened)
-    contexts = np.array(x, dtype=np.float64) if x else None
-    time = next(event.time for event in events if isinstance(event, Decided | Offered))
-    with of_line(at.where):
-        decided = labels, taken, chances, contexts, first.places is not None, _utc(time), by_person
-        pool = Pool(str(decision.path), at.at.line, first.ticket, *decided)
-    for line in decision.lines:
-        with of_line(line.where):
-            _reward(pool, line.event)
-    for line in decision.reports:  # the worker itself may have reported the reward, too
-        with suppress(ValueError):
-            _reward(pool, line.event)
-    return pool
+    return log_of_pools(pools, name, contexts, unknown=unknown, **further)
 
 
 def overrides(*paths: Path | str) -> pd.DataFrame:
@@ -208,9 +197,8 @@ def overrides(*paths: Path | str) -> pd.DataFrame:
     columns = "group", "candidates", "recommended", "taken", "passed_over", "preferred"
     rows = list[tuple[str, int, int, int, int, int]]()
     for decision in _decisions([Path(path) for path in paths])[0]:
-        people = decision.people()
-        for place, label in enumerate(people.labels if people.taken else ()):
-            old, new = place in people.picks, place in people.taken
+        for place, label in enumerate(decision.labels if decision.taken else ()):
+            old, new = place in decision.picks, place in decision.taken
             rows.append((normal(label), 1, old, new, old and not new, new and not old))
     return pd.DataFrame(rows, columns=columns).groupby("group", as_index=False).sum()
 

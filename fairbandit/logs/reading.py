@@ -124,14 +124,13 @@ def read_log(
     return replace(log, notes=tuple(notes))
 
 
-def _read(given: Mapping[str, Any]) -> Log:
-    source = given["source"]
-    given = {**given, "unknown": texts_of("unknown", given["unknown"])}
+def _read(given: dict[str, Any]) -> Log:
+    source, given["unknown"] = given["source"], texts_of("unknown", given["unknown"])
     if is_obp(source):
-        taken_of_obp = _taken("obp", given, "group", "propensity", "unknown")
+        options = _taken("obp", given, "group", "propensity", "unknown")
         if given["propensity"] != ESTIMATE:
-            return read_obp(source, **taken_of_obp)
-        return with_propensities(read_obp(source, **{**taken_of_obp, "propensity": None}))
+            return read_obp(source, **options)
+        return with_propensities(read_obp(source, **{**options, "propensity": None}))
     if isinstance(source, (str, PathLike)):
         path, kind = Path(source), _kind(Path(source))
         paths = files_in(path, ENDINGS) if path.is_dir() and kind != "table" else [path]
@@ -141,6 +140,10 @@ def _read(given: Mapping[str, Any]) -> Log:
             keys = "group", "features", "exclude", "like", "bad_lines", "products", "unknown"
             return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
     _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
+    return _read_table(source, given)
+
+
+def _read_table(source: Any, given: Mapping[str, Any]) -> Log:
     columns, time = Columns(*(given[key] for key in Columns._fields)), given["time"]
     groups, like = group_columns(given["group"]), given["like"]
     taken = [name for name in (*columns, time, *groups) if name is not None]
@@ -154,15 +157,15 @@ def _read(given: Mapping[str, Any]) -> Log:
     if estimate := columns.propensity == ESTIMATE and ESTIMATE not in source:
         columns = columns._replace(propensity=None)
         taken.remove(ESTIMATE)
-    unknown = "propensity=null (None in Python) reads a log without probabilities; "
     absent, roles = {*taken} - {*source}, {**columns._asdict(), "time": time}
     named = {"group": groups, **{key: [name] for key, name in roles.items()}}
     lacking = [key for key, names in named.items() if not absent.isdisjoint(names)]
     where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
-    where += unknown * ("propensity" in lacking)
-    cells.need(
-        source, taken, where + f"{PEOPLE}; " * (not {"picked", "reward"}.isdisjoint(lacking))
-    )
+    if "propensity" in lacking:
+        where += "propensity=null (None in Python) reads a log without probabilities; "
+    if not {"picked", "reward"}.isdisjoint(lacking):
+        where += f"{PEOPLE}; "
+    cells.need(source, taken, where)
     if not cells.is_number(source, columns.picked):
         source = source.assign(**{columns.picked: source[columns.picked].replace(WORDS)})
     expected = "yes or no, true or false, or 1, 2, … for picks and 0 for others"
@@ -174,21 +177,19 @@ def _read(given: Mapping[str, Any]) -> Log:
     encoder = like.encoder if isinstance(like, Log) else like
     words = [*given["unknown"], *(encoder.unknown if encoder else ())]
     source = cells.with_unknown(source, groups, words)
-    unused = [name for name in FLAGS if name in {*source} - {*taken}]
-    flags = [
-        key
-        for key in unused
-        if cells.is_number(source, key) and (cells.numbers(source, key) == 1).all()
-    ]
+    flags = [name for name in FLAGS if name in {*source} - {*taken} and _all_true(source, name)]
     if encoder is None:
         excluded = texts_of("exclude", given["exclude"])
         taken += [*flags, *_outcomes(source, columns.picked, [*taken, *flags, *excluded])]
         chosen = given["features"], excluded, given["products"], words
         encoder = _encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
-    adaptive, draws_models = (flag in flags for flag in FLAGS)
-    log = replace(log, adaptive=adaptive, draws_models=draws_models, period=period)
+    log = replace(log, period=period, **{name: name in flags for name in FLAGS})
     return with_propensities(log) if estimate else log
+
+
+def _all_true(source: pd.DataFrame, name: str) -> bool:
+    return cells.is_number(source, name) and bool((cells.numbers(source, name) == 1).all())
 
 
 def is_table(source: Any) -> bool:
@@ -214,8 +215,8 @@ def _kind(path: Path) -> str:
 def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
     """Returns the arguments that a kind of log takes; others must keep their defaults."""
     defaults: Any = read_log.__kwdefaults__
-    others = [key for key in defaults if key not in takes]
-    if wrong := [key for key in others if str(given[key]) != str(defaults[key])]:
+    different = [key for key in defaults if str(given[key]) != str(defaults[key])]
+    if wrong := [key for key in different if key not in takes]:
         path = "a path and unknown, since its lines name the groups, features and rewards"
         only = path if kind == "an agent" else listed(takes)
         raise FairbanditError(f"{listed(wrong)}: a log of {kind} takes only {only}")
@@ -238,17 +239,21 @@ def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
 def _by_time(
     source: pd.DataFrame, time: str, decision: str
 ) -> tuple[pd.DataFrame, tuple[str, str] | None]:
-    """Sorts the rows of a table by a column that is constant within a decision.
+    """Sorts rows by a column; also returns the first and the last time, unless it holds numbers.
 
-    Returns the first and the last time, too, unless the column holds numbers. Times without an
-    offset are in an unknown zone, so that they cannot be compared with times that have one.
+    Times without an offset are in an unknown zone, so they are not compared with times that have
+    one.
     """
     import pandas as pd
 
-    where, zone = f"{cells.name_of(source)}, column {time!r}", ""
+    where, period = f"{cells.name_of(source)}, column {time!r}", None
     cells.check_exact(source, time)
     if cells.fits(source, time).all():
         times = cells.exact(source, time).reset_index(drop=True)
+        if len(times.dropna()) and times.min() > 1e8 and times.max() > 100 * times.min():
+            ends = f"{times.min():.0f} and {times.max():.0f}"
+            problem = f"{ends} are times of different units, as seconds and ms"
+            raise FairbanditError(f"{where}: {problem}")
     else:
         texts = source[time]
         plain = texts.to_numpy(dtype=object)
@@ -260,18 +265,14 @@ def _by_time(
         zone = "+00:00" if offsets.any() else ""
         if not zone:
             remark(f"{where}: the times have no offset: their zone is unknown")
-    if not zone and pd.api.types.is_numeric_dtype(times) and len(times.dropna()):
-        low, high = times.min(), times.max()
-        if low > 1e8 and high > 100 * low:
-            problem = f"{low:.0f} and {high:.0f} are times of different units, as seconds and ms"
-            raise FairbanditError(f"{where}: {problem}")
+        if times.notna().all():
+            first, last = (f"{end:%Y-%m-%d %H:%M:%S}{zone}" for end in (times.min(), times.max()))
+            period = first, last
     keys = [cells.files_of(source), source[decision].to_numpy()]
-    first = times.groupby(keys, dropna=False).transform("first")
+    first_of = times.groupby(keys, dropna=False).transform("first")
     expected = "one number a decision, or one time of ISO 8601 such as 2024-05-31T08:00:00Z"
-    cells.require(source, time, (first == times).to_numpy(dtype=bool, na_value=False), expected)
-    dates = pd.api.types.is_datetime64_any_dtype(times)
-    ends = [f"{end:%Y-%m-%d %H:%M:%S}{zone}" for end in (times.min(), times.max()) if dates]
-    period = (ends[0], ends[1]) if ends else None
+    valid = (first_of == times).to_numpy(dtype=bool, na_value=False)
+    cells.require(source, time, valid, expected)
     return source.iloc[times.argsort(kind="stable")], period
 
 
@@ -321,16 +322,16 @@ def _outcomes(source: pd.DataFrame, picked: str, taken: Sequence[str]) -> list[s
     Numbers that only picks distinguish, such as outcomes with 0 for other candidates, are noted.
     """
     table, picks = cells.name_of(source), cells.numbers(source, picked)
-    others = [name for name in source if name not in taken]
-    partial = [name for name in others if (cells.gaps(source, name) == (picks == 0)).all()]
-    numeric = [name for name in others if name not in partial and cells.is_number(source, name)]
-    columns, rest = {name: cells.numbers(source, name) for name in numeric}, picks == 0
-    copies = [name for name, values in columns.items() if np.array_equal(values, picks)]
-    filled = [
-        repr(name)
-        for name, values in columns.items()
-        if name not in copies and rest.sum() >= FEW and np.ptp(values[rest]) == 0 < np.ptp(values)
-    ]
+    rest, partial, copies, filled = picks == 0, list[str](), list[str](), list[str]()
+    for name in (name for name in source if name not in taken):
+        if (cells.gaps(source, name) == rest).all():
+            partial.append(name)
+        elif cells.is_number(source, name):
+            values = cells.numbers(source, name)
+            if np.array_equal(values, picks):
+                copies.append(name)
+            elif rest.sum() >= FEW and np.ptp(values[rest]) == 0 < np.ptp(values):
+                filled.append(repr(name))
     if filled:
         remark(
             f"{table}: these features may be outcomes, since all candidates that were not picked "

@@ -28,33 +28,21 @@ def described(given: Encoder | Sequence[str] | int) -> tuple[Encoder | None, Any
 
 
 class Schema(NamedTuple):
-    """The properties by which an agent and a log are compared.
+    """The properties by which an agent and a log are compared."""
 
-    Attributes:
-        width: the number d of features.
-        names: the names of the features in order; None for arrays without names.
-        encoder: the encoder that made the features of a table, or None.
-        labels: the normal forms of the groups' labels.
-        reward: the name of the reward, or None.
-        learned: a function that returns None for the key of a pick from which an agent has not
-            learned; None for a log, and for an agent whose policy does not read rewards.
-    """
-
-    width: int
-    names: tuple[str, ...] | None
-    encoder: Encoder | None
-    labels: tuple[str, ...]
-    reward: str | None
-    learned: Callable[[int], int | None] | None = None
+    width: int  # the number of features
+    names: tuple[str, ...] | None  # of the features in order; None for arrays without names
+    encoder: Encoder | None  # made the features of a table
+    labels: tuple[str, ...]  # the normal forms of the groups' labels
+    reward: str | None  # the name of the reward
+    learned: Callable[[int], int | None] | None = None  # returns None for the key of an unseen pick
 
     def check_log(self, log: Schema, keys: Sequence[tuple[int, int]], name: str) -> Iterator[str]:
-        """Compares an agent's schema with the schema of a log and the keys of its picks.
+        """Compares an agent, called `name`, with the schema of a log and the keys of its picks.
 
         An agent has learned from a pick if it knows its key: with the name of its decision, or
-        without a name, if the agent observed the pick or its log has no names.
-
-        Yields notes on features that cannot be compared, and on harmless differences; any other
-        difference raises a `FairbanditError`. Messages call the agent by `name`.
+        without a name, if the agent observed the pick or its log has no names. Yields notes on
+        what cannot be compared and on harmless differences; others raise a `FairbanditError`.
         """
         if self.names and log.names and self.names != log.names:
             raise FairbanditError(

@@ -59,8 +59,9 @@ def test_estimates_are_plain_sums(label):
     values = weighted_rewards(picked, 60, (-9, 9))
     assert {key: of.value for key, of in values} == pytest.approx(right)
     if label != "all":
-        exact = sums.groups[label].share.value, sums.groups[label].selection.value
-        assert exact == pytest.approx((share, picks / candidates))
+        found = {measure: of.value for measure, _, of in sums.estimates((-9, 9))}
+        assert found[f"share:{label}"] == pytest.approx(share)
+        assert found[f"selection:{label}"] == pytest.approx(picks / candidates)
 
 
 @pytest.mark.parametrize("label", ["b", "all"])
@@ -150,7 +151,7 @@ def test_chance_alone_refuses_no_group():
     assert any(own.picked.mean[1] < own.picked.mean[3] for own in groups.values())
     assert {own.unseen for own in groups.values()} == {""}
     for number, reason in ((2, ""), (1, "fewer than two logged picks with a reward")):
-        assert groups["a"]._replace(counts=np.array([9, number])).unseen == reason
+        assert groups["a"]._replace(picked_in=number).unseen == reason
 
 
 def test_a_group_that_the_policy_never_picks_has_no_rewards():
