@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Labels = NDArray[np.object_]
-
-COUNTS = ("selected", "received")
 
 COLUMNS = (
     *("measure", "attribute", "group", "received", "selected", "rate", "low", "high", "share"),
@@ -122,23 +120,21 @@ def audit_table(
         raise FairbanditError("expected selected or score: the column by which groups are compared")
     marks: Any = {"separator": separator, "decimal": decimal, "thousands": thousands}
     table = read_table(source, missing_values=missing_values, **marks)
-    column: Any = selected
-    chosen: Any = None
+    name, column, chosen = cells.name_of(table), cast("str | None", selected), None
     if isinstance(selected, Mapping):
         if len(selected) != 1:
             raise FairbanditError(
                 f"selected: expected one column with its labels, got {shown(selected)}"
             )
         ((column, chosen),) = selected.items()
-    given = {"group": names, "selected": [column], "score": [score], "decision": [decision]}
-    asked = {key: [name for name in some if name is not None] for key, some in given.items()}
-    lacking = [key for key, some in asked.items() if {*some} - {*table}]
+    asked = {"group": names, "selected": [column], "score": [score], "decision": [decision]}
+    lacking = [key for key, columns in asked.items() if {*columns} - {None, *table}]
     where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
-    cells.need(table, [name for some in asked.values() for name in some], where)
+    cells.need(table, [of for columns in asked.values() for of in columns if of is not None], where)
     if not len(table):
-        raise FairbanditError(f"{cells.name_of(table)} holds no row")
+        raise FairbanditError(f"{name} holds no row")
     known = cells.with_unknown(table, names, texts_of("unknown", unknown))
-    labels = {name: cells.labels(known, name) for name in names}
+    labels = {of: cells.labels(known, of) for of in names}
     decisions, measures = np.arange(len(table)), dict[str, Floats]()
     if decision is not None:
         cells.require(table, decision, ~cells.gaps(table, decision), "a value")
@@ -148,26 +144,26 @@ def audit_table(
     if score is not None:
         measures[SCORING] = cells.numbers(table, score)
         if without := int(np.isnan(measures[SCORING]).sum()):
-            people = f"{without:,} people without {score!r}"
-            remark(f"{cells.name_of(table)}: {people} enter no scoring rate")
-    _check_labels(cells.name_of(table), labels)
+            remark(f"{name}: {without:,} people without {score!r} enter no scoring rate")
     coded = dict[str, Attribute]()
-    for name, own in labels.items():
-        codes, known_labels = pd.factorize(pd.Series(own).mask(own == UNKNOWN), sort=True)
-        coded[name] = codes, tuple(known_labels)
+    for of, every in labels.items():
+        _check_labels(name, of, every)
+        codes, known_labels = pd.factorize(pd.Series(every).mask(every == UNKNOWN), sort=True)
+        coded[of] = codes, tuple(known_labels)
     rated = rates(measures, with_pairs(coded), decisions, confidence, independent=decision is None)
-    counts = rated.set_index(["measure", "attribute", "group"])[[*COUNTS]].astype(int)
-    judged = [_judged(row, counts) for row in rated.to_dict("records")]
+    counts = rated.set_index(["measure", "attribute", "group"])[["selected", "received"]]
+    judged = [_judged(row, counts.astype(int)) for row in rated.to_dict("records")]
     audited = pd.DataFrame(judged).reindex(columns=COLUMNS)
-    note_unknown(f"{cells.name_of(table)}, ", audited)
+    note_unknown(f"{name}, ", audited)
     audited = audited.astype({"small": bool, "shortfall": "Int64"})
     audited["words"] = [in_words(row, confidence) for row in audited.to_dict("records")]
     return audited
 
 
 def _answers(table: pd.DataFrame, column: str, chosen: Any) -> Floats:
-    labels = cells.labels(table, column)
-    labels[cells.gaps(table, column)] = None
+    """Returns 1 for people who were selected, and 0 for others."""
+    labels, gaps = cells.labels(table, column), cells.gaps(table, column)
+    labels[gaps] = None
     answers = np.array([ANSWERS.get(WORDS.get(label, label), math.nan) for label in labels])
     if chosen is None:
         takes = f"selected={{{column}: [...]}} takes labels, and people without one as not selected"
@@ -179,37 +175,36 @@ def _answers(table: pd.DataFrame, column: str, chosen: Any) -> Floats:
         # YAML reads yes as true
         same = answers == word if isinstance(word, bool) else labels == normal(word)
         if not same.any():
-            present = sorted({label for label in labels if label is not None})
-            raise unknown_name(
-                f"label in column {column!r} of {cells.name_of(table)}", word, present[:30]
-            )
+            of_column = f"label in column {column!r} of {cells.name_of(table)}"
+            raise unknown_name(of_column, word, sorted({*labels[~gaps]})[:30])
         selected[same] = 1.0
-    if gaps := int(cells.gaps(table, column).sum()):
-        remark(f"{cells.name_of(table)}: {gaps:,} people without {column!r} count as not selected")
+    if count := int(gaps.sum()):
+        remark(f"{cells.name_of(table)}: {count:,} people without {column!r} count as not selected")
     return selected
 
 
-def _check_labels(table: str, labels: Mapping[str, Labels]) -> None:
-    for column, every in labels.items():
-        sizes = Counter(label for label in every if label != UNKNOWN)
-        if not sizes:
-            raise FairbanditError(f"{table}, column {column!r}: the group of everyone is unknown")
-        if max(sizes.values()) < SMALL * sizes.total():
-            raise FairbanditError(
-                f"{table}, column {column!r}: none of {len(sizes):,} groups has {SMALL:.0%} of the "
-                "people; expected few labels, as of a number cut into intervals"
-            )
-        folded = Counter(map(str.casefold, sizes))
-        if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:
-            remark(f"{table}: groups differ in upper and lower case alone: {listed(alike)}")
-        if unsaid := [label for label in sizes if label.casefold() in NOT_SAID]:
-            remark(
-                f"{table}: people of the groups {listed([*map(repr, unsaid)])} may not have said; "
-                f"unknown=[{','.join(unsaid)}] counts them as unknown"
-            )
+def _check_labels(table: str, column: str, labels: Labels) -> None:
+    """Refuses a column without groups, and notes labels that may be one group or unknown."""
+    sizes = Counter(labels[labels != UNKNOWN].tolist())
+    if not sizes:
+        raise FairbanditError(f"{table}, column {column!r}: the group of everyone is unknown")
+    if max(sizes.values()) < SMALL * sizes.total():
+        raise FairbanditError(
+            f"{table}, column {column!r}: none of {len(sizes):,} groups has {SMALL:.0%} of the "
+            "people; expected few labels, as of a number cut into intervals"
+        )
+    folded = Counter(map(str.casefold, sizes))
+    if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:
+        remark(f"{table}: groups differ in upper and lower case alone: {listed(alike)}")
+    if unsaid := [label for label in sizes if label.casefold() in NOT_SAID]:
+        remark(
+            f"{table}: people of the groups {listed([*map(repr, unsaid)])} may not have said; "
+            f"unknown=[{','.join(unsaid)}] counts them as unknown"
+        )
 
 
 def _judged(row: dict[str, Any], counts: pd.DataFrame) -> dict[str, Any]:
+    """Compares a row with the row of its reference."""
     from scipy.stats import fisher_exact
 
     if row["group"] == row["reference"] or not isinstance(row["reference"], str):

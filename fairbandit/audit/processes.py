@@ -245,13 +245,9 @@ def plan(
 
 
 def rejections(epsilon: float, share: float, error: float, draws: np.random.Generator) -> Ints:
-    """Returns after how many decisions each of `LOGS` logs is rejected; `MOST` + 1 for later.
-
-    The wealth is `wealth` of all logs at once.
-    """
-    bets = len(FRACTIONS)
-    money: Floats = np.full((LOGS, bets), 1 / bets)
-    total, found = np.zeros(LOGS), np.full(LOGS, MOST + 1)
+    """Returns after how many decisions each of `LOGS` logs is rejected; `MOST` + 1 for later."""
+    bets, total, found = len(FRACTIONS), np.zeros(LOGS), np.full(LOGS, MOST + 1)
+    money: Floats = np.full((LOGS, bets), 1 / bets)  # as in `wealth`, of all logs at once
     for t in range(1, MOST + 1):
         difference = (draws.random(LOGS) < share - epsilon) - share
         money = (t / (t + 1) * money + 1 / (t + 1) / bets) * (1 + difference[:, None] * FRACTIONS)

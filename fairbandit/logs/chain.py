@@ -69,7 +69,7 @@ def now() -> str:
 
 @contextmanager
 def of_line(where: str) -> Iterator[None]:
-    """Re-raises every error as a FairbanditError whose message begins with the line."""
+    """Re-raises every error as a FairbanditError that names the line."""
     try:
         yield
     except Exception as error:  # a crafted line may cause any error
@@ -130,8 +130,8 @@ def _verified(line: bytes, at: Position) -> tuple[Line, str]:
 class LogFile:
     """Appends to a log, which is locked against other agents; a folder gets a new file.
 
-    The lock belongs to the file and not to its path, so that links share it. The caller keeps the
-    end of the log. A call cuts off the bytes that a failed or interrupted call left behind the end.
+    The lock is of the file and not of its path, so that links share it. A call cuts off the bytes
+    that an interrupted call left behind the end, which the caller keeps.
     """
 
     _file = -1  # the descriptor of an open file

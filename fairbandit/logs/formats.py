@@ -45,10 +45,9 @@ def read_dsjson(
 
     A feature is a number, or a text, which is 1 for its name and text together; points join the
     names of nested features. An action also has the shared features. The reward is −`_label_cost`.
-    The feature of an action that names its group, such as `group` or `user.region`, is a text, a
-    number, or a namespace with one feature, whose name is the group; without it, the group is
-    unknown, unless no action has it. See `read_log` for the
-    arguments, and `_reason` for the lines that are left out. A log that is `like` another one has
+    The feature that names an action's group, such as `group` or `user.region`, is a text, a number,
+    or a namespace with one feature, whose name is the group. Without it, the group is unknown,
+    unless no action has it. See `read_log` for the arguments; a log that is `like` another one has
     its products.
     """
     import pandas as pd
@@ -87,27 +86,20 @@ def read_dsjson(
         if new and len(new) == len(names):
             raise FairbanditError(f"like: expected a log that shares features with {name}")
         if new:
-            remark(
-                f"{name}: {len(new):,} features that `like` lacks are left out: {listed(new, 5)}"
-            )
+            left_out = f"{len(new):,} features that `like` lacks are left out: {listed(new, 5)}"
+            remark(f"{name}: {left_out}")
     contexts = pd.DataFrame(rows, columns=columns, dtype=np.float64).to_numpy()
-    _note_gaps(name, columns, contexts)
+    gaps = np.isnan(contexts)
+    indicators = ((contexts == 1) | gaps).all(0) & ~gaps.all(0)  # are 1 or lacking
+    numbers = [
+        f"{count:,} of {column!r}"
+        for column, count, indicator in zip(columns, gaps.sum(0).tolist(), indicators, strict=True)
+        if count and not indicator and "=" not in column and JOINED not in column
+    ]
+    if numbers:
+        remark(f"{name}: numbers that actions lack become 0: {listed(numbers)}")
     further: Any = {"columns": [str(group)], "features": tuple(columns), "unknown": unknown}
     return log_of_pools(pools, name, np.nan_to_num(contexts), **further)
-
-
-def _note_gaps(log: str, columns: Sequence[str], contexts: Floats) -> None:
-    """Counts the numbers that actions lack, except for indicators, which are 1 or lacking."""
-    gaps = np.isnan(contexts)
-    indicators = ((contexts == 1) | gaps).all(0) & ~gaps.all(0)
-    counts = zip(columns, gaps.sum(0).tolist(), indicators, strict=True)
-    texts = [
-        f"{count:,} of {name!r}"
-        for name, count, indicator in counts
-        if count and not indicator and "=" not in name and JOINED not in name
-    ]
-    if texts:
-        remark(f"{log}: numbers that actions lack become 0: {listed(texts)}")
 
 
 def _lines(paths: Iterable[Path]) -> Iterator[tuple[Path, int, bytes]]:
@@ -152,10 +144,7 @@ def _chosen(log: str, names: list[str], *, features: Any, exclude: Any) -> list[
 
 
 def _pool(record: Any, file: str, line: int, group: str, products: bool) -> Pool:
-    """Returns the decision of a line, with the features of each action as a mapping.
-
-    With `products`, an action also has the product of each shared feature and each of its own.
-    """
+    """Returns the decision of a line, with the features of each action as a mapping."""
     actions, pick = record["c"]["_multi"], record["_labelIndex"]
     chances = dict(zip(record["a"], record["p"], strict=True))
     chance = number(record["_label_probability"], "_label_probability")
@@ -163,25 +152,24 @@ def _pool(record: Any, file: str, line: int, group: str, products: bool) -> Pool
         raise ValueError("`_label_Action` is not `_labelIndex` + 1, or `pdrop` left out decisions")
     if len(chances) != len(actions) or not abs(chance - chances[pick + 1]) <= 1e-4 * chance:
         raise ValueError("`a` is not an order of actions, or `_label_probability` not the pick's")
-    shared, contexts = _encoded(_leaves(record["c"])), []
-    labels = list[str | None]()
+    shared = _encoded(_leaves(record["c"]))
+    labels, contexts = list[str | None](), []
     for action in actions:
         leaves = dict(_leaves(action))
         of_group = [key for key in leaves if f"{key}.".startswith(f"{group}.")]
         if len(of_group) > 1:
             raise ValueError(f"an action has several features {group!r}, which must name its group")
-        label = None  # the group is unknown
+        labels.append(None)  # the group is unknown
         for key in of_group:
             named = key == group or isinstance(leaves[key], str)
-            label = str(leaves[key]) if named else key.removeprefix(f"{group}.")
-        labels.append(label)
+            labels[-1] = str(leaves[key]) if named else key.removeprefix(f"{group}.")
         others = (leaf for leaf in leaves.items() if leaf[0].partition(".")[0] != group)
         own = _encoded(others)
         pairs = product(shared.items(), own.items()) if products else ()
         contexts.append(shared | own | {f"{a}{JOINED}{b}": x * y for (a, x), (b, y) in pairs})
     propensities = [chances[place] for place in range(1, len(actions) + 1)]
-    name = str(record.get("EventId", ""))
-    pool = Pool(file, line, name, labels, [pick], propensities, contexts)
+    decided = labels, [pick], propensities, contexts
+    pool = Pool(file, line, str(record.get("EventId", "")), *decided)
     pool.reward(pick, 0.0 - number(record["_label_cost"], "_label_cost"))
     return pool
 
@@ -215,10 +203,9 @@ def read_obp(
     """Returns the log of `context, action_context, action, position, reward, pscore`.
 
     The actions are the candidates of every pool. The features of action a in context x are its
-    action context z, x and all products xᵢzⱼ. Without `action_context`, z is one-hot, so that a
-    linear model has a θ for each action. If there are several positions, x has an indicator for
-    each. `pi_b` of obp's synthetic data holds the probabilities of all actions. A reward that is
-    NaN is missing. See `read_log` for the arguments.
+    action context z, x and all products xᵢzⱼ; without `action_context`, z is one-hot. If there are
+    several positions, x has an indicator for each. `pi_b` of obp's synthetic data holds the
+    probabilities of all actions. A reward that is NaN is missing.
     """
     with of_line(NAME):
         x, rewards = _features(feedback, "context"), np.asarray(feedback["reward"], np.float64)

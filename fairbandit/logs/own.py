@@ -51,8 +51,8 @@ def is_own(path: Path) -> bool:
 class _Decision:
     """A decision about a whole pool, or an opening with all its offers."""
 
-    def __init__(self, path: Path, first: Decided | Opened) -> None:
-        self.path, self.first, self.time = path, first, first.time
+    def __init__(self, path: Path, first: Decided | Opened, shadow: bool) -> None:
+        self.path, self.first, self.shadow, self.time = path, first, shadow, first.time
         self.labels, self.chances, self.contexts = list[Any](), list[float](), list[Any]()
         self.picks, self.taken, self.slots = list[int](), list[int](), set[int]()
         self.rewards, self.reports = list[LoggedLine](), list[LoggedLine]()  # of other workers
@@ -65,11 +65,13 @@ class _Decision:
         if isinstance(event, Decided | Offered):
             if not self.labels:
                 self.time = event.time
-            whole = isinstance(event, Decided)
-            picks = [*event.picks] if whole else [len(self.labels)] * event.taken
+            if isinstance(event, Decided):
+                picks, chances = [*event.picks], event.probabilities
+            else:
+                picks, chances = [len(self.labels)] * event.taken, [event.probability]
             self.picks += picks
             self.taken += picks
-            self.chances += event.probabilities if whole else [event.probability]
+            self.chances += chances
             self.labels += event.groups
             self.contexts += [] if event.contexts is None else [*event.contexts]
         elif isinstance(event, Taken) and event.instead in self.taken:
@@ -109,13 +111,14 @@ def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Co
             if isinstance(event, Header):
                 headers.append(header := event)
             elif isinstance(event, Decided | Opened):
-                begun[ticket] = _Decision(path, event)
+                begun[ticket] = _Decision(path, event, "shadow" in header.options)
             elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
-                is_report = isinstance(event, Taken | Rewarded)
-                if is_report and event.ticket // TICKETS != header.worker:
+                if not isinstance(event, Taken | Rewarded):
+                    left_out[type(event).__name__] += 1
+                elif event.ticket // TICKETS != header.worker:
                     reports.append(line)
                 else:
-                    left_out["Rewarded" if is_report else type(event).__name__] += 1
+                    left_out["Rewarded"] += 1
             if ticket in begun:
                 begun[ticket].add(line)
                 if isinstance(event, Decided | Closed):
@@ -131,11 +134,10 @@ def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Co
             decision.reports.append(line)
         else:
             decision.add(line)
-    for decision in decisions:
-        if "shadow" in headers[[*paths].index(decision.path)].options:
-            slots = sorted(decision.slots)
-            decision.picks = [decision.picks[slot] for slot in slots]
-            decision.taken = [decision.taken[slot] for slot in slots]
+    for decision in (decision for decision in decisions if decision.shadow):
+        slots = sorted(decision.slots)
+        decision.picks = [decision.picks[slot] for slot in slots]
+        decision.taken = [decision.taken[slot] for slot in slots]
     return decisions, headers, left_out
 
 

@@ -184,7 +184,8 @@ def _read_table(source: Any, given: Mapping[str, Any]) -> Log:
         chosen = given["features"], excluded, given["products"], words
         encoder = _encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
-    log = replace(log, period=period, **{name: name in flags for name in FLAGS})
+    adaptive, draws_models = (name in flags for name in FLAGS)
+    log = replace(log, adaptive=adaptive, draws_models=draws_models, period=period)
     return with_propensities(log) if estimate else log
 
 

@@ -63,24 +63,14 @@ def log_of_table(
         )
     if like:
         _note_shifts(source, contexts, encoder, source[columns.decision].nunique())
-    return _log_of(
-        source,
-        columns,
-        (codes, tuple(labels)),
-        contexts,
-        groups,
-        reward=columns.reward,
-        features=encoder.names,
-        encoder=encoder,
-    )
+    further: Any = {"reward": columns.reward, "features": encoder.names, "encoder": encoder}
+    return _log_of(source, columns, (codes, tuple(labels)), contexts, groups, **further)
 
 
 def _note_shifts(source: pd.DataFrame, contexts: Floats, encoder: Encoder, n: int) -> None:
-    """Notes numbers whose mean or deviation is far from the table that standardises them.
-
-    The candidates of a decision may be alike, so that n counts decisions and not rows.
-    """
+    """Notes numbers whose mean or deviation is far from the table that standardises them."""
     names, means, stds = encoder.names, contexts.mean(0), contexts.std(0)
+    # of n decisions, since the candidates of one may be alike
     chance, ratios = 4 / math.sqrt(n), np.abs(np.log2(stds.clip(1e-9)))
     far = (np.abs(means) > max(0.2, chance)) | (ratios > max(0.25, chance))
     shifted = far & np.isin(names, encoder.columns) & (stds > 0)
@@ -145,10 +135,7 @@ def log_of_pools(
     unknown: Sequence[str] = (),
     **further: Any,
 ) -> Log:
-    """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d).
-
-    `columns` are the names of the columns of the group, and `unknown` the words for unknown groups.
-    """
+    """Returns the log of the decisions of lines; contexts are of all R candidates, (R, d)."""
     import pandas as pd
 
     if not pools:
@@ -169,16 +156,13 @@ def log_of_pools(
         further["period"] = times[0], times[-1]
     source = cells.with_about(frame, About(name, list(frame), unit=unit))
     log = _log_of(source, roles, (codes, spellings(groups)), contexts, columns, **further)
+    refused = "weighted estimates are refused"
     if short := sum(pool.short for pool in pools):
-        remark(
-            f"{name}: {short:,} decisions left places open by chance, so that the number of picks "
-            "is random: weighted estimates are refused"
-        )
+        why = "left places open by chance, so that the number of picks is random"
+        remark(f"{name}: {short:,} decisions {why}: {refused}")
     if persons := sum(pool.by_person for pool in pools):
-        remark(
-            f"{name}: in {persons:,} decisions a person said who was taken, so that the "
-            "probability is unknown: weighted estimates are refused"
-        )
+        why = "a person said who was taken, so that the probability is unknown"
+        remark(f"{name}: in {persons:,} decisions {why}: {refused}")
     hidden = np.array([pool.short or pool.by_person for pool in pools])
     lacking = np.where(hidden[:, None], np.nan, log.propensities)
     return replace(log, propensities=lacking, probabilities=None) if hidden.any() else log

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -85,16 +85,8 @@ def hashes(source: Path) -> dict[str, str]:
     return {f"SHA-256 of {file.name}": sha256(file) for file in files if file.is_file()}
 
 
-class _Picture(NamedTuple):
-    """A figure as SVG, a text for readers who cannot see it, and its share of the page's width."""
-
-    svg: str
-    text: str
-    width: float
-
-
-def _drawn(figure: Figure) -> _Picture:
-    """Returns a figure as SVG, the same each time; names of axes describe it."""
+def _drawn(figure: Figure) -> dict[str, Any]:
+    """Returns a figure as SVG, the same each time, its text and its share of the page's width."""
     import matplotlib
 
     file, none = BytesIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -103,7 +95,8 @@ def _drawn(figure: Figure) -> _Picture:
     svg = re.sub(r"<!--.*?-->\n?", "", file.getvalue().decode(), flags=re.DOTALL)  # names
     axes = [(panel.get_ylabel(), panel.get_xlabel()) for panel in figure.axes]
     text = "; ".join(" over ".join(filter(None, names)) for names in axes)
-    return _Picture(svg, text, min(float(figure.get_figwidth()) / WIDTH, 1.0))
+    width = min(float(figure.get_figwidth()) / WIDTH, 1.0)
+    return {"svg": svg, "text": text, "width": width}
 
 
 _PAGES = Environment(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.figures.draw import compose, general
@@ -13,14 +12,11 @@ from fairbandit.figures.layout import MOST_RUNS, Options, lay_out
 from fairbandit.figures.panels import selected_share
 from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
-from fairbandit.report.page import Report
+from fairbandit.report.page import Part, Report
 from fairbandit.runs import PooledRuns, Scene, read_scenes
 from fairbandit.runs.naming import differing, shown
 from fairbandit.runs.overview import overview
 from fairbandit.runs.sheets import Sheet, estimate, metric_header
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _FIGURES = ("overview", "price", "metrics")
 
@@ -54,21 +50,21 @@ def of_runs(folder: Path) -> Report:
     runs = [run for scene in scenes for run in scene.runs]
     where = listed([scene.name for scene in scenes], 6)
     names = listed([*dict.fromkeys(policy_label(run.policy) for run in runs)], 6)
-    which = f"How does {names} do"
-    if len(runs) > 1:
-        which = f"Which of {len(runs)} settings of {names} does best"
+    which = f"Which of {len(runs)} settings of {names} does best"
+    if len(runs) == 1:
+        which = f"How does {names} do"
     question = f"{which} in {where}, and how does each group fare?"
     parts = [part for scene in scenes for part in _scene(scene)]
     return Report(f"Runs in {folder.name}", question, [*parts, *_made(runs)])
 
 
-def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
+def _scene(scene: Scene) -> Iterator[Part]:
     runs, few = scene.runs, len(scene.runs) <= MOST_RUNS
+    several = len(runs) > 1
     yield f"## Results in {scene.name}"
-    sheet = overview(runs, printed=True)
-    yield sheet if len(runs) > 1 else replace(sheet, bold=())
+    yield replace(sheet := overview(runs, printed=True), bold=sheet.bold if several else ())
     yield group_line(scene)
-    yield from (_REGRETS, _BEST) if len(runs) > 1 else (_REGRETS,)
+    yield from (_REGRETS, _BEST) if several else (_REGRETS,)
     for name in (name for name in _FIGURES if few and name in general(scene)):
         yield compose(name, scene)
     if not few:
@@ -88,26 +84,23 @@ def _scene(scene: Scene) -> Iterator[str | Sheet | Figure]:
 
 def group_line(scene: Scene) -> str:
     """Returns the line that says which policies of a scene read the group at the decision."""
-    runs = scene.runs
-    configs = {run.label: run.runs[0].summary["config"]["policy"] for run in runs}
-    groups = max(len(runs[0].groups), 2)  # with one group, no candidate could have another
-    group_feature = runs[0].runs[0].summary.get("group_feature")
-    return f"{READS.capitalize()}: {in_words(answers(configs, group_feature, groups))}."
+    first = scene.runs[0]
+    configs = {run.label: run.runs[0].summary["config"]["policy"] for run in scene.runs}
+    groups = max(len(first.groups), 2)  # with one group, no candidate could have another
+    found = answers(configs, first.runs[0].summary.get("group_feature"), groups)
+    return f"{READS.capitalize()}: {in_words(found)}."
 
 
-def _made(runs: Sequence[PooledRuns]) -> Iterator[str | Sheet]:
-    settings = [run.settings for run in runs]
-    apart = differing(settings)
-    own = [
-        (run.label, ", ".join(f"{key}={shown(row[key])}" for key in apart if key in row))
-        for run, row in zip(runs, settings, strict=True)
-    ]
-    shared = [(key, shown(value)) for key, value in settings[0].items() if key not in apart]
-    files = []
-    for one in (one for run in runs for one in run.runs):
-        identity, seed = one.summary["identity"], f"{one.summary['seed']}"
-        data, plugins = identity["data"] or "–", identity["plugins"] or "–"
-        files.append((one.place, seed, data, plugins, one.summary["checksum"]))
+def _made(runs: Sequence[PooledRuns]) -> Iterator[Part]:
+    apart, own, files = differing([run.settings for run in runs]), [], []
+    for run in runs:
+        values = (f"{key}={shown(run.settings[key])}" for key in apart if key in run.settings)
+        own.append((run.label, ", ".join(values)))
+        for one in run.runs:
+            identity, seed = one.summary["identity"], f"{one.summary['seed']}"
+            data, plugins = identity["data"] or "–", identity["plugins"] or "–"
+            files.append((one.place, seed, data, plugins, one.summary["checksum"]))
+    shared = [(key, shown(value)) for key, value in runs[0].settings.items() if key not in apart]
     yield "## How it was made"
     yield Sheet(("setting", "its own values"), own, names=2)
     yield Sheet(("shared by all settings", ""), shared, names=2)

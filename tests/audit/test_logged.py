@@ -35,7 +35,7 @@ from tests.studies.drift import false_alarms
 LEVEL = 0.05
 
 
-def made(seed: int, n: int, places: int = 2, shift: float = 0.0, at: int = 0) -> Log:
+def made(seed: int, n: int, places: int = 2, shift: float = 0.0, at: int = 0) -> Any:
     """Uniform picks; from decision `at` on, the scores of group 0 are higher by shift·σ."""
     draws = np.random.default_rng(seed)
     groups = np.tile(np.arange(places) % 2, (n, 1))
@@ -92,7 +92,6 @@ def test_the_wealth_against_an_order_of_arrival_is_a_martingale():
     n, found = FIRST[0] + 2, []
     log = made(0, n, places=4)
     groups = np.tile([0, 0, 0, 1], (n, 1))
-    assert log.contexts is not None
     for order in permutations(range(3)):
         contexts = log.padded(log.contexts, 0.0).copy()
         contexts[-1] = contexts[-1, [*order, 3]]
@@ -109,13 +108,13 @@ def test_the_wealth_against_an_order_of_arrival_is_a_martingale():
 def test_an_order_by_quality_is_found(better_first):
     """Without it, the wealth reaches 20 in at most one of 20 logs; this one is not among them."""
     log = made(1, 500, places=6)
-    assert log.contexts is not None
-    values = log.padded(log.contexts, 0.0)[:, :, 0] * better_first
-    order = (-values + np.random.default_rng(0).normal(size=values.shape)).argsort(1)
-    contexts = np.take_along_axis(log.padded(log.contexts, 0.0), order[..., None], 1)
+    x = log.padded(log.contexts, 0.0)
+    noise = np.random.default_rng(0).normal(size=x.shape[:2])
+    order = (noise - x[:, :, 0] * better_first).argsort(1)
+    x = np.take_along_axis(x, order[..., None], 1)
     groups = np.take_along_axis(log.padded(log.groups, -1), order, 1)
-    rewards = log.at_picks(contexts.reshape(-1, 2))[..., 0]
-    given = replace(log, **rows(groups, contexts=contexts), rewards=rewards)
+    rewards = log.at_picks(x.reshape(-1, 2))[..., 0]
+    given = replace(log, **rows(groups, contexts=x), rewards=rewards)
     table = audit(given, order=True).table
     assert (table["order_p"] <= LEVEL).all() == better_first
     assert (table["order_at"].isna() | (table["order_at"] > FIRST[0])).all()
@@ -169,20 +168,18 @@ def test_later_decisions_change_no_earlier_wealth():
 
 
 def test_parity_at_the_boundary_and_beyond():
-    """400 streams whose group is picked ε less than its share; at 0.05, 20 alarms are allowed."""
-    alarms, delays = 0, []
-    for seed in range(400):
-        draws = np.random.default_rng(seed)
-        log = made(seed, 500)
-        log = replace(log, picks=(draws.random((500, 1)) < 0.55).astype(int))  # a: 0.45
-        alarms += alarm(disparity(log, log.groups, log.labels[:1], 0.05)[0]) is not None
-    for seed in range(20):
-        draws, log = np.random.default_rng(seed), made(seed, 6000)
-        chance = np.where(np.arange(6000) < 5000, 0.5, 0.8)
-        log = replace(log, picks=(draws.random((6000, 1)) < chance[:, None]).astype(int))
-        delays.append((alarm(disparity(log, log.groups, log.labels[:1], 0.05)[0]) or 9999) - 5000)
-    assert alarms <= 20
-    assert all(0 < delay < 500 for delay in delays)  # after a long time without
+    """200 streams whose group is picked ε less than its share; at 0.05, 10 alarms are allowed."""
+
+    def first_alarm(seed: int, chances: Any, epsilon: float = 0.05) -> int | None:
+        draws, log = np.random.default_rng(seed), made(seed, len(chances))
+        picks = draws.random((len(chances), 1)) < chances[:, None]
+        log = replace(log, picks=picks.astype(int))
+        return alarm(disparity(log, log.groups, log.labels[:1], epsilon)[0])
+
+    found = [first_alarm(seed, np.full(500, 0.55)) for seed in range(200)]
+    assert sum(at is not None for at in found) <= 10
+    later = np.where(np.arange(6000) < 5000, 0.5, 0.8)  # after a long time without
+    assert all(5000 < (first_alarm(seed, later) or 9999) < 5500 for seed in range(10))
 
 
 def test_what_a_log_lacks_is_not_audited():
@@ -194,6 +191,9 @@ def test_what_a_log_lacks_is_not_audited():
     assert not audit(replace(log, rewards=log.rewards * np.nan)).wealth
     with pytest.raises(FairbanditError, match="0 <= epsilon < 1"):
         audit(log, epsilon=-0.1)
+    for judge in (audit, partial(Agent.from_log, "greedy")):
+        with pytest.raises(FairbanditError, match="expected a Log, got a DataFrame; read_log"):
+            judge(log.frame)
 
 
 def test_intervals_by_decision_cover():
@@ -212,21 +212,14 @@ def test_intervals_by_decision_cover():
 
 
 def test_random_picks_are_seldom_unfair_to_a_group():
-    """The largest of five equal rates is the reference: of 200 logs, 10 may miss some ratio."""
+    """The largest of five equal rates is the reference: of 60 logs, 3 may miss some ratio."""
     missed, groups = 0, np.tile(np.arange(5), (200, 1))
     log = replace(made(0, 200, 5), groups=groups.ravel(), labels=tuple("abcde"), contexts=None)
-    for seed in range(200):
+    for seed in range(60):
         picks = np.random.default_rng(seed).integers(5, size=(200, 1))
         table = audit(replace(log, picks=picks)).table
         missed += bool(((table["ratio_low"] > 1) | (table["ratio_high"] < 1)).any())
-    assert missed <= 18  # of Bin(200, 0.05), more has a probability below 0.01
-
-
-def pools_of_six(received: Any, picks: Any) -> Log:
-    """Pools whose first places belong to group a, and the others to b."""
-    groups = (np.arange(6) >= received[:, None]).astype(np.int64)
-    picks = np.asarray(picks)[:, None]
-    return replace(made(0, len(groups), 6), groups=groups.ravel(), picks=picks, contexts=None)
+    assert missed <= 8  # of Bin(60, 0.05), more has a probability below 0.005
 
 
 @pytest.mark.parametrize(
@@ -248,17 +241,18 @@ def test_a_rate_is_uncertain_though_nothing_varied(received, selected, right):
 
 def test_ratios_cover_where_all_of_a_small_group_were_picked():
     """Four candidates of a, each picked with probability 1/2: a true ratio of 2.5."""
-    received, covered = (np.arange(300) < 4).astype(int), 0
+    received, covered = np.arange(300) < 4, 0  # of a, in pools of six
+    groups = (np.arange(6) >= received[:, None]).astype(np.int64)
     truth = 0.5 / ((296 + 4 * 0.5) / (300 * 6 - 4))
-    for seed in range(100):
+    for seed in range(40):
         draws = np.random.default_rng(seed)
         picks = draws.integers(received, 6)
-        all_picked = seed % 2 == 0
-        picks[:4] = np.where((draws.random(4) < 0.5) | all_picked, 0, picks[:4])
-        row = audit(pools_of_six(received, picks)).table.iloc[0]
+        picks[:4] = np.where((draws.random(4) < 0.5) | (seed % 2 == 0), 0, picks[:4])
+        log = replace(made(0, 300, 6), groups=groups.ravel(), contexts=None)
+        row = audit(replace(log, picks=picks[:, None])).table.iloc[0]
         assert row["ratio_high"] - row["ratio_low"] > 1
         covered += row["ratio_low"] <= truth <= row["ratio_high"]
-    assert covered > 95
+    assert covered > 37
 
 
 def test_rows_say_what_is_compared_with_epsilon():
@@ -308,12 +302,6 @@ def test_the_log_of_an_agent_has_the_columns_of_its_encoder(tmp_path):
         assert own["selected"].to_dict() == plain["sum"].to_dict()
     agent.act(encoder.encode(pools[0]) * 0, ["f × A", "other", "m × A", "m × B"])
     assert [*read_log(path).attributes] == ["sex × race"]  # one label has no parts
-
-
-def test_a_table_in_place_of_a_log():
-    for judge in (audit, partial(Agent.from_log, "greedy")):
-        with pytest.raises(FairbanditError, match="expected a Log, got a DataFrame; read_log"):
-            judge(pd.DataFrame({"a": [1]}))
 
 
 def test_the_picture_has_room_for_long_names():

@@ -67,30 +67,26 @@ def test_probabilities_are_those_of_a_fit_by_an_optimiser() -> None:
         np.testing.assert_allclose(found, softmax(z[folds == fold] @ beta, 1), atol=1e-5)
 
 
-def coverage(hidden: float) -> dict[str, float]:
-    """The share of 300 logs whose 95 % intervals hold the value of a policy, by estimator."""
+def coverage(hidden: float, logs: int) -> dict[str, float]:
+    """The share of logs whose 95 % intervals hold the value of a policy, by estimator."""
     x, _, reward = world(300_000, 10**6)
     truth = float((prefers_y(x) * reward).sum(1).mean())
     model, hits = RewardFit(logged(300, 10**7)), dict.fromkeys(("ips", "snips", "dr"), 0)
-    for seed in range(0, 600, 2):
+    for seed in range(0, 2 * logs, 2):
         log: Any = with_propensities(logged(500, seed, hidden))
         chances = prefers_y(log.contexts.reshape(-1, K, 2)).ravel()
         sums = Sums.of(log, chances, model.scores(log.contexts))
         for estimator, value in weighted_rewards(sums.picked, 500, span_of(log)):
             low, high = value.ends(0.95)
             hits[estimator] += low <= truth <= high
-    return {name: hit / 300 for name, hit in hits.items()}
+    return {name: hit / logs for name, hit in hits.items()}
 
 
-@pytest.mark.long
-def test_intervals_cover_if_picks_depend_on_logged_columns_alone() -> None:
-    """With 300 logs, 0.91 is 3.2 standard errors below 0.95."""
-    assert min(coverage(0.0).values()) >= 0.91
-
-
-@pytest.mark.long
-def test_intervals_do_not_cover_if_picks_depend_on_what_is_not_logged() -> None:
-    assert max(coverage(0.3).values()) < 0.65
+@pytest.mark.parametrize("logs", [100, pytest.param(300, marks=pytest.mark.all)])
+def test_intervals_cover_if_picks_depend_on_logged_columns_alone(logs: int) -> None:
+    """The least coverage is 3.2 standard errors below 0.95; hidden causes make it far less."""
+    assert min(coverage(0.0, logs).values()) >= 0.95 - 3.2 * (0.95 * 0.05 / logs) ** 0.5
+    assert max(coverage(0.3, logs // 2).values()) < 0.75
 
 
 def test_a_table_without_propensities_is_evaluated_under_an_assumption() -> None:
@@ -111,14 +107,10 @@ def test_a_table_without_propensities_is_evaluated_under_an_assumption() -> None
 
 def test_the_calibration_is_that_of_a_loop() -> None:
     log: Any = with_propensities(logged(50, 3))
-    found = calibration(log)
     order = sorted(range(50 * K), key=lambda row: log.probabilities[row])
-    for tenth, row in enumerate(found.itertuples()):
+    for tenth, row in enumerate(calibration(log).itertuples()):
         own = order[tenth * 20 : (tenth + 1) * 20]
         assert row.picked == pytest.approx(sum(log.picked[at] for at in own) / 20)
-
-
-def test_shortlists_are_refused() -> None:
-    log = random_log(20, picks=np.tile([0, 1], (20, 1)), rewards=np.zeros((20, 2)))
+    listed = random_log(20, picks=np.tile([0, 1], (20, 1)), rewards=np.zeros((20, 2)))
     with pytest.raises(FairbanditError, match="one pick a decision"):
-        with_propensities(log)
+        with_propensities(listed)
