@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 Attribute = tuple[Ints, tuple[str, ...]]
 """The code of each person's group, (R,), −1 if it is unknown, and the labels of the groups."""
 
-SMALL = 0.02
-"""Groups with a smaller share of the candidates are small."""
+SMALL = 0.02  # groups with a smaller share of the candidates are small
 
 SELECTION, SCORING = "selection", "scoring"
 """The measures: the share of people who were selected, and of those who scored above the median."""

@@ -40,8 +40,7 @@ from fairbandit.logs.tables import rounding_unit
 from fairbandit.runs.intervals import Span
 from fairbandit.tables.labels import normal
 
-STAKES = np.geomspace(3e-3, 0.94, 10)
-"""The shares of wealth that gamblers bet on each decision."""
+STAKES = np.geomspace(3e-3, 0.94, 10)  # the shares of wealth that gamblers bet on each decision
 
 BETS, CENTRES = np.meshgrid(np.geomspace(1e-4, 0.5, 24), np.linspace(0, 1, 5))
 """The bets λ and the centres c of `lower_end`."""

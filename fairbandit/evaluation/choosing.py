@@ -18,8 +18,7 @@ PREFERRED = ("anytime", "dr", "direct", "snips", "ips", "exact")
 
 _LIMIT = re.compile(r"\A\s*(.*[^\s<>=])\s*(<=|>=)\s*([^\s<>=]+)\s*\Z", re.DOTALL)
 
-LESS = ("fair_regret", "reward_gap", "rank_gap")
-"""The measures of which less is better."""
+LESS = ("fair_regret", "reward_gap", "rank_gap")  # the measures of which less is better
 
 
 def chosen(

@@ -27,8 +27,7 @@ from fairbandit.tables.labels import is_unknown
 ACROSS = {"selection": "selection_ratio", "reward": "reward_gap", "rank": "rank_gap"}
 """The measure that compares groups: the ratio min/max, or the difference max − min."""
 
-Ends = Callable[[float], Span]
-"""Returns the ends of an interval at a confidence."""
+Ends = Callable[[float], Span]  # returns the ends of an interval at a confidence
 
 
 class Uncertain(NamedTuple):
@@ -40,8 +39,7 @@ class Uncertain(NamedTuple):
     ess: float
 
 
-Estimate = tuple[str, str, Uncertain]
-"""A measure, an estimator and its value."""
+Estimate = tuple[str, str, Uncertain]  # A measure, an estimator and its value
 
 
 def checked_confidence(confidence: Any) -> float:

@@ -45,8 +45,7 @@ from fairbandit.logs import Floats, Log
 from fairbandit.runs.intervals import SHARE, Span, share_ends
 from fairbandit.tables.labels import normal
 
-LOGGED = "logged"
-"""The name of the policy that made the log, by whose row the others are compared."""
+LOGGED = "logged"  # the name of the policy that made the log, by whose row the others are compared
 
 
 class GroupSums(NamedTuple):

@@ -51,13 +51,11 @@ Options: Any = mapping(
 _Part: Any = mapping(name=str)
 _CONFIG: Any = mapping(name=str, split=_Part, estimator=_Part, rank=_Part, selector=_Part)
 
-TICKETS = 10**9
-"""The tickets of worker w are w·TICKETS + 1, w·TICKETS + 2, …"""
+TICKETS = 10**9  # the tickets of worker w are w·TICKETS + 1, w·TICKETS + 2, …
 
 Ticket = Annotated[int, Meta(ge=1, le=2**53)]
 Cell = str | int | float | bool | None
-Rows = dict[str, list[Cell]]
-"""The raw rows of a pool by column."""
+Rows = dict[str, list[Cell]]  # the raw rows of a pool by column
 
 Places = tuple[Natural, ...]
 Array = np.ndarray

@@ -30,8 +30,7 @@ FLAGS = ("adaptive", "draws_models")
 _OF_CANDIDATES = "groups", "contexts", "probabilities", "scores"
 _OF_DECISIONS = "sizes", "picks", "rewards", "propensities", "names", "ids", "about", "pick_scores"
 
-PIECE = 4 * CHUNK_ROUNDS
-"""The largest number of decisions that are padded together."""
+PIECE = 4 * CHUNK_ROUNDS  # the largest number of decisions that are padded together
 
 ROOM = 1 << 13
 """The number of places that a padded array may have in addition to twice its candidates."""

@@ -20,14 +20,11 @@ from fairbandit.tables.labels import normal
 CODES = (-1.0, *(sign * (10.0**digits - 1) for digits in range(2, 7) for sign in (-1, 1)))
 """Numbers that programs write for a missing one: −1, ±99, ±999, …"""
 
-FACTOR = 5.0
-"""The smallest change of a scale that is noted."""
+FACTOR = 5.0  # the smallest change of a scale that is noted
 
-LARGEST_GROUPS = 4
-"""The number of groups whose labels are compared in pairs."""
+LARGEST_GROUPS = 4  # the number of groups whose labels are compared in pairs
 
-MOST_POOLS = 2_000
-"""The number of pools whose candidates' features are compared between groups."""
+MOST_POOLS = 2_000  # the number of pools whose candidates' features are compared between groups
 
 
 def note_mistakes(log: Log, name: str) -> None:

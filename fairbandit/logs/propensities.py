@@ -34,17 +34,14 @@ from fairbandit.notices import remark
 if TYPE_CHECKING:
     import pandas as pd
 
-ESTIMATE = "estimate"
-"""The value of `propensity` for which `read_log` estimates propensities."""
+ESTIMATE = "estimate"  # the value of `propensity` for which `read_log` estimates propensities
 
 ASSUMPTION = "picks depend on logged columns alone"
 """The assumption of every estimate from such a log."""
 
-FOLDS, SEED = 5, 0
-"""The number of folds, and the seed by which decisions are dealt to them."""
+FOLDS, SEED = 5, 0  # the number of folds, and the seed by which decisions are dealt to them
 
-BINS = 10
-"""The number of rows of a calibration."""
+BINS = 10  # the number of rows of a calibration
 
 
 def with_propensities(log: Log) -> Log:

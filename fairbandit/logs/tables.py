@@ -32,8 +32,7 @@ PEOPLE = (
 )
 """The remedy for a table with a row for each person, which is not a log."""
 
-SINGLE = 1e-6
-"""The largest excess over 1 of a probability in single precision."""
+SINGLE = 1e-6  # the largest excess over 1 of a probability in single precision
 
 
 class Columns(NamedTuple):

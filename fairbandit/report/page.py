@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Part: TypeAlias = "str | Sheet | Figure"
-"""A heading (`## …`), a paragraph, a table or a picture."""
+Part: TypeAlias = "str | Sheet | Figure"  # A heading (`## …`), a paragraph, a table or a picture
 
 
 @dataclass(frozen=True, eq=False)

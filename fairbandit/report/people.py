@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-IN_WORDS = ("in words",)
-"""The header of the sentences of an audit."""
+IN_WORDS = ("in words",)  # the header of the sentences of an audit
 
 MOST_SENTENCES = 12
 """The largest number of sentences on groups that stand before their table, and on the screen."""
