@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from fairbandit import FairbanditError
 from fairbandit.evaluation import evaluate
-from fairbandit.evaluation.choosing import chosen
+from fairbandit.evaluation.choosing import best_of, chosen
 from fairbandit.evaluation.direct import direct_estimates, direct_values
 from fairbandit.evaluation.estimates import Uncertain, by_group
 from fairbandit.evaluation.sums import Sums, weighted_rewards
@@ -185,6 +185,25 @@ def test_people_who_do_not_say_are_shown_and_not_compared():
     assert means.loc["reward_gap"].dropna().to_dict() == pytest.approx(gaps.dropna().to_dict())
     note = f"logged: {100 * rates[2]:.1f} % of the {unsaid.sum():,} people whose group is unknown"
     assert any(text.startswith(note) for text in table.attrs["notes"])
+
+
+@pytest.mark.parametrize(
+    ("measure", "estimates", "marked"),
+    [
+        # a wide interval says nothing, so that it does not win, whatever its value
+        ("reward_gap", [(44, 0, 3_112), (100, 90, 110), (200, 190, 210)], "b"),
+        ("reward", [(44, 0, 3_112), (30, 20, 40), (10, 5, 15)], "b"),
+        # all that cannot be told from the best, even where they overlap the worst one, too
+        ("reward", [(3.5, 3, 4), (2.5, 1.5, 3.5), (1, 0.5, 1.5)], "ab"),
+        ("fair_regret", [(1, 0.5, 1.5), (3, 2.5, 3.5), (1.2, 0.7, 1.7)], "ac"),
+        ("reward", [(9, -math.inf, math.inf), (2, 1.5, 2.5), (1, 0.5, 1.4)], "b"),
+        ("reward", [(9, math.nan, math.nan), (2, 1.5, 2.5), (1, 0.5, 1.4)], "b"),
+        ("reward", [(3, 1, 5), (2, 1, 3), (1, 0, 2)], ""),
+    ],
+)
+def test_the_best_are_those_that_the_estimates_show_to_be_better(measure, estimates, marked):
+    rows = pd.DataFrame(estimates, columns=["value", "low", "high"], index=[*"abc"])
+    assert best_of(rows, measure) == [*marked]
 
 
 ROWS = [

@@ -145,51 +145,6 @@ def test_an_evaluation_says_all_that_the_command_said(command):
         assert part in text
 
 
-@pytest.mark.parametrize(
-    ("measure", "estimates", "marked"),
-    [
-        # a wide interval says nothing, so that it does not win, whatever its value
-        ("reward_gap", [(44, 0, 3_112), (100, 90, 110), (200, 190, 210)], {"100 [90, 110]"}),
-        ("reward", [(44, 0, 3_112), (30, 20, 40), (10, 5, 15)], {"30 [20, 40]"}),
-        # all that cannot be told from the best, even where they overlap the worst one, too
-        (
-            "reward",
-            [(3.5, 3, 4), (2.5, 1.5, 3.5), (1, 0.5, 1.5)],
-            {"3.50 [3.00, 4.00]", "2.5 [1.5, 3.5]"},
-        ),
-        (
-            "fair_regret",
-            [(1, 0.5, 1.5), (3, 2.5, 3.5), (1.2, 0.7, 1.7)],
-            {"1.00 [0.50, 1.50]", "1.20 [0.70, 1.70]"},
-        ),
-        ("reward", [(9, -math.inf, math.inf), (2, 1.5, 2.5), (1, 0.5, 1.4)], {"2.00 [1.50, 2.50]"}),
-        ("reward", [(9, math.nan, math.nan), (2, 1.5, 2.5), (1, 0.5, 1.4)], {"2.00 [1.50, 2.50]"}),
-    ],
-)
-def test_the_best_are_those_that_the_estimates_show_to_be_better(measure, estimates, marked):
-    """∞ and – are different: an end that is not bounded, and no interval or estimate at all."""
-    log = random_log(30)
-    policies = ["logged", *"abcdefgh"][: len(estimates)]
-    rows = [(p, measure, "dr", *own, 9, 9.0) for p, own in zip(policies, estimates, strict=True)]
-    alike = {"reward", "fair_regret"} - {measure}  # which the picture needs
-    rows += [(p, other, "direct", 1, 0, 2, 9, 9.0) for p in policies for other in alike]
-    table = evaluate(log, "uniform")
-    kept = (table["policy"] == "logged") & ~table["measure"].isin([measure, *alike])
-    made = pd.concat([pd.DataFrame(rows, columns=table.columns), table[kept]])
-    made.attrs = table.attrs
-    shown = Shown(of_evaluation(made, log, Path("log.csv"), ()).html)
-    first = next(sheet for sheet in shown.tables if sheet[0][:2] == ["", "estimator"])
-    cells = {row[0][:-2].replace(" ", "_"): row[2:] for row in first[1:]}
-    assert shown.best[0] == marked
-    assert len(cells[measure]) == len(policies)
-    assert {*cells["win"][1:]} <= {"–"}
-    assert "9 [-∞, ∞]" in cells[measure] or math.inf not in np.ravel(estimates)
-    assert "9 [–]" in cells[measure] or not np.isnan(estimates).any()
-    text = " ".join(" ".join(text for _, text in shown.texts).split())
-    assert "∞ is an end of an interval" in text
-    assert "– stands where there is no estimate" in text
-
-
 def test_a_log_and_its_audit(command):
     agent = Agent.from_config("epsilon_greedy", features=1, seed=0, log="log.jsonl")
     draw, rewards = random.Random(0), dict[str, list[float]]()
@@ -229,8 +184,12 @@ def test_many_groups_stand_in_a_table_before_a_dozen_sentences(command):
 
 def test_the_page_of_estimated_propensities_compares_them_with_the_picks():
     log = read_log(random_log(60).frame.drop(columns="propensity"), propensity="estimate")
-    report = of_evaluation(evaluate(log, "uniform", train=0), log, Path("log.csv"), [])
-    assert len(Shown(report.html).table("probability", "picked", "candidates")) == 11
+    table = evaluate(log, "uniform", train=0)
+    ends = (table["measure"] == "reward") & (table["policy"] == "logged")
+    table.loc[ends, ["value", "low", "high"]] = 99.0, 98.0, math.inf
+    shown = Shown(of_evaluation(table, log, Path("log.csv"), []).html)
+    assert len(shown.table("probability", "picked", "candidates")) == 11
+    assert shown.best[0] >= {"99 [98, ∞]"}
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
