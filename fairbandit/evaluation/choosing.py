@@ -37,7 +37,11 @@ def chosen(
         rows = preferred(table, measure)
         kept = rows["low"] >= bound if sign == ">=" else rows["high"] <= bound
         for name in [name for name in within if not kept.get(name, False)]:
-            left.append(f"{name} with {measure} {_interval(rows, name)}")
+            found = "unknown"
+            if name in rows.index:
+                value, low, high = rows.loc[name, ["value", "low", "high"]]
+                found = f"{value:.3g} [{low:.3g}, {high:.3g}]"
+            left.append(f"{name} with {measure} {found}")
             del within[name]
     rows = preferred(table, choose)
     if len(rows) < table["policy"].nunique():
@@ -84,13 +88,6 @@ def _best(rows: pd.DataFrame, less: bool) -> tuple[str | None, list[str]]:
     best = str(ends.idxmin() if less else ends.idxmax())
     own = rows.loc[best]
     return best, [*rows.index[(rows["low"] <= own["high"]) & (rows["high"] >= own["low"])]]
-
-
-def _interval(rows: pd.DataFrame, name: str) -> str:
-    if name not in rows.index:
-        return "unknown"
-    value, low, high = rows.loc[name, ["value", "low", "high"]]
-    return f"{value:.3g} [{low:.3g}, {high:.3g}]"
 
 
 def _read_limit(limit: Any) -> tuple[str, str, float]:

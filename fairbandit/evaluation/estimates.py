@@ -121,13 +121,12 @@ def by_group(
     if measure in ACROSS and whole and len(compared) > 1:
         value, _ = _compare(measure, [(own.value, own.value) for own in compared])
         n, ess = (min(getattr(own, key) for own in compared) for key in ("n", "ess"))
-        ends = partial(_ends_across, measure, compared)
+
+        def ends(confidence: float) -> Span:
+            each = 1 - (1 - confidence) / len(compared)  # so that all hold together (Bonferroni)
+            return _compare(measure, [own.ends(each) for own in compared])
+
         yield ACROSS[measure], estimator, Uncertain(value, ends, n, ess)
-
-
-def _ends_across(measure: str, groups: list[Uncertain], confidence: float) -> Span:
-    """Returns what intervals of all groups allow that hold together (Bonferroni)."""
-    return _compare(measure, [own.ends(1 - (1 - confidence) / len(groups)) for own in groups])
 
 
 def _compare(measure: str, ends: list[Span]) -> Span:

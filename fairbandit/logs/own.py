@@ -90,7 +90,9 @@ class _Decision:
         decided = self.labels, self.taken, self.chances, x, self.first.places is not None
         with of_line(self.end.where):
             line, ticket = self.end.at.line, self.first.ticket
-            pool = Pool(str(self.path), line, ticket, *decided, _utc(self.time), by_person)
+            if time := self.time:
+                time = datetime.fromisoformat(time).astimezone(UTC).isoformat(" ", "seconds")
+            pool = Pool(str(self.path), line, ticket, *decided, time, by_person)
         for report in self.rewards:
             with of_line(report.where):
                 _reward(pool, report.event)
@@ -203,11 +205,6 @@ def overrides(*paths: Path | str) -> pd.DataFrame:
             old, new = place in decision.picks, place in decision.taken
             rows.append((normal(label), 1, old, new, old and not new, new and not old))
     return pd.DataFrame(rows, columns=columns).groupby("group", as_index=False).sum()
-
-
-def _utc(time: str | None) -> str | None:
-    """Returns a time of ISO 8601 in UTC; raises a ValueError for any other text."""
-    return time and datetime.fromisoformat(time).astimezone(UTC).isoformat(" ", "seconds")
 
 
 def _reward(pool: Pool, event: Line) -> None:

@@ -177,7 +177,9 @@ def _read_table(source: Any, given: Mapping[str, Any]) -> Log:
     encoder = like.encoder if isinstance(like, Log) else like
     words = [*given["unknown"], *(encoder.unknown if encoder else ())]
     source = cells.with_unknown(source, groups, words)
-    flags = [name for name in FLAGS if name in {*source} - {*taken} and _all_true(source, name)]
+    unused = [name for name in FLAGS if name in {*source} - {*taken}]
+    numeric = [name for name in unused if cells.is_number(source, name)]
+    flags = [name for name in numeric if (cells.numbers(source, name) == 1).all()]
     if encoder is None:
         excluded = texts_of("exclude", given["exclude"])
         taken += [*flags, *_outcomes(source, columns.picked, [*taken, *flags, *excluded])]
@@ -187,10 +189,6 @@ def _read_table(source: Any, given: Mapping[str, Any]) -> Log:
     adaptive, draws_models = (name in flags for name in FLAGS)
     log = replace(log, adaptive=adaptive, draws_models=draws_models, period=period)
     return with_propensities(log) if estimate else log
-
-
-def _all_true(source: pd.DataFrame, name: str) -> bool:
-    return cells.is_number(source, name) and bool((cells.numbers(source, name) == 1).all())
 
 
 def is_table(source: Any) -> bool:

@@ -167,14 +167,6 @@ def log_of_pools(
     return replace(log, propensities=lacking, probabilities=None) if hidden.any() else log
 
 
-def _by_column(columns: Sequence[str], labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Returns the label of each group in each column, or in one if a label has other parts."""
-    parts = [label.split(JOINED) for label in labels]
-    if len(columns) == 1 or any(len(own) != len(columns) for own in parts):
-        return {JOINED.join(columns): tuple(labels)}
-    return dict(zip(columns, zip(*parts, strict=True), strict=True))
-
-
 def _log_of(
     source: pd.DataFrame,
     columns: Columns,
@@ -206,6 +198,10 @@ def _log_of(
                 f"{name_of(source)}: {contexts.shape[1]:,} features are more than the decisions: "
                 "ids or names may be among them; exclude=[…] leaves columns out"
             )
+    by_column = {JOINED.join(group_columns): tuple(labels)} if group_columns else {}
+    parts = [label.split(JOINED) for label in labels]
+    if len(group_columns) > 1 and all(len(own) == len(group_columns) for own in parts):
+        by_column = dict(zip(group_columns, zip(*parts, strict=True), strict=True))
     scores = None if columns.score is None else cells.numbers(source, columns.score)
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
     by_pool, by_pick = codes.argsort(kind="stable"), np.lexsort((order, codes))
@@ -221,7 +217,7 @@ def _log_of(
         contexts=None if contexts is None else contexts[by_pool],
         probabilities=None if np.isnan(chances).any() else chances[by_pool],
         scores=None if scores is None else scores[by_pool],
-        group_columns=_by_column(group_columns, labels) if group_columns else {},
+        group_columns=by_column,
         **{"names": cells.texts(source, columns.decision)[places == 0].tolist(), **further},
     )
     _note_repeats(log, name_of(source))

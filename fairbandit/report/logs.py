@@ -235,10 +235,14 @@ def of_evaluation(
     best = {of: preferred(whole, of)["estimator"].iloc[0] for of in whole["measure"].unique()}
     main = whole["estimator"] == whole["measure"].map(best)
     others = _estimates(whole[~main], policies)
+
+    def in_order(measures: pd.Series[str]) -> pd.Series[int]:
+        return measures.map(MEASURES.index)
+
     configs = {n: found.get("policies", {}).get(n, n) for n in policies if n != LOGGED}
     parts: list[Part] = [
         "## Estimates",
-        _estimates(whole[main].sort_values("measure", key=_order, kind="stable"), policies, True),
+        _estimates(whole[main].sort_values("measure", key=in_order, kind="stable"), policies, True),
         _ESTIMATES.format(confidence=confidence),
         _BEST,
         _MEASURES,
@@ -257,10 +261,6 @@ def of_evaluation(
     parts += ["## Notes", *(f"{note}." for note in found["notes"]), "## How it was made"]
     parts += [facts_sheet({**facts_of(path, words, log, configs), **hashes(path)})]
     return Report(f"Evaluation of {path.name}", question, parts, table)
-
-
-def _order(measures: pd.Series[str]) -> pd.Series[int]:
-    return measures.map({measure: at for at, measure in enumerate(MEASURES)})
 
 
 def _estimates(table: pd.DataFrame, policies: Sequence[str], mark: bool = False) -> Sheet:
