@@ -23,12 +23,12 @@ from fairbandit.audit.processes import (
 )
 from fairbandit.audit.rates import selection_rate
 from fairbandit.errors import FairbanditError
-from fairbandit.logs import Log, read_log
+from fairbandit.logs import read_log
 from fairbandit.notices import noted
 from fairbandit.report import of_log
 from fairbandit.report.people import draw_rates
 from tests import support
-from tests.evaluation.logs import rows
+from tests.evaluation.logs import random_log, rows
 from tests.figures.placing import check_texts
 from tests.studies.drift import false_alarms
 
@@ -42,18 +42,10 @@ def made(seed: int, n: int, places: int = 2, shift: float = 0.0, at: int = 0) ->
     contexts = draws.normal(size=(n, places, 2))
     contexts[at:, :, 0] += shift * (groups[at:] == 0)
     picks = draws.integers(places, size=(n, 1))
+    parts: dict[str, Any] = {"groups": groups, "contexts": contexts, "probabilities": None}
+    parts |= {"labels": ("a", "b"), "features": ("x0", "x1"), "picks": picks}
     rewards = contexts[np.arange(n)[:, None], picks, 0]
-    some = np.full((n, 1), 1 / places)
-    names, features = range(n), ("x0", "x1")
-    return Log(
-        **rows(groups, contexts=contexts, probabilities=None),
-        labels=("a", "b"),
-        picks=picks,
-        rewards=rewards,
-        propensities=some,
-        features=features,
-        names=names,
-    )
+    return random_log(n, **parts, rewards=rewards, propensities=np.full((n, 1), 1 / places))
 
 
 def alarm(log_wealth, level: float = LEVEL) -> int | None:

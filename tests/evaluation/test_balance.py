@@ -16,7 +16,7 @@ from fairbandit import evaluate
 from fairbandit.evaluation.betting import STAKES, balance, imbalance, uniform
 from fairbandit.evaluation.sums import Sums
 from fairbandit.logs import Floats, Log
-from tests.evaluation.logs import random_log, read_log, rows
+from tests.evaluation.logs import random_log, read_log
 
 
 @pytest.mark.parametrize("decimals", [1, 17])
@@ -110,7 +110,7 @@ def right(
     picks: int = 1,
     decimals: int = 17,
     again: bool = False,
-) -> Log:
+) -> Any:
     """A log with the right probabilities, which depend on x, x² and the group.
 
     m candidates are the best of the pool with probability ½, else m random ones. With `again`,
@@ -130,15 +130,9 @@ def right(
         np.put_along_axis(p[t], best, picks / k / 2 + 0.5, -1)
         made[t] = np.where(chosen[t][..., None] < 0.5, best, order[t][..., :picks])
     p = p.round(decimals)
-    return Log(
-        **rows(groups, contexts=x, probabilities=p),
-        labels=tuple("abc"[: groups.max() + 1]),
-        picks=made,
-        rewards=np.zeros(made.shape),
-        propensities=np.take_along_axis(p, made, 1),
-        features=tuple("xyz"),
-        names=range(n),
-    )
+    parts: dict[str, Any] = {"groups": groups, "contexts": x, "probabilities": p, "picks": made}
+    parts |= {"propensities": np.take_along_axis(p, made, 1), "rewards": np.zeros(made.shape)}
+    return random_log(n, **parts, labels=tuple("abc"[: groups.max() + 1]), features=tuple("xyz"))
 
 
 RIGHT: dict[str, Callable[[int], Log]] = {

@@ -31,18 +31,9 @@ def logged(n: int, seed: int, hidden: float = 0.0) -> Any:
     x, group, reward = world(n, seed)
     u = x @ [0.6, -0.3] + 0.3 * group + hidden * reward
     picks = (u + np.random.default_rng(seed + 1).gumbel(size=u.shape)).argmax(1)[:, None]
-    parts: dict[str, Any] = {
-        "groups": group,
-        "labels": ("a", "b"),
-        "picks": picks,
-        "rewards": np.take_along_axis(reward, picks, 1),
-        "propensities": np.full((n, 1), np.nan),
-        "contexts": x,
-        "probabilities": None,
-        "features": ("x", "y"),
-        "names": range(n),
-    }
-    return random_log(n, k=K, **parts)
+    parts: dict[str, Any] = {"groups": group, "labels": ("a", "b"), "contexts": x, "picks": picks}
+    parts |= {"rewards": np.take_along_axis(reward, picks, 1), "features": ("x", "y")}
+    return random_log(n, k=K, **parts, propensities=np.full((n, 1), np.nan), probabilities=None)
 
 
 def prefers_y(x: Any) -> Any:

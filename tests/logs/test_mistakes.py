@@ -11,7 +11,7 @@ import pytest
 from fairbandit.logs import Log
 from fairbandit.logs.mistakes import jump, note_mistakes
 from fairbandit.notices import noted
-from tests.evaluation.logs import read_log, rows
+from tests.evaluation.logs import random_log, read_log
 
 Draws = np.random.Generator
 
@@ -29,7 +29,7 @@ RIGHT = (*REWARDS, "pools by group", "learning")
 """The kinds of right logs."""
 
 
-def right(kind: str, seed: int, n: int | None = None) -> Log:
+def right(kind: str, seed: int, n: int | None = None) -> Any:
     """Returns a right log of a random number of decisions.
 
     The best of a pool is picked with a probability of ½, or of nearly 1 in the end of a log of a
@@ -46,15 +46,9 @@ def right(kind: str, seed: int, n: int | None = None) -> Log:
     learned = 1 - 1 / (1 + np.arange(n) / 50) if kind == "learning" else 0.5
     picks = np.where(draws.random(n) < learned, merit.argmax(1), draws.integers(0, k, n))[:, None]
     mean = np.take_along_axis(merit, picks, 1)
-    return Log(
-        **rows(groups, contexts=x, probabilities=None),
-        labels=("a", "b"),
-        picks=picks,
-        rewards=REWARDS.get(kind, REWARDS["continuous"])(draws, mean) * 1.0,
-        propensities=np.full((n, 1), np.nan),
-        features=("age", "years", "test"),
-        names=range(n),
-    )
+    parts: dict[str, Any] = {"groups": groups, "labels": ("a", "b"), "contexts": x, "picks": picks}
+    parts["rewards"] = REWARDS.get(kind, REWARDS["continuous"])(draws, mean) * 1.0
+    return random_log(n, **parts, propensities=np.full((n, 1), np.nan), probabilities=None)
 
 
 def filled(value: Callable[[Any], float]) -> Callable[[Log], dict[str, Any]]:
@@ -89,10 +83,7 @@ PLACE = r"about decision (19\d|20\d)"
 """The middle of 400 decisions."""
 
 NOTICES = {
-    "missing as 0": "26% of the rewards are 0, and most others differ",
-    "missing as -1": "26% of the rewards are -1, and most others differ",
-    "missing as -999": "26% of the rewards are -999, and most others differ",
-    "missing as the mean": r"26% of the rewards are -?\d\.\d+, and most others differ",
+    **dict.fromkeys([*MISTAKES][:4], r"26% of the rewards are \S+, and most others differ"),
     "cents": f"from {PLACE} on, rewards are .* times as large as before",
     "costs": f"of the rewards other than 0 are positive before {PLACE}, and",
     "labels swapped": f"from {PLACE} on, the groups a and b differ",
