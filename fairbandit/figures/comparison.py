@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# sizes in inches
-_ROW = 0.27  # height of a row
+_ROW = 0.27  # height of a row in inches
 _LABELS = 1.45  # width of the names of runs
 _COLUMN, _NARROWEST = 0.75, 0.48  # preferred and minimal width of a column
 _BEST, _WORST = 0.56, 0.03  # the range of the colour map YlGnBu where black text is readable
@@ -29,13 +28,9 @@ _PLAIN = "#f2f2f2"  # the colour of cells without a rank
 
 
 def compose_comparison(scene: Scene, options: Options) -> Figure:
-    """Draws a row for each run and a column for each metric after the last round.
+    """Draws a row for each run and a column for each metric after the last round."""
+    from matplotlib.figure import Figure
 
-    The text below the figure explains cells, colours and bold print.
-
-    Raises:
-        FairbanditError: all values of all metrics are unknown.
-    """
     ends = {c: [run.metrics[c] for run in scene.runs if c in run.metrics] for c in scene.metrics}
     known = [c for c, values in ends.items() if any(end["mean"] is not None for end in values)]
     if not known:
@@ -46,8 +41,6 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
     facet = whole(scene, options)
     facet = replace(facet, runs=sorted(facet.runs, key=lambda run: run.knows_truth))
     with applied():
-        from matplotlib.figure import Figure
-
         small = setting("xtick.labelsize")
         width = options.width or setting("figure.figsize")[0]
         labels = min(_LABELS, 0.3 * width)
@@ -63,10 +56,8 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         foot = 0.15 * (2 + text.count("\n"))
         needed = lines * (row * len(names) + 1) + foot
         figure = Figure((width, needed), layout="constrained")
-        for axes, at in zip(
-            figure.subplots(lines, squeeze=False)[:, 0], range(0, len(known), each), strict=True
-        ):
-            some = known[at : at + each]
+        for line, axes in enumerate(figure.subplots(lines, squeeze=False)[:, 0]):
+            some = known[line * each : (line + 1) * each]
             _fill(axes, facet, some)
             axes.set_xlim(-0.5, each - 0.5)
             axes.set_yticks(range(len(names)), names)

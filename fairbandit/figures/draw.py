@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUBFOLDER = "figures"
-"""The subfolder for figures in a sweep's folder."""
 
 Choice = Mapping[str, Sequence[str] | None]
 """The names of figures, each with the policies that it shows; None shows all policies."""
@@ -63,11 +62,9 @@ FIGURES: Mapping[str, Callable[[Scene, Options], Figure]] = {
 
 def general(scene: Scene) -> list[str]:
     """Returns the names of the figures that are drawn for a scene by default."""
-    left_out = {"frontier", "notions"}
-    if not _further(scene):
-        left_out.add("metrics")
-    if all(run.metrics[regret]["mean"] is None for run in scene.runs for regret in REGRETS):
-        left_out |= {"overview", "distributions", "price"}
+    truth = any(run.metrics[regret]["mean"] is not None for run in scene.runs for regret in REGRETS)
+    left_out = {"frontier", "notions"} | (set() if _further(scene) else {"metrics"})
+    left_out |= set() if truth else {"overview", "distributions", "price"}
     return [name for name in FIGURES if name not in left_out]
 
 
@@ -164,13 +161,7 @@ def _slugs(scenes: Sequence[Scene]) -> list[str]:
 
 
 def save(figure: Figure, folder: Path, stem: str) -> tuple[Path, Path]:
-    """Writes a matplotlib figure as STEM.png and STEM.pdf to a folder, created if missing.
-
-    Each file is written atomically.
-
-    Raises:
-        OSError: the folder cannot be written to.
-    """
+    """Writes a figure of matplotlib as STEM.png and STEM.pdf, atomically, and returns the paths."""
     with applied():
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # both files reuse this layout, which is slow to compute

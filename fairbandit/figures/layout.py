@@ -66,15 +66,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Facet:
-    """The runs that a panel shows.
+    """The runs of a panel in the scene of a figure, with the looks of all runs by label.
 
-    Attributes:
-        runs: the runs of the panel.
-        scene: all runs of the figure.
-        options: the options of the figure.
-        looks: the looks of the runs by label; their names leave out what all runs share.
-        shared: the label of the policy that all runs of the figure share; empty if they differ.
-        title: the value of `options.by` that the runs share; empty without it.
+    The names of the looks leave out the policy if all runs of the figure share it; `shared` is its
+    label then. The title is the value of `options.by`.
     """
 
     runs: Sequence[PooledRuns]
@@ -93,10 +88,7 @@ class Facet:
     def ends(
         self, count: Floats, mean: Floats, std: Floats, values: Floats
     ) -> tuple[Floats, Floats]:
-        """Returns the lower and the upper ends of bands or bars, (n,) each; NaN where unknown.
-
-        `count`, `mean` and `std` describe the `values`, (B, n).
-        """
+        """Returns the ends of bands or bars of the values, (B, n); NaN where unknown."""
         if self.options.interval == "mean":
             return interval(count, mean, std)
         if self.options.interval == "std":
@@ -106,17 +98,14 @@ class Facet:
         return low, high
 
     def bars(self, run: PooledRuns, columns: Sequence[str]) -> tuple[Floats, Floats]:
-        """Returns means, (n,), and the lengths of the bars below and above them, (2, n).
-
-        The columns are at least 0, and so are the lower ends of the bars.
-        """
+        """Returns means, (n,), and the lengths of the bars below and above them, (2, n)."""
         parts = ("n", "mean", "std", "low", "high")
         moments = [[run.spreads[c][part] for part in parts] for c in columns]
         count, mean, std, low, high = np.array(moments, np.float64).T
         if self.options.interval != "mean":
             values = np.transpose([run.finals(column) for column in columns])
             low, high = self.ends(count, mean, std, values)
-        low = np.clip(low, 0, mean)
+        low = np.clip(low, 0, mean)  # no measure is below 0
         return mean, np.stack([mean - low, np.fmax(high, mean) - mean])
 
 
@@ -135,11 +124,7 @@ def whole(scene: Scene, options: Options, by: str = "") -> Facet:
 
 
 def split(scene: Scene, options: Options) -> list[Facet]:
-    """Splits a scene into a facet for each value of `options.by`; without it, returns one facet.
-
-    Raises:
-        FairbanditError: the setting is unknown, or there are too many facets or runs in a facet.
-    """
+    """Splits a scene into a facet for each value of `options.by`; without it, returns one facet."""
     by = full_key([run.settings for run in scene.runs], options.by) if options.by else ""
     shared: dict[str, list[PooledRuns]] = {}
     for run in scene.runs:
@@ -163,20 +148,16 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
 
     If the scene is split into facets, each facet has its own row, and the rows share their axes;
     the panels that are drawn `once`, of all runs, follow below. The legend is above all panels.
-
-    Raises:
-        FairbanditError: the scene lacks the runs for a panel, or has too many runs.
     """
     from matplotlib.figure import Figure
 
     facets = split(scene, options) if each else [whole(scene, options)]
+    blocks = [[(panel, facet) for panel in each] for facet in facets]
+    if len(each) == 1:
+        blocks = [[pair for block in blocks for pair in block]]
     if len(facets) == 1:
         blocks = [[(panel, facets[0]) for panel in (*once, *each)]]
-    elif len(each) == 1:
-        blocks = [[(each[0], facet) for facet in facets]]
-    else:
-        blocks = [[(panel, facet) for panel in each] for facet in facets]
-    if once and len(facets) > 1:
+    elif once:
         blocks.append([(panel, whole(scene, options)) for panel in once])
     with applied():
         width, height = setting("figure.figsize")

@@ -37,10 +37,7 @@ _MARK = 0.16  # distance between two markers of a curve, as a share of the panel
 
 
 def rewards(axes: Axes, facet: Facet, which: str) -> None:
-    """Draws the density or the cdf of the true (noise-free) rewards, with one curve per group.
-
-    Groups with an unknown distribution are left out.
-    """
+    """Draws the density or the cdf of the true (noise-free) rewards of each group, if known."""
     for code, known in enumerate(facet.scene.rewards):
         if known is not None:
             axes.plot(known["value"], known[which], **group_line(code, facet.scene.groups))
@@ -54,10 +51,7 @@ def rewards(axes: Axes, facet: Facet, which: str) -> None:
 
 
 def curves(axes: Axes, facet: Facet, column: str) -> None:
-    """Draws the mean of a metric over the rounds, with a band.
-
-    The axis begins at 0 if all means are at least 0.
-    """
+    """Draws the mean of a metric over the rounds, with a band."""
     for place, run in enumerate(facet.runs, 1):
         look, curve = facet.looks[run.label], run.curves.get((column, None))
         if curve is None or np.isnan(curve.values).all():
@@ -106,7 +100,7 @@ def selected_share(axes: Axes, facet: Facet) -> None:
 def selected_count(axes: Axes, facet: Facet) -> None:
     """Draws the number of selected candidates of each group, as points on a log scale.
 
-    The scale is linear from 0 to 1. Error bars are cut off at the lower end of the axis.
+    The scale is linear from 0 to 1.
     """
     axes.set_yscale("symlog", linthresh=1, subs=range(2, 10))
     axes.yaxis.set_major_formatter("{x:,.12g}")
@@ -166,13 +160,7 @@ def _regrets(facet: Facet) -> tuple[str, str]:
 
 
 def frontier(axes: Axes, facet: Facet) -> None:
-    """Draws fair against standard regret at the last round over α of the rank `tradeoff`.
-
-    A line joins the runs in the order of their weights α. Runs of other ranks are single points.
-
-    Raises:
-        FairbanditError: fewer than two runs have the rank `tradeoff`.
-    """
+    """Draws the price over α of the rank `tradeoff` as a line; other runs are single points."""
     weighted = [run for run in facet.runs if run.settings.get("policy.rank.name") == "tradeoff"]
     if len(weighted) < 2:
         raise FairbanditError(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WIDTH = 6.75
 """The width of the text on a page in inches."""
 
+# letters that a font lacks are taken from the next installed one
 _FONTS = (
     *("DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Devanagari"),
     *("Noto Sans Thai", "Arial Unicode MS", "Hiragino Sans", "Microsoft YaHei", "Malgun Gothic"),
@@ -32,11 +33,7 @@ _FONTS = (
 
 @contextmanager
 def applied() -> Iterator[None]:
-    """Applies `page.mplstyle` while a figure is drawn or saved, in place of the user's settings.
-
-    Letters that the first font lacks are taken from the next installed one in `_FONTS`; matplotlib
-    warns of letters that are in none.
-    """
+    """Applies `page.mplstyle` while a figure is drawn or saved, in place of the user's settings."""
     import matplotlib.style
     from matplotlib.font_manager import fontManager
 
@@ -86,11 +83,10 @@ _GROUP_DASHES: Sequence[Any] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (
 
 
 def looks(names: Mapping[str, str]) -> dict[str, Look]:
-    """Returns a look for each name in a figure.
+    """Returns a look for each name in a figure, given the label of its policy.
 
-    Args:
-        names: the label of the policy of each name. If a policy has one name, it has its own
-            look in every figure; all other names get the remaining looks in order.
+    If a policy has one name, it has its own look in every figure; all other names get the remaining
+    looks in order.
 
     >>> looks({"OFUL": "OFUL", "mine": "mine"})["OFUL"].colour
     '#e69f00'

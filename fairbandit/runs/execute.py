@@ -21,22 +21,14 @@ from fairbandit.files.files import within
 from fairbandit.metrics import Played
 from fairbandit.policy.engine import Engine
 from fairbandit.runs import summary as summaries
-from fairbandit.runs.folder import (
-    CHECKPOINT,
-    CURVES,
-    FINALS,
-    ROUNDS,
-    claim,
-    clear,
-    set_aside,
-)
+from fairbandit.runs.folder import CHECKPOINT, CURVES, FINALS, ROUNDS, claim, clear, set_aside
 from fairbandit.runs.notices import note_rare_groups, note_settings, note_unknown
-from fairbandit.runs.record import MAX_GROUPS, Record, RoundLog, write_rewards, write_table
+from fairbandit.runs.record import Record, RoundLog, write_rewards, write_table
 from fairbandit.runs.saved import Callback, Run
 from fairbandit.runs.separation import holds_group
 from fairbandit.runs.settings import Job, checked, dotted
 from fairbandit.runs.sheets import progress_bar
-from fairbandit.runs.summary import continued, differences, finished, identity
+from fairbandit.runs.summary import differences, finished, identity
 from fairbandit.runs.tensorboard import EventWriter, config_text, layout, scalars
 from fairbandit.streams import CHUNK_ROUNDS, Streams
 
@@ -87,16 +79,15 @@ def execute(
         OSError: the folder cannot be written to; finished batches are kept.
     """
     job = checked(config)
-    now, resume = identity(job), job.settings.resume
-    summary, changed = finished(folder, now, resume=resume)
+    summary, changed = finished(folder, identity(job), resume=job.settings.resume)
     if summary is not None and not changed:  # before a lock, since the folder may be read-only
         return summary
     with _threads(job.settings.threads or THREADS), claim(folder, wait=wait):
-        summary, changed = finished(folder, now, resume=resume)  # by the process waited for
-        if summary is not None and not changed:
+        environment: Environment = job.environment.build()  # which downloads missing data
+        now = identity(job)
+        summary, changed = finished(folder, now, resume=job.settings.resume)
+        if summary is not None and not changed:  # played by the process that was waited for
             return summary
-        environment: Environment = job.environment.build()
-        now = identity(job)  # missing data may have been downloaded
         run = _Run(job, environment, folder, now, callbacks)
         news = run.resumes_at
         if summary is not None:
@@ -119,34 +110,30 @@ class _Run:
         now: Mapping[str, Any],
         callbacks: Sequence[Callback],
     ) -> None:
-        self.policy, self.metrics = job.policy, job.metrics
+        self.policy, self.metrics, self.identity = job.policy, job.metrics, now
         self.environment, self.folder, self.callbacks = environment, folder, callbacks
         self.rounds = environment.rounds if job.settings.rounds is None else job.settings.rounds
-        self.settings, self.identity = replace(job.settings, rounds=self.rounds), now
+        self.settings = replace(job.settings, rounds=self.rounds)
         note_settings(job.policy, environment, self.rounds, job.settings.picks)
         unit = environment.unit if isinstance(environment, Table) else None
         self.record = Record(self.rounds, environment.group_names, self.metrics, unit)
         sizes = {"places": environment.places, "features": environment.features}
         self.batches = replica_batches(self.settings.replicas, rounds=self.rounds, **sizes)
-        self.config = {
-            "policy": self.policy.describe(),
-            "environment": registry.describe(environment),
-            **asdict(self.settings),
-        }
+        parts = {"policy": self.policy.describe(), "environment": registry.describe(environment)}
+        self.config = {**parts, **asdict(self.settings)}
         del self.config["resume"]
         # the number of finished batches, their seconds, and the hashes of their Parquet files
         self.saved: dict[str, Any] = {"batches": 0, "seconds": 0.0, "parts": {}}
-        self._load()
+        if (folder / CHECKPOINT).exists():
+            self.saved = self._load(folder / CHECKPOINT)
         # made before anything is written, since it raises an error if the run cannot be played
         self.ready = [self._engine(self.batches[self.saved["batches"]])]
 
-    def _load(self) -> None:
-        path, same = self.folder / CHECKPOINT, continued(self.identity)
-        if not path.exists():
-            return
+    def _load(self, path: Path) -> dict[str, Any]:
+        """Returns the state of an interrupted run, and puts its results into the record."""
         try:
-            saved = state.read(path)
-            different = differences(saved["identity"], same)
+            saved: dict[str, Any] = state.read(path)
+            different = differences(saved["identity"], summaries.continued(self.identity))
             why = f"belongs to a different run: {'; '.join(different)}"
         except (ValueError, KeyError, TypeError) as error:
             different, why = ["damaged"], f"is not a complete checkpoint ({error})"
@@ -157,29 +144,24 @@ class _Run:
                 "folder and leaves this folder unchanged"
             )
         self.record.results = {(key, group): values for key, group, values in saved.pop("results")}
-        self.saved = saved
-
-    def _save(self) -> None:
-        results = [[*key, values] for key, values in self.record.results.items()]
-        contents = {**self.saved, "results": results, "identity": continued(self.identity)}
-        state.write(state.packed(contents), self.folder / CHECKPOINT)
+        return saved
 
     @property
     def resumes_at(self) -> str:
+        """In words, the replicas after which the run continues; empty at its beginning."""
         played = self.batches[self.saved["batches"]].start
         return f"going on after {played:,} of {self.settings.replicas:,} replicas" if played else ""
 
     def play(self, *, progress: bool) -> dict[str, Any]:
+        """Plays the unfinished batches, and returns the summary."""
         began, first = time.perf_counter() - self.saved["seconds"], self.saved["batches"]
         files = write_rewards(self.environment, self.folder)
         total = self.rounds * self.settings.replicas
         bar = progress_bar(self.policy.name, total, shown=progress)
         for callback in self.callbacks:
             callback.on_start(dict(dotted(self.config)))
-        with closing(self._events()) as events, bar as advance:
-            if first:
-                advance(self.rounds * self.batches[first].start)
-                events.add(scalars(self.record.drawn()))
+        with closing(self._events(drawn=first > 0)) as events, bar as advance:
+            advance(self.rounds * self.batches[first].start)
             for index in range(first, len(self.batches)):
                 if index > first:
                     self.saved |= {"batches": index, "seconds": time.perf_counter() - began}
@@ -190,8 +172,7 @@ class _Run:
         note_unknown(self.policy, self.record)
         if len(self.batches) > 1:  # TensorBoard has shown only the curves of the first batch
             clear(self.folder, keep=self.saved["parts"])
-            with closing(self._events()) as events:
-                events.add(scalars(self.record.drawn()))
+            self._events(drawn=True).close()
         for name, table in zip((FINALS, CURVES), self.record.tables(), strict=True):
             files[name] = write_table(self.folder / name, table)
         files |= {f"{ROUNDS}/{name}": digest for name, digest in self.saved["parts"].items()}
@@ -208,6 +189,12 @@ class _Run:
             callback.on_end(Run(self.folder, summary))
         return summary
 
+    def _save(self) -> None:
+        results = [[*key, values] for key, values in self.record.results.items()]
+        same = summaries.continued(self.identity)
+        contents = {**self.saved, "results": results, "identity": same}
+        state.write(state.packed(contents), self.folder / CHECKPOINT)
+
     def _group_feature(self) -> bool | None:
         with self.environment.bound(Streams(self.settings.seed, [0])):
             count = max(_CANDIDATES // self.environment.places, 1)
@@ -215,26 +202,19 @@ class _Run:
         return holds_group(pools.contexts.flatten(0, 2).numpy(), pools.groups.flatten().numpy())
 
     def _engine(self, replicas: Sequence[int]) -> Engine:
-        return Engine(
-            self.policy,
-            self.environment,
-            rounds=self.rounds,
-            seed=self.settings.seed,
-            replicas=replicas,
-            device=self.settings.device,
-            metrics=self.metrics,
-            picks=self.settings.picks,
-            delay=self.settings.delay,
-            delay_law=self.settings.delay_law,
-        )
+        keys = ("seed", "device", "picks", "delay", "delay_law")
+        own: dict[str, Any] = {key: getattr(self.settings, key) for key in keys}
+        own |= {"rounds": self.rounds, "replicas": replicas, "metrics": self.metrics}
+        return Engine(self.policy, self.environment, **own)
 
-    def _events(self) -> EventWriter:
+    def _events(self, *, drawn: bool) -> EventWriter:
+        """Begins an event file, with the curves of the finished batches if they are drawn."""
         events = EventWriter(self.folder)
         events.write(config_text(summaries.finite(self.config)))
-        environment = str(self.config["environment"]["name"])
-        groups = self.record.group_names
-        drawn = groups if len(groups) <= MAX_GROUPS else ()
-        events.write(layout(tuple(self.metrics), environment, drawn))
+        groups = [group for _, group in self.record.steps if group is not None]
+        events.write(layout(tuple(self.metrics), str(self.config["environment"]["name"]), groups))
+        if drawn:
+            events.add(scalars(self.record.curves()))
         return events
 
     def _play(self, index: int, events: EventWriter, advance: Callable[[int], None]) -> None:
@@ -264,8 +244,6 @@ def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -
     `CHUNK_ROUNDS` rounds: (T + CHUNK_ROUNDS)·K·(d + 8) numbers of 8 bytes. It does not depend on
     the machine, so a config always gives the same batches and therefore the same files.
 
-    >>> replica_batches(10, rounds=5000, places=4, features=17)
-    [range(0, 10)]
     >>> replica_batches(5, rounds=200_000, places=10, features=40)
     [range(0, 1), range(1, 2), range(2, 3), range(3, 4), range(4, 5)]
     """
@@ -277,9 +255,8 @@ def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -
 
 
 def _on_cpu(played: Played) -> Played:
-    moved: dict[str, Any] = {
-        key: value.cpu() for key, value in vars(played).items() if isinstance(value, Tensor)
-    }
+    tensors = {key: value for key, value in vars(played).items() if isinstance(value, Tensor)}
+    moved: dict[str, Any] = {key: value.cpu() for key, value in tensors.items()}
     moved["metrics"] = {column: value.cpu() for column, value in played.metrics.items()}
     return replace(played, **moved)
 

@@ -18,23 +18,11 @@ SUMMARY = "summary.json"
 """The summary. It is written last, so a folder with this file holds a finished run."""
 
 EVENTS = "events.out.tfevents.*.fairbandit"
-"""The TensorBoard event files that a run writes."""
-
-ROUNDS = "rounds"
-"""The subfolder of the Parquet files."""
-
-FINALS = "finals.parquet"
-"""The measures of each replica at the end of the run."""
-
-CURVES = "curves.parquet"
-"""The curves of all metrics in each replica."""
-
+ROUNDS, FINALS, CURVES = "rounds", "finals.parquet", "curves.parquet"
 REWARDS = "rewards.parquet"
 """The true reward distributions of the groups."""
 
 PART = r"part-[0-9]{6,}-[0-9]{9,}\.parquet"
-"""The names of the Parquet files of the round log, as a regular expression."""
-
 FILES = rf"\A({ROUNDS}/{PART}|{FINALS}|{CURVES}|{REWARDS})\Z"
 """The paths of all Parquet files in the folder, as a regular expression."""
 
@@ -42,8 +30,6 @@ CHECKPOINT = "checkpoint.pt"
 """The results of the finished batches of an unfinished run."""
 
 LOCK = ".lock"
-"""The file that a process locks with `flock` while it writes to the folder, and then removes."""
-
 ERROR = "error.txt"
 """The error of a failed job of a sweep, in the folder of the job; the last line is a short form."""
 
@@ -58,7 +44,7 @@ _REPLACED = re.compile(r"\.old-[0-9a-f]{12}(-\d+)?\Z")  # the end of the name of
 def claim(folder: Path, taken: str = "", *, wait: bool = False) -> Iterator[None]:
     """Creates a folder and locks it; the lock of a killed process is released.
 
-    Another process that holds the lock is an error with the message `taken`, or is waited for.
+    Another process that holds the lock is waited for, or is an error with the message `taken`.
     """
     lock = FileLock(folder / LOCK)
     try:
@@ -98,11 +84,7 @@ def clear(folder: Path, keep: Collection[str] = ()) -> None:
 
 
 def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks through a folder and its subfolders like `os.walk`, but skips replaced results.
-
-    Raises:
-        FairbanditError: a folder cannot be read.
-    """
+    """Walks through a folder and its subfolders like `os.walk`, but skips replaced results."""
     for place, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not _REPLACED.search(name)]
         yield place, folders, files

@@ -26,14 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-
-CONFIDENCE = 0.95
-"""The confidence of `interval`."""
-
 Span = tuple[float, float]
 
+CONFIDENCE = 0.95
 UNBOUNDED: Span = (-math.inf, math.inf)
-
 SHARE: Span = (0.0, 1.0)
 """The least and the greatest value of a share, a rate or a rank."""
 
@@ -47,10 +43,6 @@ def mean_band(hits: ArrayLike, trials: ArrayLike, confidence: float) -> tuple[Fl
     of 1 from the mean, and each end is at least 1/n away from hits/n (Hoeffding, "On the
     distribution of the number of successes in independent trials", Annals of Mathematical
     Statistics 1956, Theorem 4).
-
-    Args:
-        hits, trials: the number of events that happened, and the number n > 0 of all; any shape.
-        confidence: the least probability with which a single interval covers.
 
     >>> low, high = mean_band([25], 100, confidence=0.95)
     >>> [round(float(end[0]), 3) for end in (low, high)]
@@ -74,15 +66,7 @@ def mean_ends(
     *,
     within: bool = False,
 ) -> Span:
-    """Returns the union of Student's interval and both intervals for values within a span.
-
-    Args:
-        value, variance, freedom: the estimate v, its variance, and the degrees of freedom f; the
-            interval is infinite if f is 0 or less.
-        n: the number of independent units.
-        span: the least and the greatest value that a unit may have.
-        confidence: the least probability with which the interval covers.
-        within: whether to cut the interval at the span.
+    """Returns the union of all three intervals for n values in a span; `within` cuts it there.
 
     >>> [round(end, 3) for end in mean_ends(0.0, 0.0, 17, 18, (0, 1), 0.95)]
     [0.0, 0.185]
@@ -99,9 +83,7 @@ def mean_ends(
 def share_ends(
     value: float, variance: float, freedom: float, n: float, span: Span, confidence: float
 ) -> Span:
-    """Returns the union of both intervals for a mean that cannot leave its span, such as a rate.
-
-    For the arguments, see `mean_ends`.
+    """Returns the union of the last two intervals for a mean in its span, such as a rate.
 
     >>> [round(end, 3) for end in share_ends(0.04, 0.04 * 0.96 / 50, 49, 50, (0, 1), 0.95)]
     [0.005, 0.141]
@@ -126,10 +108,7 @@ def _events(
     confidence: float,
     least: float,
 ) -> Span:
-    """The interval for as many independent events as have the variance (t/z)²·variance.
-
-    The number of events is at least `least`.
-    """
+    """The interval for as many events, at least `least`, as have the variance (t/z)²·variance."""
     width = span[1] - span[0]
     share = min(max((value - span[0]) / width, 0.0), 1.0)
     wider = _quantile(freedom, confidence) / _quantile(math.inf, confidence)
@@ -155,9 +134,6 @@ def _quantile(freedom: float, confidence: float) -> float:
 def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Returns count, mean and standard deviation (ddof 1) over the first dimension, without NaN.
 
-    The mean is NaN where all values are NaN, and the standard deviation where fewer than two values
-    are not NaN.
-
     >>> count, mean, std = moments([[1.0], [2.0], [6.0], [float("nan")]])
     >>> int(count[0]), float(mean[0]), round(float(std[0]), 4)
     (3, 3.0, 2.6458)
@@ -172,14 +148,8 @@ def moments(values: ArrayLike) -> tuple[Floats, Floats, Floats]:
 def interval(count: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Floats, Floats]:
     """Returns Student's confidence interval of the mean, at `CONFIDENCE`.
 
-    The interval is mean ± q·std/√n, where q is the (1 + CONFIDENCE)/2 quantile of Student's t
-    distribution with n − 1 degrees of freedom. It is exact for independent normal values; means
-    over many rounds of independent replicas are nearly normal. It is NaN for fewer than two values,
-    and for values that are equal up to rounding, which do not show how far others would be off.
-
-    >>> low, high = interval(3, 3.0, 7.0**0.5)
-    >>> round(float(low), 2), round(float(high), 2)
-    (-3.57, 9.57)
+    It is NaN for fewer than two values, and for values that are equal up to rounding, which do not
+    show how far others would be off.
     """
     from scipy.special import stdtrit
 

@@ -20,17 +20,8 @@ NO_DIFFERENCE = (
 )
 """Prefixes of the keys that do not affect results, or only how precisely they are known."""
 
-WORLD = ("environment.", "data", "unit")
-"""The beginnings of the keys of an environment: its parameters, its data, and their unit."""
-
 _LAST = ("data", "plugins", "unit")  # they tell runs apart only where no other setting does
-
 _HALF = 16  # characters at either end of a long value
-
-
-def of_world(key: str) -> bool:
-    """Whether a key belongs to an environment."""
-    return f"{key}.".startswith(WORLD)
 
 
 class Setting(NamedTuple):
@@ -39,6 +30,11 @@ class Setting(NamedTuple):
     key: str
     name: str
     text: str
+
+
+def of_world(key: str) -> bool:
+    """Whether a key belongs to an environment: its parameters, its data, and their unit."""
+    return f"{key}.".startswith(("environment.", "data", "unit"))
 
 
 def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
@@ -58,30 +54,28 @@ def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
         {key: shown(value) for key, value in row.items() if not key.startswith(NO_DIFFERENCE)}
         for row in settings
     ]
-    worlds = [{key: text for key, text in row.items() if of_world(key)} for row in rows]
-    apart = _told_apart(worlds, [row["environment"] for row in rows])
-    scenes = [tuple(sorted(world.items())) for world in worlds]
+    worlds, others = (
+        [{key: text for key, text in row.items() if of_world(key) == part} for row in rows]
+        for part in (True, False)
+    )
+    environments = [row["environment"] for row in rows]
+    labels = [policy_label(row["policy"]) for row in rows]
+    scenes = [json.dumps(world, sort_keys=True) for world in worlds]
+    of_worlds = _told_apart(worlds, [""] * len(rows), environments)
+    of_policies = _told_apart(others, scenes, labels)
     presets_of = {name: preset(name) for name in {row["policy"] for row in rows} & {*presets()}}
-    for scene in dict.fromkeys(scenes):
-        places = [at for at, other in enumerate(scenes) if other == scene]
-        others = [{k: v for k, v in rows[at].items() if not of_world(k)} for at in places]
-        labels = [policy_label(row["policy"]) for row in others]
-        for at, row, keys in zip(places, others, _told_apart(others, labels), strict=True):
-            own = presets_of.get(row["policy"], {})
-            parts = {f"policy.{kind}.name": own[kind]["name"] for kind in PART_KINDS if kind in own}
-            apart[at] = apart[at] | keys | {k for k in parts if row.get(k, parts[k]) != parts[k]}
-    found: list[list[Setting]] = [[] for _ in rows]
-    named = [
-        key
-        for key in union(rows)
-        if any(key in row and key in own for row, own in zip(rows, apart, strict=True))
+    kept = list[dict[str, str]]()
+    for row, *keys in zip(rows, of_worlds, of_policies, strict=True):
+        own = presets_of.get(row["policy"], {})
+        parts = {f"policy.{kind}.name": own[kind]["name"] for kind in PART_KINDS if kind in own}
+        replaced = {key for key, name in parts.items() if row.get(key, name) != name}
+        kept.append({k: text for k, text in row.items() if k in set.union(replaced, *keys)})
+    names = short_names([key for key in union(rows) if key in union(kept)])
+    texts = {key: _shortened(row[key] for row in kept if key in row) for key in names}
+    return [
+        tuple(Setting(k, name, texts[k][row[k]]) for k, name in names.items() if k in row)
+        for row in kept
     ]
-    for key, name in short_names(named).items():
-        places = [at for at, row in enumerate(rows) if key in row and key in apart[at]]
-        short = _shortened(dict.fromkeys(rows[at][key] for at in places))
-        for at in places:
-            found[at].append(Setting(key, name, short[rows[at][key]]))
-    return [tuple(row) for row in found]
 
 
 def with_replaced(policy: Policy) -> str:
@@ -103,45 +97,47 @@ def with_replaced(policy: Policy) -> str:
     return joined(policy.name, [Setting(key, names[key], texts[key]) for key in replaced])
 
 
-def _told_apart(rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[set[str]]:
-    """Returns for each row the keys that tell the rows of its name apart."""
+def _told_apart(
+    rows: Sequence[Mapping[str, str]], scenes: Sequence[str], names: Sequence[str]
+) -> list[set[str]]:
+    """Returns for each row the keys that tell apart the rows of its name in its scene."""
 
     def several(key: str, rows: Sequence[Mapping[str, str]]) -> bool:
         return key not in _LAST and len({row[key] for row in rows if key in row}) > 1
 
-    keys, found = union(rows), dict[str, set[str]]()
-    general = {key for key in keys if "." not in key and several(key, rows)}
-    general -= {"policy", "environment"}
-    for name in dict.fromkeys(names):
-        alike = [row for row, other in zip(rows, names, strict=True) if other == name]
-        first = [key for key in keys if key in general or several(key, alike)]
-        partly = (key for key in keys if key in _LAST or any(key not in row for row in alike))
-        found[name] = {*telling(alike, [key for key in partly if key not in first], first)}
-    return [found[name] for name in names]
+    found = dict[tuple[str, str], set[str]]()
+    for scene in dict.fromkeys(scenes):
+        named = [pair[1:] for pair in zip(scenes, names, rows, strict=True) if pair[0] == scene]
+        keys = union(row for _, row in named)
+        plain = [k for k in keys if "." not in k and k not in ("policy", "environment")]
+        general = [key for key in plain if several(key, [row for _, row in named])]
+        for name in dict.fromkeys(name for name, _ in named):
+            alike = [row for other, row in named if other == name]
+            first = [key for key in keys if key in general or several(key, alike)]
+            partly = (key for key in keys if key in _LAST or any(key not in row for row in alike))
+            more = [key for key in partly if key not in first]
+            found[scene, name] = {*telling(alike, more, first)}
+    return [found[pair] for pair in zip(scenes, names, strict=True)]
 
 
 def telling(
     rows: Sequence[Mapping[str, Any]], keys: Sequence[str], first: Sequence[str] = ()
 ) -> list[str]:
-    """Returns the keys `first`, and each further key that tells rows apart beyond those before it.
+    """Returns the keys `first`, and each further key that tells more rows apart."""
 
-    >>> telling([{"a": 1, "b": 1}, {"a": 2, "b": 2}], ["a", "b"])
-    ['a']
-    """
+    def classes(keys: Sequence[str]) -> int:
+        return len({json.dumps([row.get(key) for key in keys]) for row in rows})
+
     found = [*first]
     for key in keys:
-        tried = [
-            len({json.dumps([row.get(k) for k in some]) for row in rows})
-            for some in (found, [*found, key])
-        ]
-        found += [key] * (tried[1] > tried[0])
+        found += [key] * (classes([*found, key]) > classes(found))
     return found
 
 
 def _shortened(texts: Iterable[str]) -> dict[str, str]:
     """Shortens long texts in the middle; different texts stay different."""
     short: dict[str, str] = {}
-    for text in texts:
+    for text in dict.fromkeys(texts):
         cut = text if len(text) <= 2 * _HALF else f"{text[:_HALF]}…{text[-_HALF:]}"
         short[text] = f"{cut} ({len(short) + 1})" if cut in short.values() else cut
     return short
@@ -179,11 +175,7 @@ def ends_with(key: str, end: str) -> bool:
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the keys whose values differ, in the order of the settings.
-
-    >>> differing([{"seed": 0, "a": 1}, {"seed": 1, "a": 1, "b": 2}])
-    ['seed', 'b']
-    """
+    """Returns the keys whose values differ, in the order of the settings."""
     return [key for key in union(settings) if len({run.get(key) for run in settings}) > 1]
 
 
@@ -193,13 +185,12 @@ def telling_keys(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     A run that records a further metric is otherwise the same, so metrics count only if two runs
     have one metric with different parameters.
     """
-    keys = [key for key in differing(settings) if not key.startswith(NO_DIFFERENCE)]
-    return [
-        key
-        for key in keys
-        if not key.startswith("metrics.")
-        or len({shown(row[key]) for row in settings if key in row}) > 1
-    ]
+
+    def tells(key: str) -> bool:
+        metric = key.startswith("metrics.")
+        return not metric or len({shown(row[key]) for row in settings if key in row}) > 1
+
+    return [k for k in differing(settings) if not k.startswith(NO_DIFFERENCE) and tells(k)]
 
 
 def union(rows: Iterable[Iterable[str]]) -> list[str]:
@@ -210,12 +201,9 @@ def union(rows: Iterable[Iterable[str]]) -> list[str]:
 def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
     """Returns the key with the given end.
 
-    Several keys may have the end. Then it stands for the key that tells runs apart beyond the keys
-    before it: `noise` is the environment's in a sweep over that noise, although the parameters of
-    policies have the name, too.
-
-    Raises:
-        FairbanditError: no key has this end, or the key is ambiguous.
+    If several keys have the end, it stands for the key that tells runs apart beyond the keys before
+    it: `noise` is the environment's in a sweep over that noise, although parameters of policies
+    have the name, too.
     """
     keys = union(settings)
     matches = [end] if end in keys else [key for key in keys if ends_with(key, end)]
@@ -239,22 +227,17 @@ _Run = TypeVar("_Run", bound=_Described)
 
 
 def chosen(runs: Sequence[_Run], where: Mapping[str, Sequence[Any]]) -> list[_Run]:
-    """Returns the runs whose settings match a condition; see `matching`."""
+    """Returns the runs whose settings are `matching`."""
     return [runs[at] for at in matching([run.settings for run in runs], where)]
 
 
 def matching(
     settings: Sequence[Mapping[str, Any]], where: Mapping[str, Sequence[Any]]
 ) -> list[int]:
-    """Returns the places of the settings that match a condition.
+    """Returns the places of the settings that have one of the values for each key of `where`.
 
-    Args:
-        settings: the settings of runs.
-        where: allowed values by key, where a key is resolved by `full_key`. All spellings of a
-            number match, and so does the JSON text of a value.
-
-    Raises:
-        FairbanditError: a key is unknown or ambiguous, or no run has an allowed value.
+    A key is resolved by `full_key`. All spellings of a number match, and so does the JSON text of a
+    value.
     """
     kept = list(range(len(settings)))
     for end, values in where.items():

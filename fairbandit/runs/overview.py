@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from fairbandit.runs.tables import column_of, subtracted
 MOST_GROUPS = 4
 """The largest number of groups whose selection rates the overview shows unless asked."""
 
+# measures, and the same in the unit of the reward
 _IN_UNIT = {"reward": "raw_reward", "standard_regret": COST}
-"""Measures, and the same in the unit of the reward."""
 
 OF_PICKS = ("share", "reward", "raw_reward", "rank", "fair_regret_of_pick", "cost_of_pick")
 """The measures of a group that its table shows unless others are asked for."""
@@ -34,8 +33,6 @@ _DIFFERENCE = (
     "setting minus baseline, replica by replica, after the last round: mean [95 % interval over"
     " replicas]"
 )
-
-_RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # tolerances: closer values are equal up to rounding
 
 
 def overview(
@@ -63,56 +60,68 @@ def overview(
         sort: a result, of which the best comes first, or a setting.
         printed: makes a table for print: labels in place of names, rates with std, and the best in
             bold, as in the figure `notions`.
-
-    Raises:
-        FairbanditError: a column or a setting does not exist.
     """
-    rows, title = _sorted(rows, sort), policy_label if printed else str
-    spreads, default, of_groups = [row.spreads for row in rows], _default(rows), list[str]()
-    if groups:
-        pairs = [(row, group) for row in rows for group in row.groups]
-        rows, of_groups = [row for row, _ in pairs], [group for _, group in pairs]
-        spreads = [
-            {m: row.spreads[at] for m in BY_GROUP if (at := column_of(m, group)) in row.spreads}
-            for row, group in pairs
-        ]
-        default = [name for name in OF_PICKS if any(name in own for own in spreads)]
-    bases = [row.baseline for row in rows if row.baseline is not None]
-    if groups or bases:
+    rows = _sorted(rows, sort)
+    different = any("baseline" in row.table for row in rows)
+    lines = [(row, group) for row in rows for group in (row.groups if groups else ("",))]
+    spreads = [_of_group(row, group) if groups else row.spreads for row, group in lines]
+    default = [name for name in OF_PICKS if any(name in own for own in spreads)]
+    default = default if groups else _default(rows)
+    if groups or different:
         default = [c for c in default if not all(_IN_UNIT.get(c) in own for own in spreads)]
-    varied = [{one.name: one.text for one in row.varied} for row in rows]
-    named = {
-        "policy": [f"{title(row.policy)}{' *' * row.knows_truth}" for row in rows],
-        "environment": [str(row.runs[0].summary["environment"]) for row in rows],
-        **{name: [own.get(name, "") for own in varied] for name in union(varied)},
-        "rounds": [f"{row.rounds:,}" for row in rows],
-        "replicas": [f"{row.replicas:,}" for row in rows],
-    }
-    if bases:
-        named["baseline"] = bases
-    if any(len(row.runs) > 1 for row in rows):
-        named["runs"] = [f"{len(row.runs):,}" for row in rows]
-    same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
-    above = ", ".join(f"{name} {named.pop(name)[0]}" for name in same)
+    named, above = _named([row for row, _ in lines], printed)
     if groups:
-        named["group"] = of_groups
+        named["group"] = [group for _, group in lines]
     results, chosen = {}, default if columns is None else columns
     for column in chosen:
         known = [own.get(column) for own in spreads]
         if not any(known):
             raise unknown("column by group" if groups else "column", column, union(spreads))
         header = _header(column, rows, next(filter(None, known)))
-        text: Callable[[Mapping[str, Any]], str] = estimate if bases else spread
-        if column.startswith(f"{RATE}:") and not (printed or columns or bases):
+        text: Callable[[Mapping[str, Any]], str] = estimate if different else spread
+        if not different and column.startswith(f"{RATE}:") and not (printed or columns):
             header, text = f"{column.removeprefix(RATE + ':')} [%]", _per_cent
         results[header] = [text(own) if own else "–" for own in known]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
-    below = f"{_DIFFERENCE}; {below}" if bases else below
+    below = f"{_DIFFERENCE}; {below}" if different else below
     if not (groups or printed or columns) and any(len(r.groups) > MOST_GROUPS for r in rows):
         below += "; fairbandit collect FOLDER by=group shows who is picked"
-    bold = _best(rows, chosen, len(named)) if printed and not (groups or bases) else ()
+    bold = _best(rows, chosen, len(named)) if printed and not (groups or different) else ()
     return Sheet([*named, *results], cells, len(named), above, below, bold)
+
+
+def _named(rows: Sequence[PooledRuns], printed: bool) -> tuple[dict[str, list[str]], str]:
+    """Returns the columns that name the rows, and the values that all rows share as a text."""
+    varied = [{own.name: own.text for own in row.varied} for row in rows]
+    named = {
+        "policy": [
+            (policy_label(row.policy) if printed else row.policy) + " *" * row.knows_truth
+            for row in rows
+        ],
+        "environment": [str(row.runs[0].summary["environment"]) for row in rows],
+        **{name: [own.get(name, "") for own in varied] for name in union(varied)},
+        "rounds": [f"{row.rounds:,}" for row in rows],
+        "replicas": [f"{row.replicas:,}" for row in rows],
+    }
+    bases = [str(row.table["baseline"].iloc[0]) for row in rows if "baseline" in row.table]
+    if bases:
+        named["baseline"] = bases
+    if any(len(row.runs) > 1 for row in rows):
+        named["runs"] = [f"{len(row.runs):,}" for row in rows]
+    same = [name for name, cells in named.items() if name != "policy" and len(set(cells)) == 1]
+    return named, ", ".join(f"{name} {named.pop(name)[0]}" for name in same)
+
+
+def _of_group(row: PooledRuns, group: str) -> dict[str, dict[str, Any]]:
+    columns = {measure: column_of(measure, group) for measure in BY_GROUP}
+    return {m: row.spreads[column] for m, column in columns.items() if column in row.spreads}
+
+
+def _default(rows: Sequence[PooledRuns]) -> list[str]:
+    groups, spreads = union(row.groups for row in rows), union(row.spreads for row in rows)
+    rates = [column_of(RATE, group) for group in groups if len(groups) <= MOST_GROUPS]
+    return [*union(row.metrics for row in rows), *({COST} & {*spreads}), *rates]
 
 
 def _per_cent(rate: Mapping[str, Any]) -> str:
@@ -129,8 +138,8 @@ def finding(rows: Sequence[PooledRuns]) -> str:
     known = [row for row in rows if not row.knows_truth and _loss(row, "fair_regret") < math.inf]
     if len(worlds) != 1 or len(known) < 2:
         return ""
-    ties, names = rank(known, "fair_regret")[1], [row.label for row in known]
-    best = [name for name, tie in zip(names, ties, strict=True) if tie]
+    ties = rank(known, "fair_regret")[1]
+    best = [row.label for row, tie in zip(known, ties, strict=True) if tie]
     among = "the least fair regret of the policies that do not know the truth"
     text = f"{best[0]} has {among}"
     if len(best) > 1:
@@ -166,12 +175,6 @@ def _loss(run: PooledRuns, column: str) -> float:
     return float(end["mean"] if end.get("lower_is_better") else -end["mean"])
 
 
-def _default(rows: Sequence[PooledRuns]) -> list[str]:
-    groups, spreads = union(row.groups for row in rows), union(row.spreads for row in rows)
-    rates = [column_of("selection_rate", g) for g in groups if len(groups) <= MOST_GROUPS]
-    return [*union(row.metrics for row in rows), *({COST} & {*spreads}), *rates]
-
-
 def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) -> str:
     """Returns the header of a result, with the unit of a cost or of a reward of tables."""
     title = {"raw_reward": "reward"}.get(column, column)
@@ -186,11 +189,11 @@ def _header(column: str, rows: Sequence[PooledRuns], spread: Mapping[str, Any]) 
 
 def _best(rows: Sequence[PooledRuns], columns: Sequence[str], first: int) -> list[tuple[int, int]]:
     bold = []
-    for _, same in groupby(enumerate(rows), lambda pair: pair[1].environment):
-        places, runs = zip(*same, strict=True)
+    for environment in union([row.environment] for row in rows):
+        places = [at for at, row in enumerate(rows) if row.environment == environment]
         for number, column in enumerate(columns, first):
-            ties = rank(runs, column)[1]
-            bold += [(place, number) for place, tie in zip(places, ties, strict=True) if tie]
+            ties = rank([rows[at] for at in places], column)[1]
+            bold += [(at, number) for at, tie in zip(places, ties, strict=True) if tie]
     return bold
 
 
@@ -209,7 +212,7 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
     for rounds in {runs[row].rounds for row in known}:
         rows = sorted((row for row in known if runs[row].rounds == rounds), key=losses.__getitem__)
         values = np.array([losses[row] for row in rows])
-        steps = ~np.isclose(values[1:], values[:-1], rtol=_RELATIVE, atol=_ABSOLUTE)
+        steps = ~np.isclose(values[1:], values[:-1], rtol=1e-9, atol=1e-12)  # equal up to rounding
         ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)
         best = runs[rows[0]].rows(column)
         for row in rows:

@@ -10,7 +10,7 @@ selection rates of up to `MAX_GROUPS` groups. The round log has a row for each p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from fairbandit.files.files import sha256, written_aside
 from fairbandit.metrics import REGRETS, Metric, Played, RunningReduction
 from fairbandit.runs.folder import REWARDS
 from fairbandit.runs.intervals import Floats, moments
-from fairbandit.runs.settings import BY_GROUP, COST, IN_UNIT
+from fairbandit.runs.settings import COST
 from fairbandit.streams import CHUNK_ROUNDS
 
 RATE = "selection_rate"
@@ -47,32 +47,16 @@ FILE_ROWS = 2**18
 Key = tuple[str, str | None]
 """A measure and its group."""
 
-SCHEMA = pa.schema(
-    [
-        *(("replica", pa.int64()), ("measure", pa.string()), ("group", pa.string())),
-        ("value", pa.float64()),
-    ]
-)
-"""The columns of finals."""
-
+_TEXTS = [("measure", pa.string()), ("group", pa.string())]
+SCHEMA = pa.schema([("replica", pa.int64()), *_TEXTS, ("value", pa.float64())])
 CURVES_SCHEMA = SCHEMA.insert(3, pa.field("round", pa.int64()))
-"""The columns of curves."""
-
-
-REWARDS_SCHEMA = pa.schema(
-    [("group", pa.int64()), *((name, pa.float64()) for name in ("value", "density", "cdf"))]
-)
-"""The columns of the distributions of the groups' true rewards."""
+_NUMBERS = [(name, pa.float64()) for name in ("value", "density", "cdf")]
+REWARDS_SCHEMA = pa.schema([("group", pa.int64()), *_NUMBERS])
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A measure of B replicas over rounds 1 … t, for some rounds t.
-
-    Attributes:
-        rounds: the rounds t, ascending, (n,).
-        values: the values, (B, n); NaN where not known.
-    """
+    """A measure of B replicas over rounds 1 … t, for n ascending rounds t; values are (B, n)."""
 
     rounds: NDArray[np.int64]
     values: Floats
@@ -91,43 +75,26 @@ def sampled_rounds(rounds: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate(spaced).round().astype(np.int64))
 
 
-def sampled(
-    rounds: int, metrics: Iterable[str], groups: Sequence[str]
-) -> dict[Key, NDArray[np.int64]]:
-    """Returns the rounds of every curve of a run; groups only up to `MAX_GROUPS`.
-
-    The numbers of received candidates are known only at the ends of pieces of `CHUNK_ROUNDS`
-    rounds, so selection rates are sampled at the first such end at or after each sampled round.
-    """
-    steps = sampled_rounds(rounds)
-    ends = np.unique(np.minimum(-(-steps // CHUNK_ROUNDS) * CHUNK_ROUNDS, rounds))
-    curves: dict[Key, NDArray[np.int64]] = {(column, None): steps for column in metrics}
-    return curves | {(RATE, name): ends for name in groups if len(groups) <= MAX_GROUPS}
-
-
 class Record:
     """Finals and curves of the replicas so far, updated while a run is played.
 
-    Args:
-        rounds: T.
-        group_names: the groups, in order of their codes.
-        metrics: the metrics by column.
-        unit: the `std` and `mean` of the reward's column, if rewards are standardised.
-
-    Attributes:
-        results: the finished batches, by measure and group, (R, n) each: a curve at its rounds, or
-            a measure after the last round.
+    `results` has the finished batches by measure and group, (R, n) each: a curve at its `steps`, or
+    a measure after the last round.
     """
 
     def __init__(
         self,
         rounds: int,
-        group_names: Sequence[str],
+        groups: Sequence[str],
         metrics: Mapping[str, Metric],
         unit: Mapping[str, Any] | None = None,
     ) -> None:
-        self.group_names, self.metrics, self.unit = tuple(group_names), metrics, unit
-        self.steps = sampled(rounds, metrics, self.group_names)
+        self.group_names, self.metrics, self.unit = tuple(groups), metrics, unit
+        steps = sampled_rounds(rounds)
+        # candidates are counted by pieces, so a rate is sampled at the end of a round's piece
+        ends = np.unique(np.minimum(-(-steps // CHUNK_ROUNDS) * CHUNK_ROUNDS, rounds))
+        self.steps: dict[Key, NDArray[np.int64]] = {(column, None): steps for column in metrics}
+        self.steps |= {(RATE, name): ends for name in groups if len(groups) <= MAX_GROUPS}
         self.results: dict[Key, Tensor] = {}
 
     def start(self, replicas: int) -> None:
@@ -180,22 +147,26 @@ class Record:
 
     def finish(self) -> None:
         """Ends the current batch."""
+        curves = {key: torch.cat(pieces, 1) for key, pieces in self._pieces.items()}
+        ended = {key: curve for key, curve in curves.items() if key[1] is None}
         picked = self._sums[0, :, 1:]
-        found = {key: torch.cat(pieces, 1) for key, pieces in self._pieces.items()}
         reward, rank, fair, standard = self._sums[1:, :, 1:] / picked
-        rates = picked / self._received, picked / picked.sum(1, keepdim=True)
-        columns = [picked, self._received.double(), *rates, reward, rank, fair, standard]
+        by_group = {"selected": picked, "received": self._received.double()}
+        by_group |= {RATE: picked / self._received, "share": picked / picked.sum(1, keepdim=True)}
+        by_group |= {"reward": reward, "rank": rank}
+        by_group |= {"fair_regret_of_pick": fair, "standard_regret_of_pick": standard}
         if self.unit:
-            std, mean = self.unit["std"], self.unit.get("mean", torch.nan)
-            columns += [mean + std * reward, std * standard]
+            std = self.unit["std"]
             cost = self._ends["standard_regret"] * (std / picked.sum(1).clamp(min=1))
-            found[COST, None] = cost[:, None]
-        for name, by_group in zip(BY_GROUP, columns, strict=False):
-            if IN_UNIT.get(name, "") in {"", *(self.unit or ())}:
-                for code, group in enumerate(self.group_names):
-                    found.setdefault((name, group), by_group[:, code, None])  # a rate has a curve
+            ended[COST, None] = cost[:, None]
+            if "mean" in self.unit:
+                by_group["raw_reward"] = self.unit["mean"] + std * reward
+            by_group["cost_of_pick"] = std * standard
+        for name, values in by_group.items():
+            for code, group in enumerate(self.group_names):
+                ended[name, group] = curves.get((name, group), values[:, code, None])
         before = self.results
-        self.results = {k: torch.cat([before[k], v]) if before else v for k, v in found.items()}
+        self.results = {k: torch.cat([before[k], v]) if before else v for k, v in ended.items()}
 
     def final(self, measure: str, group: str | None = None) -> Tensor:
         """Returns a measure after the last round, (R,)."""
@@ -205,16 +176,15 @@ class Record:
         """Returns a measure of each group after the last round, (R, G)."""
         return torch.stack([self.final(measure, group) for group in self.group_names], 1)
 
-    def drawn(self) -> dict[Key, Curve]:
+    def curves(self) -> dict[Key, Curve]:
         """Returns the curves of the finished batches."""
         return {key: Curve(at, self.results[key].numpy()) for key, at in self.steps.items()}
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Returns the tidy tables of the finals and the curves."""
-        order, end = [*self.metrics, COST, *BY_GROUP], np.zeros(1, np.int64)
-        keys = sorted(self.results, key=lambda key: order.index(key[0]))
-        finals = {key: Curve(end, self.results[key][:, -1:].numpy()) for key in keys}
-        return _tidy(finals, SCHEMA), _tidy(self.drawn(), CURVES_SCHEMA)
+        end = np.zeros(1, np.int64)
+        finals = {key: Curve(end, self.results[key][:, -1:].numpy()) for key in self.results}
+        return _tidy(finals, SCHEMA), _tidy(self.curves(), CURVES_SCHEMA)
 
 
 def _tidy(curves: Mapping[Key, Curve], schema: pa.Schema) -> pa.Table:
@@ -233,14 +203,6 @@ def _tidy(curves: Mapping[Key, Curve], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables(tables).combine_chunks()
 
 
-def schema(metrics: Iterable[str], picks: int) -> pa.Schema:
-    """Returns the schema of a round log with some metrics and `picks` picks from a pool."""
-    counts = ("replica", "round", *(["slot"] if picks > 1 else []), "action", "group")
-    others = (column for column in metrics if column not in REGRETS)
-    numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *others)
-    return pa.schema([*((n, pa.int64()) for n in counts), *((n, pa.float64()) for n in numbers)])
-
-
 class RoundLog:
     """Writes the rounds of one batch, in files that end on fixed multiples of `CHUNK_ROUNDS`.
 
@@ -249,24 +211,22 @@ class RoundLog:
     slots are left out, and the metrics of a round are in the row of slot 0 only. A round without
     any pick has this row, too, with the action and the group −1.
 
-    A file is written as soon as its last round is known. `finish` writes the last file.
-
-    Attributes:
-        written: the SHA-256 hash of each file written, by name.
+    A file is written as soon as its last round is known. `finish` writes the last file. `written`
+    has the SHA-256 hash of each file by its name.
     """
 
     def __init__(
         self, folder: Path, replicas: Sequence[int], metrics: Sequence[str], picks: int = 1
     ) -> None:
         folder.mkdir(exist_ok=True)
-        self._schema = schema(metrics, picks)
-        self.written: dict[str, str] = {}
+        counts = ("replica", "round", *(["slot"] if picks > 1 else []), "action", "group")
+        others = (column for column in metrics if column not in REGRETS)
+        numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *others)
+        kinds = dict.fromkeys(counts, pa.int64()) | dict.fromkeys(numbers, pa.float64())
+        self._schema, self.written = pa.schema(kinds), dict[str, str]()
         self._folder, self._replicas = folder, torch.tensor(replicas)
-        chunks = max(1, FILE_ROWS // len(replicas) // CHUNK_ROUNDS)
-        self._file_rounds = chunks * CHUNK_ROUNDS
-        types = {pa.int64(): torch.int64, pa.float64(): torch.float64}
-        self._empty = [torch.zeros(0, dtype=types[kind]) for kind in self._schema.types]
-        self._waiting = [self._empty]
+        self._file_rounds = max(1, FILE_ROWS // len(replicas) // CHUNK_ROUNDS) * CHUNK_ROUNDS
+        self._waiting = list[list[Tensor]]()
 
     def add(self, played: Played) -> None:
         """Appends the next piece of rounds, ordered by round and then by replica."""
@@ -299,9 +259,9 @@ class RoundLog:
 
     def finish(self) -> None:
         """Writes the rows that are not written yet."""
-        columns = [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
-        if not len(columns[0]):
+        if not self._waiting:
             return
+        columns = [torch.cat(pieces) for pieces in zip(*self._waiting, strict=True)]
         name = f"part-{int(self._replicas[0]):06d}-{int(columns[1][0]):09d}.parquet"
         self.written[name] = write_table(
             self._folder / name,
@@ -309,7 +269,7 @@ class RoundLog:
             use_dictionary=["replica", "action", "group"],
             column_encoding={"round": "DELTA_BINARY_PACKED"},
         )
-        self._waiting = [self._empty]
+        self._waiting = []
 
 
 def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:

@@ -35,8 +35,7 @@ class Run:
     Attributes:
         folder: the run's folder; None if nothing was kept in files.
         summary: the contents of its `summary.json`.
-        place: the folder's name in tables: its path relative to the searched folder, or including
-            the searched folder if there are several.
+        place: the folder's path in tables, relative to the searched folder if there is only one.
     """
 
     folder: Path | None
@@ -50,11 +49,8 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The resolved config by dotted keys, `summary.KEYS` first, and what else makes a setting.
-
-        These are the first digits of the hashes of `data` and of `plugins`, the `unit` of a table's
-        reward, and the versions. Lists and units are JSON.
-        """
+        """The resolved config by dotted keys, `summary.KEYS` first, the hashes of `data` and of
+        `plugins`, the `unit` of a table's reward, and the versions. Lists and units are JSON."""
         known = self.summary.get("identity", {})
         hashes = {key: known[key][:12] for key in ("data", "plugins") if known.get(key)}
         unit = {"unit": json.dumps(self.summary["unit"])} if self.summary.get("unit") else {}
@@ -87,9 +83,8 @@ class Run:
     @cached_property
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The columns value, density and cdf of each group's true rewards; None if not known."""
-        known = dict[Any, Any]()
-        if REWARDS in self.summary["files"]:
-            known = dict(iter(self._read(REWARDS).to_pandas().groupby("group")))
+        stored = REWARDS in self.summary["files"]
+        known: Any = dict(iter(self._read(REWARDS).to_pandas().groupby("group"))) if stored else {}
         return tuple(known.get(code) for code in range(len(self.groups)))
 
     def kept(self) -> Run:
@@ -136,9 +131,7 @@ class Callback:
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Reads every finished run below some folders once, sorted by path.
-
-    Numbers in paths are sorted by value.
+    """Reads every finished run below some folders once, sorted by path, numbers by their values.
 
     Raises:
         FairbanditError: a folder does not exist, a summary is not valid, or no run was found.

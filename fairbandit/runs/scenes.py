@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.files.files import natural_order
-from fairbandit.policy.build import named_policies, policy_label
-from fairbandit.runs import naming
+from fairbandit.policy.build import policy_label
 from fairbandit.runs.intervals import Floats
-from fairbandit.runs.naming import Setting, chosen, differing, joined, of_world, union
+from fairbandit.runs.naming import Setting, chosen, differing, joined, of_world, union, varied
 from fairbandit.runs.record import Curve, Key
 from fairbandit.runs.saved import Run, read_runs
 from fairbandit.runs.settings import BY_GROUP, COST, LACKING
 from fairbandit.runs.summary import finite
-from fairbandit.runs.tables import column_of, settings_of, spreads, tidy, values_of
+from fairbandit.runs.tables import column_of, place_of, settings_of, spreads, tidy, values_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,12 +55,12 @@ class PooledRuns:
     @property
     def others(self) -> list[Setting]:
         """The settings in `varied` that do not belong to the environment."""
-        return [one for one in self.varied if not of_world(one.key)]
+        return [own for own in self.varied if not of_world(own.key)]
 
     @property
     def environment(self) -> str:
         """The name of the environment, unique among the environments that were read."""
-        world = [one for one in self.varied if of_world(one.key)]
+        world = [own for own in self.varied if of_world(own.key)]
         return joined(str(self.runs[0].summary["environment"]), world)
 
     @property
@@ -85,11 +84,6 @@ class PooledRuns:
         return len(self.table[["seed", "replica"]].drop_duplicates())
 
     @property
-    def baseline(self) -> str | None:
-        """The label of the baseline if the table has differences."""
-        return str(self.table["baseline"].iloc[0]) if "baseline" in self.table else None
-
-    @property
     def groups(self) -> tuple[str, ...]:
         """The names of the groups, in order of their codes."""
         return self.runs[0].groups
@@ -106,8 +100,7 @@ class PooledRuns:
         for name, metric in (pair for run in self.runs for pair in run.summary["metrics"].items()):
             described[name] = {part: metric[part] for part in ("reduce", "lower_is_better")}
         found = dict[str, dict[str, Any]]()
-        pooled = spreads(self.table, differences=self.baseline is not None)
-        for row in pooled.to_dict("records"):
+        for row in spreads(self.table).to_dict("records"):
             measure, group = row.pop("measure"), row.pop("group")
             found[column_of(measure, group)] = finite(row) | described.get(measure, {})
         return found
@@ -115,11 +108,9 @@ class PooledRuns:
     @cached_property
     def curves(self) -> dict[Key, Curve]:
         """The curves by measure and group; a replica of several runs counts once."""
-        found = dict[Key, Curve]()
-        by_measure = tidy(self.runs, curves=True).groupby(
-            ["measure", "group"], observed=True, sort=False
-        )
-        for (measure, group), rows in by_measure:
+        found, keys = dict[Key, Curve](), ["measure", "group"]
+        table = tidy(self.runs, curves=True).groupby(keys, observed=True, sort=False)
+        for (measure, group), rows in table:
             rounds = rows["round"].unique()  # the same for each replica in turn
             values = rows["value"].to_numpy().reshape(-1, len(rounds))
             found[measure, None if group == LACKING else group] = Curve(rounds, values)
@@ -138,9 +129,9 @@ class PooledRuns:
 
     def rows(self, column: str) -> pd.DataFrame:
         """Returns the rows of a column of `spreads`: one for each seed and replica."""
-        measure, named, group = column.partition(":")
-        of_measure = self.table[self.table["measure"] == measure]
-        return of_measure[of_measure["group"] == (group if named else LACKING)]
+        measure, _, group = column.partition(":")
+        rows = self.table[self.table["measure"] == measure]
+        return rows[rows["group"] == (group or LACKING)]
 
     def finals(self, column: str) -> Floats:
         """Returns a column of `spreads` in each replica, (B,)."""
@@ -164,8 +155,8 @@ def pool(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[PooledR
         pools.setdefault(values_of(run, keys), []).append(run)
     rows: dict[Any, pd.DataFrame] = dict(iter(table.groupby(keys, observed=True, sort=False)))
     pooled = [PooledRuns(tuple(alike), rows.get(key, table[:0])) for key, alike in pools.items()]
-    found = naming.varied([setting.settings for setting in pooled]) if pooled else []
-    named = (replace(one, varied=names) for one, names in zip(pooled, found, strict=True))
+    names = varied([setting.settings for setting in pooled])
+    named = (replace(setting, varied=own) for setting, own in zip(pooled, names, strict=True))
     return [setting for setting in named if len(setting.table)]
 
 
@@ -234,11 +225,9 @@ def scenes_of(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[Sc
 
     Named policies come first, in their order. Runs of one policy are sorted by their settings.
     """
-    places = {name: place for place, name in enumerate(named_policies())}
 
     def order(run: PooledRuns) -> tuple[Any, ...]:
-        place = places.get(run.policy, len(places))
-        return run.environment, place, run.policy, natural_order(run.label, decimals=True)
+        return run.environment, *place_of(run.policy), natural_order(run.label, decimals=True)
 
     scenes: dict[str, list[PooledRuns]] = {}
     for run in sorted(pool(runs, table), key=order):

@@ -16,12 +16,8 @@ def holds_group(features: NDArray[np.float64], groups: NDArray[np.int64]) -> boo
     code, or a number that was cut into groups; or if it is constant in one group and never that
     value in the other, as in a product with an indicator.
 
-    Args:
-        features: of each candidate, (n, d).
-        groups: the number of each candidate's group, (n,); candidates of −1 are left out.
-
-    Returns:
-        None if fewer than two groups have `ENOUGH` candidates.
+    Features are (n, d), groups (n,), and candidates of −1 are left out. Returns None if fewer than
+    two groups have `ENOUGH` candidates.
 
     >>> groups = np.repeat([0, 1], 20)
     >>> hours = np.arange(40.0) % 20

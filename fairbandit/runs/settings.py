@@ -21,9 +21,6 @@ from fairbandit.registry import Checked
 COST = "cost_per_pick"
 """The column of the standard regret of a pick, in the unit of a table's reward."""
 
-IN_UNIT = {"raw_reward": "mean", "cost_of_pick": "std"}
-"""The measures of a group in the unit of a table's reward, and the entry of the unit they need."""
-
 LACKING = "–"
 """The group of a measure of a whole run, and the value of a setting that a run lacks."""
 
@@ -93,19 +90,14 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{key}", value
 
 
-MOST = 2**31 - 1
-"""The largest number of rounds, replicas, picks and threads."""
+_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run that was checked: its policy and metrics, and its environment, which is not loaded yet.
+    """A checked run: its policy, environment, metrics (both regrets first) and other settings.
 
-    Attributes:
-        policy: the policy.
-        environment: the environment.
-        metrics: the metrics by column, both regrets first.
-        settings: the other keys of the config, whose `metrics` describe the metrics in full.
+    The environment is not loaded yet.
     """
 
     policy: Policy
@@ -135,8 +127,8 @@ def checked(config: Mapping[str, Any]) -> Job:
         value = getattr(own, key)
         if value is not None and value < least:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")
-        if value is not None and value > MOST and key != "seed":
-            raise FairbanditError(f"{key} must be at most {MOST:,}, got {value}")
+        if value is not None and value > _LARGEST and key != "seed":
+            raise FairbanditError(f"{key} must be at most {_LARGEST:,}, got {value}")
     Delays(own.delay, own.delay_law, own.seed)
     metrics = _checked_metrics(own.metrics)
     _check_device(own.device)

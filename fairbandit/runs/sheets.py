@@ -27,16 +27,16 @@ from fairbandit.tables.labels import NUMBER
 if TYPE_CHECKING:
     import pandas as pd
 
-_WIDE = 160  # width in characters without a terminal
-_NARROW = 80  # width of a sheet without a terminal
-_WIDEST = 28  # width of a column that names the rows
-_BETWEEN = 2  # space between two columns of a sheet
+# widths in characters
+_WIDE, _NARROW = 160, 80  # of the screen and of a sheet without a terminal
+_WIDEST = 28  # of a column that names the rows
+_BETWEEN = 2  # between two columns of a sheet
 
 _ROUNDING = 1e-9
 _DECIMALS = 4
 
+# the special characters of Markdown, and those that turn bare addresses into links
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&@]|:(?=//)|(?<=(?i:www))\.)")
-"""The special characters of Markdown, and the characters that turn bare addresses into links."""
 
 _LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "{}$&#%_"}
@@ -44,7 +44,6 @@ _LATEX = str.maketrans(
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "–": "--"}
 )
-"""The LaTeX code of its special characters and of the signs in tables."""
 
 # matches texts that a spreadsheet would run as formulas
 _FORMULA = re.compile(rf"\A(?=[-+=@\t\r＝＋－＠])(?!{NUMBER}\Z)")
@@ -63,20 +62,16 @@ MEANING = {
 """The meaning of each sign in tables of results, printed below the tables that contain it."""
 
 
-def console() -> Console:
-    """Returns a console on standard output, which is wide if the output is a file or a pipe.
-
-    Text is printed literally, since names of groups, policies and files may look like markup or
-    emoji. Styles are set by `rich.text.Text`, columns and tables.
-    """
-    shown = _Screen(markup=False, emoji=False)
-    return shown if shown.is_terminal else _Screen(width=_WIDE, markup=False, emoji=False)
-
-
 class _Screen(Console):
     def render(self, *given: Any, **options: Any) -> Iterable[Any]:
         for part in super().render(*given, **options):  # names from data may hold control codes
             yield part if part.control else part._replace(text=printable(part.text))
+
+
+def console() -> Console:
+    """Returns a console on standard output that prints text literally; wide without a terminal."""
+    screen = _Screen(markup=False, emoji=False)  # names of groups and files may look like markup
+    return screen if screen.is_terminal else _Screen(width=_WIDE, markup=False, emoji=False)
 
 
 _screen = Console(stderr=True)
@@ -84,12 +79,9 @@ _screen = Console(stderr=True)
 
 @contextmanager
 def progress_bar(title: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Shows the progress and the remaining time, on terminals only; parallel workers show none.
+    """Yields a function that advances a bar of the progress, which only terminals show.
 
     A bar that begins while another is shown, such as a run in a sweep, appears on the line below.
-
-    Yields:
-        A function that advances the bar by the given number of steps, by default 1.
     """
     name, left = TextColumn("{task.description}", markup=False), TimeRemainingColumn(compact=True)
     columns = name, BarColumn(), MofNCompleteColumn(), left
@@ -110,10 +102,7 @@ def make_table(
     right: Collection[str] = (),
     **options: Any,
 ) -> Table:
-    """Returns a table of cells that folds long words; the columns in `right` are right-aligned.
-
-    The `options` are passed to `rich.table.Table`.
-    """
+    """Returns a table of rich that folds long words; the columns in `right` are right-aligned."""
     table = Table(title_justify="left", **options)
     for header in headers:
         justify: JustifyMethod = "right" if header in right else "left"
@@ -158,9 +147,8 @@ class Sheet:
             table.show_header = any(self.headers)
             for at in block:
                 justify: JustifyMethod = "left" if at < self.names else "right"
-                table.add_column(
-                    self.headers[at], justify=justify, overflow="fold", width=sizes[at]
-                )
+                style: Any = {"justify": justify, "overflow": "fold", "width": sizes[at]}
+                table.add_column(self.headers[at], **style)
             for row in self.rows:
                 table.add_row(*(row[at] for at in block))
             yield table
@@ -175,8 +163,7 @@ class Sheet:
         return min(size, _WIDEST if at < self.names < len(self.headers) else width // 2)
 
     def _blocks(self, sizes: Sequence[int], width: int) -> Iterable[list[int]]:
-        names = list(range(self.names))
-        block = names
+        block = names = list(range(self.names))
         for at in range(self.names, len(sizes)):
             taken = sum(sizes[column] + _BETWEEN for column in block)
             if taken + sizes[at] > width and len(block) > self.names:
@@ -212,9 +199,6 @@ def write(result: pd.DataFrame | Sheet, path: Path) -> None:
 
     A column that holds more than numbers becomes texts. In CSV, an apostrophe is put before a text
     that a spreadsheet would run as a formula.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_aside(path) as file:
@@ -222,12 +206,11 @@ def write(result: pd.DataFrame | Sheet, path: Path) -> None:
             file.write(result.exported("latex" if path.suffix == ".tex" else "markdown").encode())
             return
         csv, texts = path.suffix == ".csv", result.select_dtypes(exclude="number").columns
-        table = result.assign(
-            **{key: [_text(value, csv) for value in result[key]] for key in texts}
-        )
+        columns = {key: [_text(value, csv) for value in result[key]] for key in texts}
+        table = result.assign(**columns)
         if csv:
-            named = table.rename(columns=lambda name: _text(name, csv))
-            file.write(named.to_csv(index=False).encode())
+            headed = table.rename(columns=lambda name: _text(name, csv))
+            file.write(headed.to_csv(index=False).encode())
         else:
             table.to_parquet(file, index=False, write_page_checksum=True)
 
@@ -238,20 +221,12 @@ def _text(value: Any, csv: bool) -> str | None:
 
 
 def metric_header(column: str, metric: Mapping[str, Any]) -> str:
-    """Returns the header of a metric, with an arrow that points in the better direction.
-
-    >>> metric_header("fair_regret", {"lower_is_better": True})
-    'fair regret ↓'
-    """
+    """Returns the header of a metric, with an arrow that points in the better direction."""
     return f"{column.replace('_', ' ')} {'↓' if metric['lower_is_better'] else '↑'}"
 
 
 def meanings(cells: Iterable[str]) -> str:
-    """Explains the signs that occur in the cells.
-
-    >>> meanings(["fair regret ↓", "8.1 ± 0.3"])
-    'mean ± standard deviation over replicas, after the last round; ↓ lower is better'
-    """
+    """Explains the signs that occur in the cells."""
     text = " ".join(cells)
     return "; ".join(meaning for sign, meaning in MEANING.items() if sign in text)
 
@@ -307,11 +282,7 @@ def bracketed(value: float, low: float, high: float) -> str:
 
 
 def estimate(value: Mapping[str, float | None]) -> str:
-    """Formats a mean and its interval, or the mean alone if the interval is unknown.
-
-    >>> estimate({"mean": 3.7582, "low": 3.3687, "high": 4.1477})
-    '3.76 [3.37, 4.15]'
-    """
+    """Formats a mean and its interval, or the mean alone if the interval is unknown."""
     mean, low, high = (value.get(part) for part in ("mean", "low", "high"))
     if mean is None or low is None or high is None:
         return spread({"mean": mean, "std": None})

@@ -33,8 +33,7 @@ from fairbandit.runs.record import Record
 from fairbandit.runs.settings import RATES, Job, dotted
 from fairbandit.streams import CHUNK_ROUNDS
 
-_NO_MATTER = ("threads", "resume")
-"""Settings that do not change the results of a run."""
+_NO_MATTER = ("threads", "resume")  # settings that do not change the results of a run
 
 KEYS = ("policy", "environment", "rounds", "replicas", "seed")
 """The first keys of every summary, and of every table, whether or not runs differ in them."""
@@ -76,16 +75,10 @@ def summarise(
     identity: Mapping[str, Any],
     group_feature: bool | None,
 ) -> dict[str, Any]:
-    """Makes the summary of a finished run, as plain data.
+    """Returns the summary of a finished run, as plain data.
 
-    Args:
-        config: settings, `policy` and `environment`.
-        record: the results of the whole run.
-        seconds: the time from the first pool drawn to the last file closed, without the
-            unfinished batches of interrupted runs.
-        files: the SHA-256 hash of every Parquet file, by its path in the run's folder.
-        identity: the identity of the run.
-        group_feature: whether the features hold the group; None if that is not known.
+    The seconds leave out the unfinished batches of interrupted runs. The files have a hash for each
+    path in the run's folder. `group_feature` is whether the features hold the group, if known.
     """
     names, unit = record.group_names, record.unit
     parts = [registry.lookup(k, config["policy"][k]["name"]) for k in registry.PART_KINDS]
@@ -121,10 +114,7 @@ def summarise(
 
 
 def checksum(summary: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 hash of a summary without this hash, and without its seconds.
-
-    Only the seconds differ between repetitions of a run.
-    """
+    """Returns the hash of a summary without this hash and the seconds, which no two runs share."""
     hashed = {key: value for key, value in summary.items() if key not in ("checksum", "seconds")}
     return hashlib.sha256(json.dumps(hashed).encode()).hexdigest()
 
@@ -137,12 +127,7 @@ def write(summary: Mapping[str, Any], folder: Path) -> None:
 
 
 def read(folder: Path | str) -> dict[str, Any]:
-    """Reads the summary of the finished run in a folder.
-
-    Raises:
-        FairbanditError: the file cannot be read, its checksum does not match its contents, or an
-            entry is not valid.
-    """
+    """Reads and checks the summary of the finished run in a folder."""
     path = Path(folder, SUMMARY)
     try:
         with open_regular(path) as file:
@@ -159,10 +144,7 @@ def read(folder: Path | str) -> dict[str, Any]:
 
 
 def _statistic(values: Tensor) -> dict[str, Any]:
-    """Returns the mean and standard deviation (ddof 1) of the known values, None for too few.
-
-    The result has their number `n` if some values, but not all, are unknown.
-    """
+    """Returns mean and std of the known values, and their number `n` if some are unknown."""
     count, mean, std = (float(part) for part in moments(values.numpy()))
     spread = {"mean": mean if count > 0 else None, "std": std if count > 1 else None}
     return {**spread, "n": int(count)} if 0 < count < len(values) else spread
@@ -176,13 +158,10 @@ def finite(value: Any) -> Any:
 def identity(job: Job) -> dict[str, Any]:
     """Returns everything that determines the results of a run, as plain data, without loading data.
 
-    Of fairbandit, only the version counts. After editing the package itself, use `resume=false`.
-
-    Returns:
-        `config`, without the keys that do not affect results; `version` of fairbandit; `plugins`,
-        one hash of the files of all plugins that define the parts, the environment and the
-        metrics, empty without plugins; and `data`, the fingerprint of the environment. A hash is
-        null if a file is missing.
+    `plugins` is one hash of the files of all plugins that define the parts, the environment and the
+    metrics, empty without plugins, and `data` the fingerprint of the environment. A hash is null if
+    a file is missing. Of fairbandit, only the version counts: after editing the package itself, use
+    `resume=false`.
     """
     known, described = job.environment.cls, job.environment.described()
     parts, chosen = job.policy.describe(), asdict(job.settings)
@@ -209,10 +188,7 @@ def continued(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Describes the differences between two identities, the keys of their configs first.
-
-    Hashes are listed without their values. An unknown hash, as with a missing file, counts as
-    changed.
+    """Describes the differences between two identities; an unknown hash counts as changed.
 
     >>> differences({"config": {"seed": 0}, "version": "0.1", "plugins": "a", "data": None},
     ...             {"config": {"seed": 1}, "version": "0.2", "plugins": "b", "data": None})
@@ -261,11 +237,9 @@ def _hash_of_modules(place: Path) -> str:
 def finished(
     folder: Path, now: Mapping[str, Any], *, resume: bool
 ) -> tuple[dict[str, Any] | None, str]:
-    """Looks for a finished run in the folder of a run with the identity `now`.
+    """Returns the summary of the finished run in a folder, and why it would now have other results.
 
-    Returns:
-        The summary, or None without a finished run; and the reasons why the run would now give
-        other results, or an empty text.
+    Without a finished run, the summary is None. If nothing has changed, the reasons are empty.
 
     Raises:
         FairbanditError: the same code has played another config in the folder, so that the results

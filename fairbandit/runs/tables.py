@@ -70,10 +70,8 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
     """Joins runs to one table, named policies first; a replica of several runs stands once."""
     import pandas as pd
 
-    places = {name: place for place, name in enumerate(named_policies())}
-    names = ((run.summary["environment"], run.summary["policy"]) for run in runs)
-    order = [(name[0], places.get(name[1], len(places)), name[1]) for name in names]
-    runs = [runs[at] for at in sorted(range(len(runs)), key=order.__getitem__)]
+    names = ("environment", "policy")
+    runs = sorted(runs, key=lambda run: (run.summary[names[0]], place_of(run.summary[names[1]])))
     keys = naming.telling_keys([run.settings for run in runs])
     keys = [*KEYS[:3], *(key for key in keys if key not in KEYS), "seed"]
     values = [values_of(run, keys) for run in runs]
@@ -95,6 +93,12 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
     return whole[~again].reset_index(drop=True)
 
 
+def place_of(policy: str) -> tuple[int, str]:
+    """Returns a key that sorts policies: named ones first, in their order, then by name."""
+    names = [*named_policies()]
+    return names.index(policy) if policy in names else len(names), policy
+
+
 def values_of(run: Run, keys: Sequence[str]) -> tuple[Any, ...]:
     """Returns the values of some settings of a run, `LACKING` for a setting that it lacks."""
     values = (run.settings.get(key) for key in keys)
@@ -106,22 +110,17 @@ def column_of(measure: str, group: str = LACKING) -> str:
     return measure if group == LACKING else f"{measure}:{group}"
 
 
-def spreads(
-    table: pd.DataFrame, by: Sequence[str] = (), *, differences: bool = False
-) -> pd.DataFrame:
+def spreads(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Pools the values of each measure and group, separately for the values of the columns `by`.
 
-    Returns:
-        `by`, `measure`, `group`, the number `n` of known values, `mean`, `std` (ddof 1), and the
-        95 % interval of the mean, `low` to `high`. It is Student's, and NaN where all values are
-        equal. Unless the values are differences, it is within 0 and 1 for shares and ranks, and
-        for selection rates at the end of a run it is `rate_ends`.
+    The interval is Student's. Unless the values are differences, it is within 0 and 1 for shares
+    and ranks, and for selection rates at the end of a run it is `rate_ends`.
     """
     keys = [*by, *(key for key in ("measure", "group", "round") if key in table)]
     values = table.groupby(keys, observed=True, sort=False)["value"]
     pooled = values.agg(n="count", mean="mean", std="std").reset_index()
     pooled["low"], pooled["high"] = interval(pooled["n"], pooled["mean"], pooled["std"])
-    if differences:
+    if "baseline" in table:
         return pooled
     shares = pooled["measure"].isin(("share", "rank", RATE)) & (pooled["group"] != LACKING)
     ends = pooled.loc[shares, ["low", "high"]]
@@ -139,7 +138,7 @@ def spreads(
 def rate_ends(mean: float, std: float, n: float, received: float) -> Span:
     """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
 
-    See `share_ends`. An event is unseen by the candidates of all replicas. If all replicas have the
+    An event is unseen by the candidates of all replicas. If all replicas have the
     same rate, it is unseen by replicas: a learner may always pick a group in some, and never in
     others.
     """
@@ -182,7 +181,7 @@ def pooled(
         _, settings = _settings(table, keys)
         keys = [full_key(settings, word) for word in by]
     if "baseline" in table:
-        return spreads(table, ["label", *keys, "baseline"], differences=True)
+        return spreads(table, ["label", *keys, "baseline"])
     if {"policy", "environment"} <= {*keys}:
         numbers, settings = _settings(table, keys)
         labels = np.array(_labels(settings), object)
@@ -249,7 +248,7 @@ def _baseline(
         matches = matches or [at for at in places if settings[at]["policy"] == asked]
     else:
         found = naming.matching(settings, {key: [value] for key, value in asked.items()})
-        matches = [at for at in places if at in found]
+        matches = sorted({*places} & {*found})
     if len(matches) != 1:
         several = "several settings" if matches else "no setting"
         known = [name for at in places for name in (labels[at], settings[at]["policy"])]
@@ -273,8 +272,8 @@ def _settings(
 def _labels(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     several = len({row["environment"] for row in settings}) > 1
     labels = []
-    for row, own in zip(settings, naming.varied(settings), strict=True):
+    for row, names in zip(settings, naming.varied(settings), strict=True):
         first = [naming.Setting("environment", "environment", row["environment"])] * several
-        label = joined(policy_label(row["policy"]), [one for one in own if not of_world(one.key)])
-        labels.append(joined(label, [*first, *(one for one in own if of_world(one.key))]))
+        own, world = ([s for s in names if of_world(s.key) == part] for part in (False, True))
+        labels.append(joined(policy_label(row["policy"]), [*own, *first, *world]))
     return labels

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from fairbandit.runs import Run, Scene
-from fairbandit.runs.intervals import moments
 from fairbandit.runs.scenes import scenes_of
 from fairbandit.runs.settings import LACKING
 
@@ -34,55 +33,37 @@ def saved(
     policy's; `changes` are to the summary, and `higher` names metrics of which higher is better.
     """
     higher = changes.pop("higher", ())
-    spreads, curves = {}, []
-    for column, values in finals.items():
-        count, mean, std = (part[()] for part in moments(values))
-        ends = {"mean": mean, "std": std}
-        spreads[column] = {
-            **{key: None if np.isnan(end) else float(end) for key, end in ends.items()},
-            **{"n": int(count), "reduce": "sum", "lower_is_better": column not in higher},
-        }
-        for n, value in enumerate(values):
-            points = {"round": STEPS, "value": value * STEPS / STEPS[-1]}
-            curves.append(
-                pd.DataFrame({"replica": n, "measure": column, "group": LACKING, **points})
-            )
-    numbers = range(REPLICAS)
-    rows: list[tuple[int, str, str, float]] = [
-        (n, column, LACKING, v)
-        for column, some in finals.items()
-        for n, v in zip(numbers, some, strict=False)
-    ]
+    measures = {(column, LACKING): values for column, values in finals.items()}
     if "unit" in changes:
-        rows += [(n, "cost_per_pick", LACKING, v) for n, _, _, v in rows[:REPLICAS]]
-    noise, each = np.array([-9.0, 9.0, -9.0, 9.0]) * 0.75**0.5, dict[str, Any]()
+        measures["cost_per_pick", LACKING] = next(iter(finals.values()))
+    noise = np.array([-9.0, 9.0, -9.0, 9.0]) * 0.75**0.5
+    names = "selected", "received", "selection_rate"
     for place, group in enumerate(groups):
-        each[group] = {"mean": 20.0 + 8 * place, "std": 9.0}
-        for name in ("selected", "received", "selection_rate"):
-            rows += [
-                (n, name, group, v) for n, v in zip(numbers, 20.0 + 8 * place + noise, strict=True)
-            ]
-    table = pd.DataFrame(rows, columns=["replica", "measure", "group", "value"])
+        measures |= {(name, group): list(20.0 + 8 * place + noise) for name in names}
+    columns = ["measure", "group", "replica", "value"]
+    rows = [(*key, n, value) for key, values in measures.items() for n, value in enumerate(values)]
+    table = pd.DataFrame(rows, columns=columns)
+    metrics = {name: {"reduce": "sum", "lower_is_better": name not in higher} for name in finals}
     summary = {
         **{"policy": policy, "environment": "simulation", "rounds": ROUNDS, "replicas": REPLICAS},
-        **{"seed": 0, "seconds": 1.0, "groups": list(groups), "versions": {}, "metrics": spreads},
-        **dict.fromkeys(("selected", "received", "selection_rate"), each),
+        **{"seed": 0, "seconds": 1.0, "groups": list(groups), "versions": {}, "metrics": metrics},
         "config": {"policy": dict(config or {})},
         **changes,
     }
-    run = Run(Path(policy), summary)
-    grid = np.linspace(0, 1, 50)
+    run, grid = Run(Path(policy), summary), np.linspace(0, 1, 50)
+    whole = table[table["measure"].isin([*finals])]
+    curves = whole.loc[whole.index.repeat(len(STEPS))].assign(round=np.tile(STEPS, len(whole)))
+    curves["value"] = curves["value"] * curves["round"] / STEPS[-1]
     densities = [1 + k * np.sin(3 * grid) for k in range(len(groups))]
-    rewards = [pd.DataFrame({"value": grid, "density": one, "cdf": grid}) for one in densities]
-    run.__dict__.update(  # which else are read from files
-        finals=table, curves=pd.concat(curves), rewards=tuple(rewards)
-    )
+    rewards = [pd.DataFrame({"value": grid, "density": own, "cdf": grid}) for own in densities]
+    # which else are read from files
+    run.__dict__.update(finals=table, curves=curves, rewards=tuple(rewards))
     return run
 
 
 def around(mean: float, *noise: float) -> list[float]:
     """The values of four replicas."""
-    return [mean + one for one in noise or (-1.5, -0.5, 0.5, 1.5)]
+    return [mean + own for own in noise or (-1.5, -0.5, 0.5, 1.5)]
 
 
 def scene_of(*runs: Run) -> Scene:
@@ -95,9 +76,8 @@ def crossed(
     policies: Sequence[str], groups: Sequence[str] = ("a", "b", "c"), **settings: Sequence[Any]
 ) -> Scene:
     """Runs of all combinations of policies and of settings of their estimators."""
-    combinations = product(policies, *settings.values())
     runs = []
-    for number, (policy, *values) in enumerate(combinations):
+    for number, (policy, *values) in enumerate(product(policies, *settings.values())):
         ends = {"standard_regret": 40.0 + 9 * number, "fair_regret": 30.0 + 20 * (number % 7)}
         finals = {column: around(end, -60, 0, 0, 60) for column, end in ends.items()}
         config = {"estimator": dict(zip(settings, values, strict=True))}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.figures.layout import MOST_FACETS, MOST_RUNS, Facet, Options, split
+from fairbandit.figures.layout import Facet, Options, split
 from fairbandit.figures.style import looks
 from fairbandit.policy.build import named_policies
 from tests.figures.synthetic import SIX, crossed
@@ -42,14 +42,15 @@ def test_facets_are_made_on_request_and_their_names_leave_out_the_setting():
         assert (facet.title, facet.shared, names(facet)) == (label, "", values)
 
 
-def test_too_many_runs_say_in_what_they_differ():
-    most = MOST_RUNS * MOST_FACETS
-    assert len(titles("greedy", by="noise", noise=range(MOST_FACETS))) == MOST_FACETS
-    for by, message in ((None, f"1 of up to {most}"), ("noise", f"{most} of up to 1")):
+def test_too_many_runs_say_in_what_they_differ(monkeypatch):
+    monkeypatch.setattr("fairbandit.figures.layout.MOST_RUNS", 3)
+    monkeypatch.setattr("fairbandit.figures.layout.MOST_FACETS", 2)
+    assert len(titles("greedy", by="noise", noise=range(2))) == 2
+    for by, message in ((None, "1 of up to 4"), ("noise", "4 of up to 1")):
         with pytest.raises(FairbanditError, match=rf"would have {message}; .* in policy, noise$"):
-            titles("greedy", by=by, noise=range(most))
+            titles("greedy", by=by, noise=range(4))
     with pytest.raises(FairbanditError, match="unknown setting 'nope'"):
-        titles("greedy", by="nope")
+        titles("greedy", by="nope", noise=range(4))
 
 
 def test_policies_are_told_apart_by_lines_and_by_markers_in_every_figure():

@@ -14,9 +14,10 @@ import fairbandit
 from fairbandit.cli.figures import figures
 from fairbandit.errors import FairbanditError
 from fairbandit.figures import draw
-from fairbandit.figures.draw import _slugs, compose, figure, general
+from fairbandit.figures.draw import compose, figure, general
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
+from fairbandit.metrics import REGRETS
 from fairbandit.runs import PooledRuns, Scene
 from fairbandit.runs.intervals import interval
 from tests.environments.data import people
@@ -119,22 +120,23 @@ def test_the_papers_figures(scene, mixed_scene):
     check_groups(count, mixed_scene, "selected", 1)
     density, *_ = compose("overview", mixed_scene).axes
     assert density.get_xlabel() == "wage (standard deviations)"  # rewards are standardised
+    (axes,) = compose("price", mixed_scene).axes
+    assert axes.get_xlabel() == "cost per pick at T = 400 (wage)"
+    for run, (marker, *_) in zip(mixed_scene.runs, axes.containers, strict=True):
+        cost = run.metrics["standard_regret"]["mean"] * np.std(people()["wage"]) / 400
+        assert marker.get_xydata()[0, 0] == pytest.approx(cost)
 
 
 @pytest.mark.parametrize(("kind", "spread"), INTERVALS.items())
-def test_bands_of_every_kind_and_a_width(scene, kind, spread):
-    figure = compose("overview", scene, Options(interval=kind, width=5.0))
-    check_regret(figure.axes[1], scene, "standard", spread)
+def test_bands_and_bars_of_every_kind_and_a_width(scene, kind, spread):
+    figure = compose("metrics", scene, Options(interval=kind, width=5.0, metrics=REGRETS))
+    check_regret(figure.axes[0], scene, "standard", spread)
     assert figure.get_figwidth() == 5
-
-
-@pytest.mark.parametrize("kind", INTERVALS)
-def test_price(scene, kind):
     (axes,) = compose("price", scene, Options(interval=kind)).axes
     assert axes.get_xlabel() == "standard regret at T = 400"
-    assert axes.get_ylabel() == f"fair regret at T = 400\n({INTERVALS[kind]})"
+    assert axes.get_ylabel() == f"fair regret at T = 400\n({spread})"
     for run, (marker, _, bars) in zip(scene.runs, axes.containers, strict=True):
-        for at, name in enumerate(("standard_regret", "fair_regret")):
+        for at, name in enumerate(REGRETS):
             end = run.metrics[name]
             assert marker.get_xydata()[0, at] == end["mean"]
             ends = {
@@ -144,14 +146,6 @@ def test_price(scene, kind):
             }
             # a regret is at least 0, and so is its bar
             assert bars[at].get_segments()[0][:, at] == pytest.approx(np.fmax(ends[kind], 0))
-
-
-def test_the_price_in_a_table_is_in_the_unit_of_its_reward(mixed_scene):
-    (axes,) = compose("price", mixed_scene).axes
-    assert axes.get_xlabel() == "cost per pick at T = 400 (wage)"
-    for run, (marker, *_) in zip(mixed_scene.runs, axes.containers, strict=True):
-        cost = run.metrics["standard_regret"]["mean"] * np.std(people()["wage"]) / 400
-        assert marker.get_xydata()[0, 0] == pytest.approx(cost)
 
 
 def test_a_figure_of_runs_in_memory_is_that_of_their_folder(simulated, scene):
@@ -189,7 +183,9 @@ def test_a_group_that_is_never_selected_has_its_point_at_0():
 
 def test_facets_share_their_axes_and_a_legend():
     made = crossed(["oful", "greedy"], regularization=SIX)
-    figure = compose("selection", made, Options("policy", "std"))
+    figure: Any = compose("selection", made, Options("policy", "std"))
+    check_texts(figure)
+    assert all(axes.bbox.height >= 1.5 * figure.dpi for axes in figure.axes)
     shares, *_ = rows = np.reshape(np.array(figure.axes), (2, 3)).T
     assert [axes.get_title(loc="left") for axes in shares] == ["OFUL", "Greedy"]
     assert [len(legend.get_texts()) for legend in figure.legends] == [6]
@@ -201,7 +197,10 @@ def test_facets_share_their_axes_and_a_legend():
 
 WORDS = {
     "short": ("gap", ("a", "b", "c")),
-    "long": ("a policy of many words", ("American Indian or Alaska Native", "LatinoNative", "x")),
+    "long": (
+        *("a_policy_with_a_name_of_almost_as_many_letters_as_can_be",),
+        ("American Indian or Alaska Native alone", "$50k-$60k", "LatinoNative", *"abcde"),
+    ),
     "cjk": ("公平な選択", ("男性", "女性労働者全体", "その他")),
 }
 
@@ -224,10 +223,10 @@ def crowd(number: int, words: str) -> Scene:
 @pytest.mark.parametrize(
     ("width", "number", "words", "names"),
     [
-        (3.25, 2, "long", ("selection", "metrics", "frontier")),
-        (3.25, 16, "cjk", ("overview", "notions", "distributions")),
-        (5.0, 16, "long", ("frontier", "counts", "price")),
-        (7.0, 16, "short", ("overview", "notions")),
+        (3.25, 2, "long", ("selection", "frontier")),
+        (3.25, 16, "cjk", ("overview", "notions")),
+        (5.0, 16, "long", ("counts", "price")),
+        (7.0, 16, "short", ("notions",)),
     ],
 )
 def test_no_two_texts_overlap_and_none_is_cut_off(width, number, words, names):
@@ -252,47 +251,16 @@ def test_lines_that_coincide_are_seen():
         assert min(seen) > 0.1 * sum(seen) > 0
 
 
-LONG = "a_policy_with_a_name_of_almost_as_many_letters_as_can_be"
-GROUPS = ("American Indian or Alaska Native alone", "$50k-$60k", *"abcde", "two or more races")
-SCENES = {
-    "long": lambda: crossed([LONG], noise=[0.1], weights=[str([n, *range(30)]) for n in range(4)]),
-    "groups": lambda: crossed(["uniform", "greedy", "fair_greedy"], GROUPS),
-    "eighteen": lambda: crossed(["oful", "greedy", "gmf"], regularization=SIX),
-}
-
-
-@pytest.mark.parametrize(
-    ("made", "name"),
-    [
-        *(("long", "overview"), ("long", "price"), ("groups", "counts")),
-        *(("eighteen", "overview"), ("eighteen", "metrics")),
-    ],
-)
-def test_nothing_is_covered_cut_off_or_crushed(made, name):
-    drawn = SCENES[made]()
-    by = "regularization" if made == "eighteen" else None
-    figure: Any = compose(name, drawn, Options(by, "std", metrics=["fair_regret"]))
-    check_texts(figure)
-    assert all(axes.bbox.height >= 1.5 * figure.dpi for axes in figure.axes)
-
-
 def test_figures_are_drawn_by_default_if_the_runs_have_their_data(scene):
     assert general(scene) == ["overview", "selection", "distributions", "counts", "price"]
 
 
-def test_files_of_each_environment_have_names_of_their_own(simulated, mixed, tmp_path):
-    draw([simulated, mixed], tmp_path, {"price": None})
+def test_files_of_each_environment_have_names_of_their_own(simulated, mixed, tmp_path, capsys):
+    figures([str(simulated), str(mixed), "only=price", f"out={tmp_path}", "width=5"])
     names = sorted(path.name for path in tmp_path.glob("*.png"))
     assert names == ["simulation-price.png", "table-price.png"]
-    scenes = [Scene("table", ()), Scene("table", ()), Scene("../" + "x" * 300, ())]
-    assert _slugs(scenes) == ["table-1", "table-2", ".." + "-" + "x" * 97 + "-3"]
-
-
-def test_options_of_the_command(simulated, tmp_path, capsys):
-    words = [str(simulated), "only=overview", f"out={tmp_path}", "by=policy"]
-    figures([*words, "width=5", "interval=mean"])
-    assert imread(tmp_path / "overview.png").shape[1] == 1000
-    assert "overview.pdf" in capsys.readouterr().out
+    assert imread(tmp_path / "table-price.png").shape[1] == 1000
+    assert "table-price.pdf" in capsys.readouterr().out
 
 
 def test_what_cannot_be_drawn(simulated, scene, tmp_path):

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from fairbandit.files.files import fresh, written_aside
+from fairbandit.files.files import written_aside
 from fairbandit.metrics import Played
-from fairbandit.runs import Run, pool, record, sheets
-from fairbandit.runs.execute import BUDGET, execute, replica_batches
+from fairbandit.runs import pool, record, sheets
+from fairbandit.runs.execute import BUDGET, replica_batches
 from fairbandit.runs.overview import overview
 from fairbandit.runs.record import RoundLog
 from fairbandit.runs.sheets import console, named, progress_bar
+from tests.figures.synthetic import saved
 
 
 @given(st.integers(1, 3000), st.integers(1, 10**7), st.integers(1, 50), st.integers(1, 100))
@@ -62,25 +63,10 @@ def test_a_file_written_aside_appears_only_when_whole(tmp_path):
     assert path.read_bytes() == b"all"
 
 
-def test_fresh_folders(tmp_path):
-    run = tmp_path / "run"
-    assert fresh(run) == run
-    run.mkdir()
-    assert fresh(run) == run
-    (run / "file").touch()
-    assert fresh(run) == tmp_path / "run-2"
-    (tmp_path / "run-2").touch()
-    assert fresh(run) == tmp_path / "run-3"
-
-
-@pytest.mark.parametrize("name", ["[red]", "[/x]", "[bold]a[/bold]", ":car:"])
-def test_names_are_shown_as_they_are(config, tmp_path, name, capsys):
-    summary = execute(config, tmp_path)
-    run = Run(tmp_path, summary)
-    run.finals["group"] = run.finals["group"].replace("0", name)
-    summary |= {"policy": name, "environment": name, "groups": [name]}
+@pytest.mark.parametrize("name", ["[/x]", "[bold]a[/bold]:car:"])
+def test_names_are_shown_as_they_are(name, capsys):
     shown = console()
-    shown.print(overview(pool([run])))
+    shown.print(overview(pool([saved(name, {"fair_regret": [1.0] * 4}, [name], environment=name)])))
     assert capsys.readouterr().out.count(name) == 3
     shown.print(named("results", f"outputs/{name}"))
     assert capsys.readouterr().out == f"results  outputs/{name}\n"

@@ -1,22 +1,25 @@
 """Pooled runs are what their replicas are together; Student's intervals hold their level."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow.dataset
 import pytest
 from scipy.stats import binom
 
-from fairbandit.runs import load, pool, pooled, read_runs
+from fairbandit.runs import load, pool, pooled, read_runs, read_scenes
 from fairbandit.runs.intervals import interval, moments
 from fairbandit.runs.tables import rate_ends
 from tests.figures.conftest import sweep
+from tests.figures.synthetic import crossed
 
 
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory):
     """Two policies, each under three seeds."""
-    folder = tmp_path_factory.mktemp("seeds")
+    folder, world = tmp_path_factory.mktemp("seeds"), {"name": "simulation"}
     for seed in range(3):
-        sweep(folder / str(seed), {"name": "simulation"}, ["greedy", "uniform"], seed=seed)
+        sweep(folder / str(seed), world, ["greedy", "uniform"], seed=seed, rounds=100)
     return folder
 
 
@@ -73,10 +76,10 @@ def test_intervals_cover_the_truth():
 
 def test_what_is_pooled(seeds, tmp_path):
     once = pool(read_runs([seeds]))
-    sweep(tmp_path / "again", {"name": "simulation"}, ["greedy"], seed=1)
-    sweep(tmp_path / "fewer", {"name": "simulation"}, ["greedy"], seed=1, replicas=2)
-    further = {"gap": "parity_gap"}
-    sweep(tmp_path / "further", {"name": "simulation"}, ["greedy"], seed=2, metrics=further)
+    further: dict[str, Any] = {"fewer": {"seed": 1, "replicas": 2}, "again": {"seed": 1}}
+    further["further"] = {"seed": 2, "metrics": {"gap": "parity_gap"}}
+    for name, own in further.items():
+        sweep(tmp_path / name, {"name": "simulation"}, ["greedy"], rounds=100, **own)
     runs = read_runs([tmp_path, seeds])
     assert sorted(len(run.runs) for run in pool(runs)) == [3, 6]
     for run, before in zip(sorted(pool(runs), key=lambda run: run.policy), once, strict=True):
@@ -98,3 +101,18 @@ def test_rates_over_replicas_cover_if_each_replica_picks_a_group_always_or_never
             low, high = rate_ends(float(mean), float(std), n, received=60.0)
             missed += probability * (not low <= chance <= high)
         assert missed <= 0.05, n
+
+
+def test_scenes_are_environments_with_runs_in_the_papers_order(seeds, mixed, tmp_path):
+    sweep(tmp_path, {"name": "simulation", "noise": 1.0}, ["uniform"], rounds=20)
+    scenes = read_scenes([seeds, mixed, tmp_path])
+    assert [scene.name for scene in scenes] == [
+        *("simulation, noise=1.0", "simulation, noise=2.0", "table")
+    ]
+    labels = ["Uniform random", "Greedy", "Fair-Greedy"]
+    assert [[run.label for run in scene.runs] for scene in scenes] == [
+        *(labels[:1], labels[:2], labels)
+    ]
+    assert (scenes[1].groups, scenes[1].candidates) == (("0", "1", "2", "3"), 4)
+    ordered = crossed(["mine"], regularization=[0.5, 10.0, 0.05]).runs
+    assert [run.others[0].text for run in ordered] == ["0.05", "0.5", "10.0"]
