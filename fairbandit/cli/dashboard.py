@@ -24,7 +24,7 @@ from fairbandit.runs import PooledRuns, Run, read_runs
 from fairbandit.runs.folder import finished_below
 from fairbandit.runs.naming import shown, union
 from fairbandit.runs.scenes import scenes_of
-from fairbandit.runs.tensorboard import EventWriter, config_text, scalars, titled
+from fairbandit.runs.tensorboard import EventWriter, config_text, titled
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""
@@ -112,7 +112,7 @@ def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, str]:
                 events.write(config_text({k: v for k, v in config.items() if k != "seed"}))
                 events.write(hparams.hparams_config_pb(columns, means))
                 events.write(hparams.hparams_pb(next(row_of), trial_id=row))
-                events.add(scalars(pooled.curves))
+                events.add(pooled.curves)
     return pages
 
 

@@ -179,11 +179,6 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
     return figure
 
 
-def _across(panels: int, most: int) -> int:
-    """Returns the number of panels in a row; four make a square."""
-    return min(most, 2 if panels == 4 else panels)
-
-
 def _draw_blocks(
     figure: Figure, blocks: Sequence[Sequence[tuple[Panel, Facet]]], most: int
 ) -> list[tuple[Axes, Panel, Facet]]:
@@ -206,6 +201,10 @@ def _draw_blocks(
             write_numbers(axes, room_below(axes))
             drawn.append((axes, panel, facet))
     return drawn
+
+
+def _across(panels: int, most: int) -> int:
+    return min(most, 2 if panels == 4 else panels)  # four panels make a square
 
 
 def legend(figure: Figure, panels: Sequence[Axes], edge: str, title: str = "") -> None:

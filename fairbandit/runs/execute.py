@@ -29,7 +29,7 @@ from fairbandit.runs.separation import holds_group
 from fairbandit.runs.settings import Job, checked, dotted
 from fairbandit.runs.sheets import progress_bar
 from fairbandit.runs.summary import differences, finished, identity
-from fairbandit.runs.tensorboard import EventWriter, config_text, layout, scalars
+from fairbandit.runs.tensorboard import EventWriter, config_text, layout
 from fairbandit.streams import CHUNK_ROUNDS, Streams
 
 THREADS = 1
@@ -62,21 +62,9 @@ def execute(
     again. An interrupted run continues with its first unfinished batch of replicas, which is played
     anew.
 
-    Args:
-        config: plain data: `policy` and `environment` as for `fairbandit.build`, and any keys of
-            `Settings`.
-        folder: the folder of the run; the summary is written there last.
-        wait: waits while another process writes to the folder, instead of raising an error.
-        started: called when a run begins and its folder is locked: with the number of replicas
-            after which an interrupted run continues, with the reason and the folder of results that
-            were set aside, or with an empty text.
-        progress: shows a progress bar on a terminal.
-        callbacks: called during the run, in this order.
-
-    Raises:
-        FairbanditError: a bad config; a folder that is in use or holds a run of another config; or,
-            with `resume` false, a folder that holds any run.
-        OSError: the folder cannot be written to; finished batches are kept.
+    The config is plain data: `policy` and `environment` as for `fairbandit.build`, and any keys of
+    `Settings`. `wait` waits while another process writes to the folder. `started` is called when a
+    run begins, with a text on an interrupted run that continues or on results that were set aside.
     """
     job = checked(config)
     summary, changed = finished(folder, identity(job), resume=job.settings.resume)
@@ -112,7 +100,7 @@ class _Run:
     ) -> None:
         self.policy, self.metrics, self.identity = job.policy, job.metrics, now
         self.environment, self.folder, self.callbacks = environment, folder, callbacks
-        self.rounds = environment.rounds if job.settings.rounds is None else job.settings.rounds
+        self.rounds = job.settings.rounds or environment.rounds
         self.settings = replace(job.settings, rounds=self.rounds)
         note_settings(job.policy, environment, self.rounds, job.settings.picks)
         unit = environment.unit if isinstance(environment, Table) else None
@@ -214,7 +202,7 @@ class _Run:
         groups = [group for _, group in self.record.steps if group is not None]
         events.write(layout(tuple(self.metrics), str(self.config["environment"]["name"]), groups))
         if drawn:
-            events.add(scalars(self.record.curves()))
+            events.add(self.record.curves())
         return events
 
     def _play(self, index: int, events: EventWriter, advance: Callable[[int], None]) -> None:
@@ -229,7 +217,7 @@ class _Run:
             part = self.record.add(played)
             advance(played.actions.shape[:2].numel())
             if index == 0:
-                events.add(scalars(part))
+                events.add(part)
                 for callback in self.callbacks:
                     callback.on_rounds(played.last, self.record.means())
         log.finish()

@@ -20,11 +20,7 @@ STEPS = 10
 
 
 def note_settings(policy: Policy, environment: Environment, rounds: int, picks: int) -> None:
-    """Notes plausible mistakes in the settings of a run.
-
-    These are a named policy that knows the truth but has another part, such as a rank for all
-    policies of a sweep; more features than rounds in a table; and picks that take every candidate.
-    """
+    """Notes plausible mistakes in the settings of a run, such as one rank for a whole sweep."""
     named = preset(policy.name) if policy.name in presets() else {}
     own = {key: part["name"] for key, part in named.items() if key in PART_KINDS}
     if any("truth" in lookup(kind, name).needs for kind, name in own.items()):
@@ -46,8 +42,7 @@ def note_settings(policy: Policy, environment: Environment, rounds: int, picks: 
 def unknown_rates(picks: Mapping[str, tuple[float, float]]) -> str:
     """Returns a note of the selection rates of people whose group is unknown and of the others.
 
-    `picks` holds the numbers of picks and of candidates by group. The note is "" if either kind of
-    people is absent.
+    The numbers are picks and candidates by group; without people of either kind, the note is empty.
 
     >>> unknown_rates({"f": (30, 200), "m": (50, 200), "unknown": (3, 100)})
     '3.0 % of the 100 people whose group is unknown are picked, and 20.0 % of the others'

@@ -49,17 +49,11 @@ def overview(
     replicas, or if the rows are differences, mean [95 % interval]. Values that all rows share,
     except policies and results, are written above the table.
 
-    Args:
-        rows: the settings.
-        groups: gives each setting a row for each group, with the means over the group's picks.
-        columns: the results to show: columns of `PooledRuns.spreads`, or `BY_GROUP` with `groups`;
-            None shows the metrics, the cost of a pick and the selection rates of up to
-            `MOST_GROUPS` groups, on the screen in whole per cent; or all measures. Differences and
-            measures that all rows have in the unit of the reward are not shown in standard
-            deviations, too.
-        sort: a result, of which the best comes first, or a setting.
-        printed: makes a table for print: labels in place of names, rates with std, and the best in
-            bold, as in the figure `notions`.
+    `groups` gives each setting a row for each group. `columns` are columns of `PooledRuns.spreads`,
+    or of `BY_GROUP` with `groups`; by default, measures that all rows have in the unit of the
+    reward are not shown in standard deviations, too. `sort` is a result, of which the best comes
+    first, or a setting. A `printed` table has labels in place of names, rates with std, and the
+    best in bold.
     """
     rows = _sorted(rows, sort)
     different = any("baseline" in row.table for row in rows)
@@ -131,8 +125,8 @@ def _per_cent(rate: Mapping[str, Any]) -> str:
 def finding(rows: Sequence[PooledRuns]) -> str:
     """Says in a sentence which policy is the fairest, and which picks one group most often.
 
-    It is about the policies that do not know the truth, in one environment with one number of
-    rounds; it is empty for others, for fewer than two such policies, and without a truth.
+    It is about at least two policies that do not know the truth, in one environment with one number
+    of rounds; otherwise it is empty.
     """
     worlds = {(row.environment, row.rounds) for row in rows}
     known = [row for row in rows if not row.knows_truth and _loss(row, "fair_regret") < math.inf]

@@ -116,16 +116,9 @@ def make_table(
 class Sheet:
     """A table of results with its remarks.
 
-    On the screen, columns that do not fit beside the others continue in a block below, where the
-    names of the rows are repeated. Without a terminal, the table is 80 characters wide.
-
-    Attributes:
-        headers: the headers of the columns.
-        rows: the cells of each row.
-        names: the number of leading columns that name the rows; the others are right-aligned.
-        above: a remark on values that all rows share.
-        below: a remark that explains the columns.
-        bold: the cells in bold in exported tables and reports, by row and column.
+    The first `names` columns name the rows. On the screen, columns that do not fit continue in a
+    block below, where the names are repeated; without a terminal, the table is 80 characters wide.
+    The cells of `bold`, by row and column, are bold in exported tables and reports.
     """
 
     headers: Sequence[str]

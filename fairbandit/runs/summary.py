@@ -164,13 +164,12 @@ def identity(job: Job) -> dict[str, Any]:
     `resume=false`.
     """
     known, described = job.environment.cls, job.environment.described()
-    parts, chosen = job.policy.describe(), asdict(job.settings)
-    for kind in registry.PART_KINDS:
-        if parts[kind].get("exploration", 0) is None:
-            parts[kind]["exploration"] = known.exploration
+    config = {"policy": job.policy.describe(), "environment": described, **asdict(job.settings)}
+    for part in (config["policy"][kind] for kind in registry.PART_KINDS):
+        if part.get("exploration", 0) is None:
+            part["exploration"] = known.exploration
     if job.settings.rounds is None:
-        chosen["rounds"] = known.rounds
-    config = {"policy": parts, "environment": described, **chosen}
+        config["rounds"] = known.rounds
     classes = [known, *map(type, (*job.policy.parts.values(), *job.metrics.values()))]
     result = {
         "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
@@ -194,7 +193,10 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ...             {"config": {"seed": 1}, "version": "0.2", "plugins": "b", "data": None})
     ['seed: 0 there, 1 here', 'version: "0.1" there, "0.2" here', 'plugins changed', 'data changed']
     """
-    old, new = _json_texts(then), _json_texts(now)
+    old, new = (
+        {k.removeprefix("config."): json.dumps(v, ensure_ascii=False) for k, v in dotted(identity)}
+        for identity in (then, now)
+    )
     changes = []
     for key in {**old, **new}:
         there, here = old.get(key, "nothing"), new.get(key, "nothing")
@@ -203,11 +205,6 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         elif there != here:
             changes.append(f"{key}: {there} there, {here} here")
     return changes
-
-
-def _json_texts(identity: Mapping[str, Any]) -> dict[str, str]:
-    texts = {key: json.dumps(value, ensure_ascii=False) for key, value in dotted(identity)}
-    return {key.removeprefix("config."): text for key, text in texts.items()}
 
 
 def _sources(classes: Iterable[type[Any]]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,60 +22,49 @@ from fairbandit.runs.record import RATE, Curve, Key
 
 
 class EventWriter:
-    """Writes summaries to an event file that TensorBoard can follow while it grows.
-
-    Each step is one record, which holds the scalars of all tags. TensorBoard names the run after
-    its folder.
-    """
+    """Writes an event file that TensorBoard can follow while it grows."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / EVENTS.replace("*", str(time.time_ns()))
         self._records = RecordWriter(path.open("xb"))
-        first = Event(wall_time=time.time(), file_version="brain.Event:2")
-        self._records.write(first.SerializeToString())
+        self._write(Event(file_version="brain.Event:2"))
 
-    def add(self, points: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-        """Writes the points that `scalars` yields."""
-        for step, values in points:
+    def add(self, curves: Mapping[Key, Curve]) -> None:
+        """Writes a record for each round where curves are known.
+
+        A metric has the tags mean, lower and upper (mean ∓ std); a selection rate is a mean only.
+        """
+        points: dict[int, dict[str, float]] = {}
+        for (name, group), curve in curves.items():
+            count, means, stds = curve.moments
+            for at in np.flatnonzero(count).tolist():
+                values = points.setdefault(int(curve.rounds[at]), {})
+                mean, std = float(means[at]), float(np.nan_to_num(stds[at]))
+                if group is not None:
+                    values[f"{name}/{group}"] = mean
+                else:
+                    ends = {"mean": mean, "lower": mean - std, "upper": mean + std}
+                    values |= {f"{name}/{end}": value for end, value in ends.items()}
+        for step, values in sorted(points.items()):
             entries = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
             self.write(Summary(value=entries), step)
 
     def write(self, summary: Summary, step: int = 0) -> None:
-        """Writes a summary and flushes it, so that other processes can read it."""
-        event = Event(wall_time=time.time(), step=step, summary=summary)
+        """Writes a summary."""
+        self._write(Event(step=step, summary=summary))
+
+    def _write(self, event: Event) -> None:
+        event.wall_time = time.time()
         self._records.write(event.SerializeToString())
-        self._records.flush()
+        self._records.flush()  # so that other processes can read it
 
     def close(self) -> None:
-        """Writes the buffered records, and closes the file."""
+        """Closes the file."""
         self._records.close()
 
 
-def scalars(curves: Mapping[Key, Curve]) -> Iterator[tuple[int, dict[str, float]]]:
-    """Yields the rounds where curves are known, with their values by tag.
-
-    A metric has the tags mean, lower and upper (mean ∓ std); a selection rate is a mean only.
-    """
-    points: dict[int, dict[str, float]] = {}
-    for (name, group), curve in curves.items():
-        count, means, stds = curve.moments
-        for at in np.flatnonzero(count).tolist():
-            values = points.setdefault(int(curve.rounds[at]), {})
-            mean, std = float(means[at]), float(np.nan_to_num(stds[at]))
-            if group is not None:
-                values[f"{name}/{group}"] = mean
-            else:
-                values[f"{name}/mean"] = mean
-                values[f"{name}/lower"], values[f"{name}/upper"] = mean - std, mean + std
-    yield from sorted(points.items())
-
-
 def titled(tag: str) -> str:
-    """Converts a tag to the title of a chart or of a column.
-
-    >>> titled("fair_regret"), titled("selection_rate/0")
-    ('fair regret', 'selection rate, 0')
-    """
+    """Converts a tag to the title of a chart or of a column."""
     return tag.replace("_", " ").replace("/", ", ")
 
 
@@ -85,20 +74,16 @@ def layout(metrics: Sequence[str], environment: str, groups: Sequence[str]) -> S
     TensorBoard joins the layouts of all runs. The rates are below the name of their environment,
     since the groups of others are empty there.
     """
-    others = [column for column in metrics if column not in REGRETS]
+    charts = {c: ("Margin", [f"{c}/{end}" for end in ("mean", "lower", "upper")]) for c in metrics}
     rates = [f"{RATE}/{group}" for group in groups]
     categories = {
-        "regret": {titled(column): _margin(column) for column in REGRETS},
-        "metrics": {titled(column): _margin(column) for column in others},
+        "regret": {titled(column): charts.pop(column) for column in REGRETS},
+        "metrics": {titled(column): chart for column, chart in charts.items()},
         f"selection rates, {environment}": {
             titled(tag): ("Multiline", [f"{re.escape(tag)}$"]) for tag in rates
         },
     }
-    return custom_scalars({title: charts for title, charts in categories.items() if charts})
-
-
-def _margin(tag: str) -> tuple[str, list[str]]:
-    return "Margin", [f"{tag}/{line}" for line in ("mean", "lower", "upper")]
+    return custom_scalars({title: own for title, own in categories.items() if own})
 
 
 def config_text(config: Mapping[str, Any]) -> Summary:

@@ -26,6 +26,10 @@ def test_curves_have_at_most_a_thousand_points_with_both_ends(rounds):
     assert steps == sorted(set(steps))
     if rounds <= 300:
         assert len(steps) == rounds
+    names = [f"g{number}" for number in range(MAX_GROUPS + 1)]
+    assert [len(Record(rounds, groups, {}).steps) for groups in (names[1:], names)] == [
+        *(MAX_GROUPS, 0)  # the rates of many groups are not drawn
+    ]
 
 
 def scalars(folder: Path) -> dict[str, dict[int, float]]:
@@ -92,9 +96,3 @@ def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_pa
     drawn += [{tag for tag in tags if line.match(tag)} for line in lines]
     assert [len(one) for one in drawn] == [3] * 2 + [1] * 4  # the rates of four groups
     assert set.union(*drawn) == tags
-
-
-def test_of_many_groups_no_selection_rate_is_drawn():
-    names = [f"g{number}" for number in range(MAX_GROUPS + 1)]
-    for groups, drawn in ((names[:-1], MAX_GROUPS), (names, 0)):
-        assert len(Record(2, groups, {}).steps) == drawn

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "rounds").iterdir()}
 
 
-def test_summary_json_to_the_letter(config, tmp_path):
+def test_what_a_run_leaves(config, tmp_path):
     returned = execute(config, tmp_path)
     summary = read_json(tmp_path / "summary.json")
     assert summary == returned
@@ -54,9 +53,24 @@ def test_summary_json_to_the_letter(config, tmp_path):
     estimator = {"name": "ridge", "regularization": 0.1, "noise": 1e-8}
     assert summary["config"]["policy"]["estimator"] == estimator
     assert summary["config"]["environment"]["cdf"] == "exact"
-    assert summary["config"]["rounds"] == 100
     assert summary["group_feature"] is True  # candidate a's last feature is bias·a
     assert {"fairbandit", "python", "torch", "numpy"} <= set(summary["versions"])
+    table = pq.read_table(tmp_path / "rounds")
+    assert table.column_names == COLUMNS
+    assert [str(kind) for kind in table.schema.types] == ["int64"] * 4 + ["double"] * 6
+    rows = {name: np.array(column) for name, column in table.to_pydict().items()}
+    np.testing.assert_array_equal(rows["round"], np.repeat(np.arange(1, 101), 3))
+    np.testing.assert_array_equal(rows["replica"], np.tile([0, 1, 2], 100))
+    policy, environment = build(config["policy"]), build(config["environment"])
+    assert isinstance(policy, Policy)
+    assert isinstance(environment, Environment)
+    engine = Engine(policy, environment, rounds=100, seed=1, replicas=range(3))
+    played = list(engine.play())
+    attributes = ["actions", "groups", "rewards", "expected", "ranks"]
+    attributes += ["standard_regret", "fair_regret", "propensities"]
+    for name, attribute in zip(COLUMNS[2:], attributes, strict=True):
+        expected = torch.cat([getattr(piece, attribute) for piece in played], 1)
+        np.testing.assert_array_equal(rows[name], expected.T.reshape(-1).numpy())
 
 
 def test_a_group_never_received_has_no_rate_and_one_replica_no_spread(
@@ -110,33 +124,12 @@ def test_without_a_truth_all_that_needs_one_is_null(config, tmp_path, monkeypatc
     assert nulls == {name: 300 * (name in needs) for name in rows.column_names}
     assert {tag.partition("/")[0] for tag in scalars(tmp_path)} == {"selection_rate"}
     (scene,) = read_scenes([tmp_path])
-    for name in general(scene):
-        compose(name, scene)
+    assert general(scene) == ["selection", "counts", "metrics"]
     texts = [text.get_text() for axes in compose("overview", scene).axes for text in axes.texts]
     assert texts == ["not known"] * 3
     table = pooled(tidy(scene.runs[0].runs)).set_index("measure")
     assert table.loc["fair_regret", "n"] == 0
     assert np.isnan(table.loc["fair_regret", "mean"])
-
-
-def test_rows_schema_order_and_values(config, tmp_path):
-    execute(config, tmp_path)
-    table = pq.read_table(tmp_path / "rounds")
-    assert table.column_names == COLUMNS
-    assert [str(kind) for kind in table.schema.types] == ["int64"] * 4 + ["double"] * 6
-    rows = {name: np.array(column) for name, column in table.to_pydict().items()}
-    np.testing.assert_array_equal(rows["round"], np.repeat(np.arange(1, 101), 3))
-    np.testing.assert_array_equal(rows["replica"], np.tile([0, 1, 2], 100))
-    policy, environment = build(config["policy"]), build(config["environment"])
-    assert isinstance(policy, Policy)
-    assert isinstance(environment, Environment)
-    engine = Engine(policy, environment, rounds=100, seed=1, replicas=range(3))
-    played = list(engine.play())
-    attributes = ["actions", "groups", "rewards", "expected", "ranks"]
-    attributes += ["standard_regret", "fair_regret", "propensities"]
-    for name, attribute in zip(COLUMNS[2:], attributes, strict=True):
-        expected = torch.cat([getattr(piece, attribute) for piece in played], 1)
-        np.testing.assert_array_equal(rows[name], expected.T.reshape(-1).numpy())
 
 
 def test_the_same_command_gives_the_same_bytes(config, tmp_path):
@@ -187,26 +180,18 @@ def test_bad_settings(config, tmp_path, changed, message):
     assert not list(tmp_path.rglob("*.parquet*"))
 
 
-def test_a_folder_in_use_is_refused(config, tmp_path):
-    with (
-        FileLock(tmp_path / ".lock"),
-        pytest.raises(FairbanditError, match="another run is writing"),
-    ):
+def test_a_finished_run_is_served_where_nothing_can_be_written(config, tmp_path, monkeypatch):
+    refused = pytest.raises(FairbanditError, match="another run is writing")
+    with FileLock(tmp_path / ".lock"), refused:
         execute(config, tmp_path)
-
-
-@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
-def test_a_finished_run_is_served_where_nothing_can_be_written(
-    config, tmp_path, monkeypatch, number
-):
     summary = execute(config, tmp_path)
 
     def acquire(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
+        raise OSError(errno.EROFS, "read-only")
 
     monkeypatch.setattr(FileLock, "acquire", acquire)
     assert execute(config, tmp_path) == summary
-    with pytest.raises(OSError, match=os.strerror(number)):
+    with pytest.raises(OSError, match="read-only"):
         execute(config, tmp_path / "other")
 
 
@@ -220,12 +205,16 @@ def test_rows_are_not_written_where_a_link_leads(config, tmp_path):
 
 
 def test_an_error_leaves_nothing_half_written_and_the_folder_can_be_used_again(config, tmp_path):
+    seen, before = [], torch.get_num_threads()
+
     class Breaks(Callback):
         def on_rounds(self, t, means):
+            seen.append(torch.get_num_threads())
             raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
-        execute(config, tmp_path, callbacks=[Breaks()])
+        execute({**config, "threads": 2}, tmp_path, callbacks=[Breaks()])
+    assert (seen, torch.get_num_threads()) == ([2], before)
     assert not files(tmp_path)
     assert not (tmp_path / "summary.json").exists()
     (tmp_path / "rounds" / "part-000009-000000001.parquet").write_text("of a killed run")
@@ -233,14 +222,3 @@ def test_an_error_leaves_nothing_half_written_and_the_folder_can_be_used_again(c
     assert list(files(tmp_path)) == ["part-000000-000000001.parquet"]
     assert len(list(tmp_path.glob("events*"))) == 1
     assert not (tmp_path / ".lock").exists()
-
-
-def test_threads_are_the_runs_own(config, tmp_path):
-    seen, before = [], torch.get_num_threads()
-
-    class Watch(Callback):
-        def on_rounds(self, t, means):
-            seen.append(torch.get_num_threads())
-
-    execute({**config, "threads": 2}, tmp_path, callbacks=[Watch()])
-    assert (seen, torch.get_num_threads()) == ([2], before)

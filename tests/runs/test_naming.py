@@ -32,12 +32,10 @@ RUNS = [run(lam=0.1, refresh=None), run(lam=1.0, refresh=None), run(lam=1.0, ref
 @pytest.mark.parametrize(
     ("runs", "where", "numbers"),
     [
-        (RUNS, {}, [0, 1, 2]),
         (RUNS, {"lam": ["0.10", "7"]}, [0]),
         (RUNS, {"policy.estimator.lam": ["1e0"], "refresh": ["null"]}, [1]),
         (RUNS, {"estimator": ["ridge"], "estimator.refresh": ["2.0"]}, [2]),
-        (RUNS, {"flag": ["true"], "theta": ["[4.0, 3.0]"]}, [0, 1, 2]),
-        (RUNS, {"lam": [1], "refresh": [None]}, [1]),
+        (RUNS, {"flag": ["true"], "theta": ["[4.0, 3.0]"], "refresh": [None]}, [0, 1]),
         ([run(alpha=1), run(alpha=2)], {"alpha": ["2"]}, [1]),  # the key in which runs differ
     ],
 )
@@ -51,7 +49,6 @@ def test_runs_that_have_the_values(runs, where, numbers):
         ({"lambda": ["1"]}, "unknown setting 'lambda'; expected one of policy, environment"),
         ({"noise": ["1"]}, r"'noise' may be policy\.estimator\.noise or environment\.noise"),
         ({"lam": ["2", "3"]}, r"no run has lam=2 or 3; its values are 0\.1, 1\.0$"),
-        ({"lam": ["0.1"], "refresh": ["2"]}, "no run has refresh=2; its values are null"),
         ({"flag": ["1"]}, "no run has flag=1; its values are true"),
     ],
 )
@@ -94,16 +91,11 @@ def test_recorded_metrics_name_runs_only_where_nothing_else_does():
 
 
 def test_long_values_are_cut_in_the_middle_and_stay_apart():
-    lists = [json.dumps([-1.5, *range(n), 30, 7.25]) for n in (2, 30, 31)]
-    assert labels(*(settings(width=text) for text in lists)) == [
-        "mine, width=[-1.5, 0, 1, 30, 7.25]",
-        "mine, width=[-1.5, 0, 1, 2, …8, 29, 30, 7.25]",
-        "mine, width=[-1.5, 0, 1, 2, …9, 30, 30, 7.25]",
-    ]
-    lists = [json.dumps([*range(9), end, *range(9)]) for end in (1, 2)]
-    assert labels(*(settings(width=text) for text in lists)) == [
+    lists = [[7, 8], *([*range(9), end, *range(9)] for end in (1, 2))]
+    assert labels(*(settings(width=json.dumps(numbers)) for numbers in lists)) == [
+        "mine, width=[7, 8]",
         "mine, width=[0, 1, 2, 3, 4, …, 4, 5, 6, 7, 8]",
-        "mine, width=[0, 1, 2, 3, 4, …, 4, 5, 6, 7, 8] (2)",
+        "mine, width=[0, 1, 2, 3, 4, …, 4, 5, 6, 7, 8] (3)",
     ]
 
 
