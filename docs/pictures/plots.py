@@ -27,7 +27,7 @@ from fairbandit.figures.draw import compose
 from fairbandit.figures.layout import Options
 from fairbandit.figures.style import applied, setting
 from fairbandit.policy.build import build_policy
-from fairbandit.runs import read_scenes
+from fairbandit.runs.scenes import read_scenes
 from tests.adversary import Flipping
 from tests.docs.pages import DOCS, Page
 from tests.studies.rolling_rules import Row, draw

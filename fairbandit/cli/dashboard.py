@@ -20,10 +20,10 @@ from fairbandit.cli.parsers import tool
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import fresh
 from fairbandit.policy.build import policy_label
-from fairbandit.runs import PooledRuns, Run, read_runs
+from fairbandit.runs import Run, read_runs
 from fairbandit.runs.folder import finished_below
 from fairbandit.runs.naming import shown, union
-from fairbandit.runs.scenes import scenes_of
+from fairbandit.runs.scenes import PooledRuns, scenes_of
 from fairbandit.runs.tensorboard import EventWriter, config_text, titled
 
 HOST = "127.0.0.1"

@@ -39,10 +39,11 @@ from fairbandit.figures.draw import SUBFOLDER, Choice, draw
 from fairbandit.files.files import fresh, within, written_aside
 from fairbandit.policy.build import conf_folder, search_configs
 from fairbandit.registry.plugins import load_plugins
-from fairbandit.runs import Run, pool, pooled, read_runs
+from fairbandit.runs import Run, pooled, read_runs
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import ERROR, SUMMARY, claim, finished_below
 from fairbandit.runs.overview import finding, overview
+from fairbandit.runs.scenes import pool
 from fairbandit.runs.sheets import console, named, progress_bar, spread, write
 from fairbandit.runs.tables import tidy
 

@@ -11,8 +11,8 @@ import numpy as np
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.layout import Facet, Options, whole
 from fairbandit.figures.style import applied, setting, wrapped
-from fairbandit.runs import Scene
 from fairbandit.runs.overview import rank
+from fairbandit.runs.scenes import Scene
 from fairbandit.runs.sheets import spread
 from fairbandit.runs.tensorboard import titled
 

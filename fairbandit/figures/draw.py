@@ -17,9 +17,9 @@ from fairbandit.figures.layout import Options, lay_out
 from fairbandit.figures.style import applied
 from fairbandit.files.files import written_aside
 from fairbandit.metrics import REGRETS
-from fairbandit.runs import Run, Scene, read_runs
+from fairbandit.runs import Run, read_runs
 from fairbandit.runs.naming import chosen, full_key, union
-from fairbandit.runs.scenes import scenes_of
+from fairbandit.runs.scenes import Scene, scenes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

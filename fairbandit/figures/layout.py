@@ -21,9 +21,9 @@ from fairbandit.figures.style import (
     write_numbers,
 )
 from fairbandit.policy.build import policy_label
-from fairbandit.runs import PooledRuns, Scene
-from fairbandit.runs.intervals import Floats, interval
+from fairbandit.runs.intervals import Floats, interval, moments
 from fairbandit.runs.naming import full_key, joined, union
+from fairbandit.runs.scenes import PooledRuns, Scene
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,10 +85,9 @@ class Facet:
         alone = all(run.replicas == 1 for run in self.scene.runs)
         return "" if alone else f"\n({INTERVALS[self.options.interval]})"
 
-    def ends(
-        self, count: Floats, mean: Floats, std: Floats, values: Floats
-    ) -> tuple[Floats, Floats]:
+    def ends(self, values: Floats) -> tuple[Floats, Floats]:
         """Returns the ends of bands or bars of the values, (B, n); NaN where unknown."""
+        count, mean, std = moments(values)
         if self.options.interval == "mean":
             return interval(count, mean, std)
         if self.options.interval == "std":
@@ -99,12 +98,10 @@ class Facet:
 
     def bars(self, run: PooledRuns, columns: Sequence[str]) -> tuple[Floats, Floats]:
         """Returns means, (n,), and the lengths of the bars below and above them, (2, n)."""
-        parts = ("n", "mean", "std", "low", "high")
-        moments = [[run.spreads[c][part] for part in parts] for c in columns]
-        count, mean, std, low, high = np.array(moments, np.float64).T
+        spreads = [[run.spreads[c][part] for part in ("mean", "low", "high")] for c in columns]
+        mean, low, high = np.array(spreads, np.float64).T
         if self.options.interval != "mean":
-            values = np.transpose([run.finals(column) for column in columns])
-            low, high = self.ends(count, mean, std, values)
+            low, high = self.ends(np.transpose([run.finals(column) for column in columns]))
         low = np.clip(low, 0, mean)  # no measure is below 0
         return mean, np.stack([mean - low, np.fmax(high, mean) - mean])
 
@@ -115,9 +112,9 @@ def whole(scene: Scene, options: Options, by: str = "") -> Facet:
     alone = len(set(policies.values())) == 1 < len(policies)
     names = {}
     for run in scene.runs:
-        own = [one for one in run.others if one.key != by]
-        unnamed = own and (alone or by == "policy")
-        names[run.label] = joined("" if unnamed else policies[run.label], own)
+        own = [other for other in run.others if other.key != by]
+        named = not own or not (alone or by == "policy")
+        names[run.label] = joined(policies[run.label] * named, own)
     drawn = looks({name: policies[label] for label, name in names.items()})
     by_label = {label: drawn[name] for label, name in names.items()}
     return Facet(scene.runs, scene, options, by_label, policies.popitem()[1] if alone else "")

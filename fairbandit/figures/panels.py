@@ -22,8 +22,8 @@ from fairbandit.figures.style import (
     wrapped,
 )
 from fairbandit.metrics import REGRETS
-from fairbandit.runs import PooledRuns
 from fairbandit.runs.intervals import Floats
+from fairbandit.runs.scenes import PooledRuns
 from fairbandit.runs.settings import COST
 from fairbandit.runs.tables import column_of
 from fairbandit.runs.tensorboard import titled
@@ -60,12 +60,11 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
         marks = (_MARK * place / (len(facet.runs) + 1), _MARK)
         # above the axis, and solid lines below others, so that none hides one that coincides
         style = {"marker": look.marker, "markevery": marks, "clip_on": False, **look.style}
-        count, mean, std = curve.moments
+        _, mean, _ = curve.moments
         axes.plot(curve.rounds, mean, zorder=2.7 + 0.1 * (look.line != "solid"), **style)
-        fill = (look.colour, 0.1), (look.colour, 0.5)
-        style = {"facecolor": fill[0], "edgecolor": fill[1], "linewidth": 0.5}
+        style = {"facecolor": (look.colour, 0.1), "edgecolor": (look.colour, 0.5), "linewidth": 0.5}
         at = np.unique(np.linspace(0, len(curve.rounds) - 1, _BAND, dtype=np.int64))
-        low, high = facet.ends(count, mean, std, curve.values)
+        low, high = facet.ends(curve.values)
         axes.fill_between(curve.rounds[at], low[at], high[at], **style)
     axes.set_xlabel("round")
     axes.set_ylabel(wrapped(titled(column), 1.5) + facet.spread)
@@ -117,9 +116,9 @@ def selected_count(axes: Axes, facet: Facet) -> None:
 
 def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple[Floats, Floats]]]:
     groups: Floats = np.arange(len(facet.scene.groups), dtype=np.float64)
-    for order, run in enumerate(facet.runs, 1):
+    for order, run in enumerate(facet.runs):
         ends = facet.bars(run, [column_of(quantity, group) for group in run.groups])
-        at = groups + _CLUSTER * ((order - 0.5) / len(facet.runs) - 0.5)
+        at = groups + _CLUSTER * ((order + 0.5) / len(facet.runs) - 0.5)
         yield at, facet.looks[run.label], ends
 
 

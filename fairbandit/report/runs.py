@@ -13,9 +13,9 @@ from fairbandit.figures.panels import selected_share
 from fairbandit.notices import listed
 from fairbandit.policy.build import policy_label
 from fairbandit.report.page import Part, Report
-from fairbandit.runs import PooledRuns, Scene, read_scenes
 from fairbandit.runs.naming import differing, shown
 from fairbandit.runs.overview import overview
+from fairbandit.runs.scenes import PooledRuns, Scene, read_scenes
 from fairbandit.runs.sheets import Sheet, estimate, metric_header
 
 _FIGURES = ("overview", "price", "metrics")

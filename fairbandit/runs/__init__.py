@@ -7,20 +7,6 @@ verified when they are read.
 
 from fairbandit.runs.play import run, sweep
 from fairbandit.runs.saved import Callback, Run, read_runs
-from fairbandit.runs.scenes import PooledRuns, Scene, pool, read_scenes
 from fairbandit.runs.tables import compare, load, pooled
 
-__all__ = [
-    "Callback",
-    "PooledRuns",
-    "Run",
-    "Scene",
-    "compare",
-    "load",
-    "pool",
-    "pooled",
-    "read_runs",
-    "read_scenes",
-    "run",
-    "sweep",
-]
+__all__ = ["Callback", "Run", "compare", "load", "pooled", "read_runs", "run", "sweep"]

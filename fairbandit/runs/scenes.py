@@ -34,59 +34,29 @@ class PooledRuns:
     Attributes:
         runs: the runs, at least one.
         table: the rows of the setting in a tidy table of finals, or of differences from a baseline.
+        settings: the settings in which the runs agree, without the seed.
         varied: the settings that tell this one from others; see `naming.varied`.
+        others: the settings in `varied` that do not belong to the environment.
+        label: the name of the setting, unique in its environment.
+        environment: the name of the environment, unique among the environments that were read.
     """
 
     runs: tuple[Run, ...]
     table: pd.DataFrame
-    varied: tuple[Setting, ...] = ()
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """The settings in which the runs agree, without the seed."""
-        apart = {"seed", *differing([run.settings for run in self.runs])}
-        return {key: value for key, value in self.runs[0].settings.items() if key not in apart}
-
-    @cached_property
-    def label(self) -> str:
-        """The name of the setting, unique in its environment."""
-        return joined(policy_label(self.policy), self.others)
-
-    @property
-    def others(self) -> list[Setting]:
-        """The settings in `varied` that do not belong to the environment."""
-        return [own for own in self.varied if not of_world(own.key)]
-
-    @property
-    def environment(self) -> str:
-        """The name of the environment, unique among the environments that were read."""
-        world = [own for own in self.varied if of_world(own.key)]
-        return joined(str(self.runs[0].summary["environment"]), world)
-
-    @property
-    def policy(self) -> str:
-        """The name of the policy."""
-        return str(self.runs[0].summary["policy"])
-
-    @property
-    def knows_truth(self) -> bool:
-        """Whether a part of the policy reads the ground truth."""
-        return bool(self.runs[0].summary.get("knows_truth"))
-
-    @property
-    def rounds(self) -> int:
-        """T."""
-        return int(self.runs[0].summary["rounds"])
+    settings: dict[str, Any]
+    varied: tuple[Setting, ...]
+    others: Sequence[Setting]
+    label: str
+    environment: str
+    policy: str
+    groups: tuple[str, ...]
+    rounds: int
+    knows_truth: bool
 
     @cached_property
     def replicas(self) -> int:
         """The number of replicas of all runs together, of a difference in both settings."""
         return len(self.table[["seed", "replica"]].drop_duplicates())
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The names of the groups, in order of their codes."""
-        return self.runs[0].groups
 
     @cached_property
     def spreads(self) -> dict[str, dict[str, Any]]:
@@ -139,35 +109,47 @@ class PooledRuns:
 
 
 def pool(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[PooledRuns]:
-    """Pools runs that differ only in their seeds.
+    """Pools runs that differ only in their seeds, in settings that do not affect results, such as
+    the device, or in further metrics.
 
-    Settings that do not affect results, such as the device, may differ too, and so may further
-    metrics, unless two runs have one metric with different parameters.
-
-    Args:
-        runs: the runs.
-        table: the tidy table of the runs, or of the differences of some from a baseline; None
-            makes it.
+    The table is the tidy table of the runs, or of the differences of some from a baseline.
     """
     table = tidy(runs) if table is None else table
     keys, pools = settings_of(table), dict[tuple[Any, ...], list[Run]]()
     for run in runs:
         pools.setdefault(values_of(run, keys), []).append(run)
+    settings = list[dict[str, Any]]()
+    for alike in pools.values():
+        apart = {"seed", *differing([run.settings for run in alike])}
+        settings.append({k: v for k, v in alike[0].settings.items() if k not in apart})
     rows: dict[Any, pd.DataFrame] = dict(iter(table.groupby(keys, observed=True, sort=False)))
-    pooled = [PooledRuns(tuple(alike), rows.get(key, table[:0])) for key, alike in pools.items()]
-    names = varied([setting.settings for setting in pooled])
-    named = (replace(setting, varied=own) for setting, own in zip(pooled, names, strict=True))
-    return [setting for setting in named if len(setting.table)]
+    pooled = []
+    for key, names, own in zip(pools, varied(settings), settings, strict=True):
+        if key not in rows:
+            continue
+        first = pools[key][0].summary
+        world, others = ([s for s in names if of_world(s.key) == part] for part in (True, False))
+        pooled.append(
+            PooledRuns(
+                tuple(pools[key]),
+                rows[key],
+                settings=own,
+                varied=names,
+                others=others,
+                label=joined(policy_label(first["policy"]), others),
+                environment=joined(first["environment"], world),
+                policy=first["policy"],
+                groups=tuple(first["groups"]),
+                rounds=first["rounds"],
+                knows_truth=bool(first.get("knows_truth")),
+            )
+        )
+    return pooled
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The pooled runs in one environment, in the order in which figures and reports list them.
-
-    Attributes:
-        name: the environment's name, with the settings that distinguish it from others.
-        runs: the pooled runs.
-    """
+    """The pooled runs in one environment, in the order in which figures and reports list them."""
 
     name: str
     runs: tuple[PooledRuns, ...]
@@ -185,10 +167,7 @@ class Scene:
 
     @cached_property
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
-        """The true rewards of each group, from the first run that stored them; None if not known.
-
-        They have the columns value, density and cdf.
-        """
+        """The true rewards of each group: `value`, `density` and `cdf`; None if not known."""
         stored = (run.rewards for pooled in self.runs for run in pooled.runs)
         known = (rewards for rewards in stored if any(group is not None for group in rewards))
         return next(known, (None,) * len(self.groups))
@@ -206,11 +185,7 @@ class Scene:
         return union(run.metrics for run in self.runs)
 
     def only(self, policies: Sequence[str] | None) -> Scene:
-        """Returns the scene with only the runs of some policies; None selects all.
-
-        Raises:
-            FairbanditError: none of the policies has a run.
-        """
+        """Returns the scene with only the runs of some policies; None selects all."""
         where = {} if policies is None else {"policy": policies}
         return replace(self, runs=tuple(chosen(self.runs, where)))
 

@@ -9,7 +9,7 @@ from docs import keys
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import compose
 from fairbandit.policy.build import search_configs
-from fairbandit.runs import read_scenes
+from fairbandit.runs.scenes import read_scenes
 
 MINE = """\
 # Fair-Greedy with a smoothed empirical CDF.

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from fairbandit.runs import read_scenes
 from fairbandit.runs.execute import execute
+from fairbandit.runs.scenes import read_scenes
 from tests import support
 from tests.environments.data import arguments, people, write
 

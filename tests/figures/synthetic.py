@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairbandit.runs import Run, Scene
-from fairbandit.runs.scenes import scenes_of
+from fairbandit.runs import Run
+from fairbandit.runs.scenes import Scene, scenes_of
 from fairbandit.runs.settings import LACKING
 
 ROUNDS = 500

@@ -10,8 +10,8 @@ from matplotlib.colors import to_rgb
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import compose
 from fairbandit.figures.layout import Options
-from fairbandit.runs import PooledRuns, pool
 from fairbandit.runs.overview import rank
+from fairbandit.runs.scenes import PooledRuns, pool
 from tests.figures.synthetic import around, saved, scene_of
 
 NAN = float("nan")

@@ -18,8 +18,8 @@ from fairbandit.figures.draw import compose, figure, general
 from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.metrics import REGRETS
-from fairbandit.runs import PooledRuns, Scene
 from fairbandit.runs.intervals import interval
+from fairbandit.runs.scenes import PooledRuns, Scene
 from tests.environments.data import people
 from tests.figures.conftest import POLICIES
 from tests.figures.placing import check_texts

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairbandit.figures.draw import general
-from fairbandit.runs import read_scenes
+from fairbandit.runs.scenes import read_scenes
 from tests import support
 from tests.runs.test_curves import scalars
 

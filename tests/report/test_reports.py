@@ -18,8 +18,8 @@ from fairbandit.agent.replaying import replay
 from fairbandit.errors import visible
 from fairbandit.evaluation import evaluate
 from fairbandit.report import Report, of_evaluation, of_log, of_runs
-from fairbandit.runs import read_scenes
 from fairbandit.runs.overview import overview
+from fairbandit.runs.scenes import read_scenes
 from fairbandit.runs.sheets import Sheet
 from tests.environments.data import arguments, people, write
 from tests.evaluation.logs import random_log, read_log

@@ -17,8 +17,9 @@ from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import compose, general
 from fairbandit.registry.register import _registry
-from fairbandit.runs import Callback, pooled, read_scenes
+from fairbandit.runs import Callback, pooled
 from fairbandit.runs.execute import execute
+from fairbandit.runs.scenes import read_scenes
 from fairbandit.runs.tables import tidy
 from fairbandit.streams import Streams
 from tests.killing import outcome

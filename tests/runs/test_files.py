@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fairbandit.errors import FairbanditError
-from fairbandit.runs import read_scenes
 from fairbandit.runs import summary as summaries
 from fairbandit.runs.execute import execute
 from fairbandit.runs.saved import Run
+from fairbandit.runs.scenes import read_scenes
 
 ROWS = "part-000000-000000001.parquet"
 

@@ -12,10 +12,11 @@ from rich.console import Console
 
 from fairbandit.files.files import written_aside
 from fairbandit.metrics import Played
-from fairbandit.runs import pool, record, sheets
+from fairbandit.runs import record, sheets
 from fairbandit.runs.execute import BUDGET, replica_batches
 from fairbandit.runs.overview import overview
 from fairbandit.runs.record import RoundLog
+from fairbandit.runs.scenes import pool
 from fairbandit.runs.sheets import console, named, progress_bar
 from tests.figures.synthetic import saved
 

@@ -7,8 +7,9 @@ import pyarrow.dataset
 import pytest
 from scipy.stats import binom
 
-from fairbandit.runs import load, pool, pooled, read_runs, read_scenes
+from fairbandit.runs import load, pooled, read_runs
 from fairbandit.runs.intervals import interval, moments
+from fairbandit.runs.scenes import pool, read_scenes
 from fairbandit.runs.tables import rate_ends
 from tests.figures.conftest import sweep
 from tests.figures.synthetic import crossed

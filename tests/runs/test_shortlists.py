@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from fairbandit.figures.draw import compose
-from fairbandit.runs import read_scenes
 from fairbandit.runs.execute import execute
+from fairbandit.runs.scenes import read_scenes
 from fairbandit.streams import Streams
 from tests import literal, support
 

@@ -11,7 +11,8 @@ import pytest
 import fairbandit
 from fairbandit import FairbanditError, compare, load, pooled
 from fairbandit.notices import noted
-from fairbandit.runs import pool, read_runs
+from fairbandit.runs import read_runs
+from fairbandit.runs.scenes import pool
 from fairbandit.runs.tables import tidy
 from tests.environments.data import arguments, people, write
 from tests.figures.conftest import sweep
@@ -190,7 +191,7 @@ def test_a_sweep_gives_what_its_folders_hold(tmp_path):
     made = fairbandit.sweep(config, over, tmp_path, jobs=2)
     pd.testing.assert_frame_equal(made, load(tmp_path))
     pd.testing.assert_frame_equal(made, fairbandit.sweep(config, over))
-    for wrong in ([], "greedy,uniform", 0.5):
+    for wrong in list[Any](([], "greedy,uniform", 0.5)):
         with pytest.raises(FairbanditError, match="the values of 'policy' as a list"):
             fairbandit.sweep(config, {"policy": wrong})  # type: ignore[dict-item]
     with pytest.raises(FairbanditError, match=r"unknown setting 'round' \(did you mean 'rounds'\?"):
