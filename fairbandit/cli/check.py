@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from omegaconf import OmegaConf
 from rich.text import Text
 
 from fairbandit import conformance, registry
-from fairbandit.cli.parsers import Words, tool
+from fairbandit.cli.parsers import tool
 from fairbandit.conformance.group import READS, part_answer
 from fairbandit.errors import FairbanditError, check_known, unknown
 from fairbandit.policy.build import preset, presets
@@ -21,7 +20,7 @@ from fairbandit.runs.sheets import console
 
 
 @tool()
-def check(given: Words) -> None:
+def check(**parts: Any) -> None:
     """Runs the conformance suite on registered parts, plugins included, or on a named policy.
 
     Prints which checks pass (✓), why others fail (✗), and why others do not apply (–). The exit
@@ -45,24 +44,24 @@ def check(given: Words) -> None:
       fairbandit check rank=my_rank rank.bandwidth=0.2      with a hyperparameter
       fairbandit check policy=oful policy.refresh=1.2       a named policy
     """
-    parts = {
-        kind: part if isinstance(part, dict) else {"name": str(part)}
-        for kind, part in given.settings.items()
+    specs = {
+        k: part if isinstance(part, dict) else {"name": str(part)} for k, part in parts.items()
     }
-    if not parts or any("name" not in part for part in parts.values()):
+    if not specs or any("name" not in spec for spec in specs.values()):
+        kinds = ", ".join(conformance.KINDS)
         raise FairbanditError(
-            "expected KIND=NAME and KIND.KEY=VALUE, where KIND is one of "
-            f"{', '.join(conformance.KINDS)}"
+            f"expected KIND=NAME and KIND.KEY=VALUE, where KIND is one of {kinds}"
         )
-    check_known("kind", parts, conformance.KINDS)
+    check_known("kind", specs, conformance.KINDS)
     torch.set_num_threads(1)  # the suite's tensors are small
-    show = partial(console().print, soft_wrap=True, highlight=False)
-    passed = [_check_part(kind, spec, show) for kind, spec in parts.items()]
+    passed = [_check_part(kind, spec) for kind, spec in specs.items()]
     if not all(passed):
         raise SystemExit(1)
 
 
-def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], None]) -> bool:
+def _check_part(kind: str, spec: dict[str, Any]) -> bool:
+    """Prints how a part does; returns whether it passes."""
+    show = partial(console().print, soft_wrap=True, highlight=False)
     others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
     described = f"{spec['name']} ({others})" if others else spec["name"]
     show(Text(f"{kind} {described} ({_place(kind, spec['name'])})", style="bold"))
@@ -71,10 +70,14 @@ def _check_part(kind: str, spec: dict[str, Any], show: Callable[[Text | str], No
         spec = merged
     passed, total = 0, len(conformance.checks(kind))
     for result in conformance.examine(kind, spec):
-        show(_result_line(result))
-        applies = result.inapplicable is None
-        total -= not applies
-        passed += applies and result.reason is None
+        mark, style, why = "✓", "green", ""
+        if result.reason is not None:
+            mark, style, why = "✗", "red", f": {result.reason}"
+        elif result.inapplicable is not None:
+            mark, style, why = "–", "dim", f": does not apply, since {result.inapplicable}"
+        requirement = result.check.replace("_", " ").capitalize()
+        show(Text.assemble("  ", (mark, style), f" {requirement}", (why, style)))
+        passed, total = passed + (mark == "✓"), total - (mark == "–")
     if kind in ("estimator", "rank", "selector", "policy"):
         show(f"  {READS}: {part_answer(kind, spec)}")
     show(f"  {passed} of {total} checks passed")
@@ -91,14 +94,3 @@ def _place(kind: str, name: str) -> str:
     with suppress(OSError):  # a class that a call makes lacks a line
         place += f":{inspect.getsourcelines(cls)[1]}"
     return place
-
-
-def _result_line(result: conformance.CheckResult) -> Text:
-    mark, style, reason = "✓", "green", ""
-    if result.reason is not None:
-        mark, style, reason = "✗", "red", f": {result.reason}"
-    elif result.inapplicable is not None:
-        mark, style, reason = "–", "dim", f": does not apply, since {result.inapplicable}"
-    requirement = result.check.replace("_", " ").capitalize()
-    line = Text("  ").append(mark, style=style).append(f" {requirement}")
-    return line.append(reason, style=style)

@@ -31,7 +31,6 @@ HOST = "127.0.0.1"
 
 SINGLE = "single runs"
 """The title of the page of all runs, finished or under way."""
-_CURVES = "custom_scalars&_smoothingWeight=0"  # smoothing would hide the first rounds
 
 
 @tool("FOLDER", several=True)
@@ -54,35 +53,29 @@ def dashboard(folders: Sequence[Path], *, port: int | None = None) -> None:
     from tensorboard import program
 
     with (
-        tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as logdir,
+        tempfile.TemporaryDirectory(prefix="fairbandit-dashboard-") as name,
         suppress(KeyboardInterrupt),
     ):
         for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT is ignored in a background job
             signal.signal(number, signal.default_int_handler)
-        pages = fill(folders, Path(logdir))
+        logdir, pages = Path(name), dict[str, str]()
+        (logdir / "runs").mkdir()
+        for folder in folders:
+            _free(logdir / "runs", folder.resolve().name).symlink_to(folder.resolve())
+        if any(place for folder in folders for place in finished_below(folder)):
+            pages = write_pooled(read_runs(folders), logdir)
         server: Any = program.TensorBoard()
         # the fast loader prints a note about itself, and fails on some systems
-        server.configure(logdir=logdir, host=HOST, port=port, load_fast="false")
+        server.configure(logdir=name, host=HOST, port=port, load_fast="false")
         try:
             base = server.launch()
         except program.TensorBoardServerException as error:
             raise FairbanditError(f"TensorBoard does not start: {error}") from error
         read = ", ".join(str(short(folder)) for folder in folders)
-        for title, address in pages.items():
+        for title, address in {**pages, SINGLE: _page("runs/")}.items():
             print(f"TensorBoard on {read}, {title}: {base}{address}")
         print("Ctrl-C ends it.", flush=True)
         threading.Event().wait()
-
-
-def fill(folders: Sequence[Path], logdir: Path) -> dict[str, str]:
-    """Fills TensorBoard's folder; returns the address of each page."""
-    (logdir / "runs").mkdir()
-    for folder in folders:
-        link = _free(logdir / "runs", folder.resolve().name)
-        link.symlink_to(folder.resolve())
-    finished = any(place for folder in folders for place in finished_below(folder))
-    pages = write_pooled(read_runs(folders), logdir) if finished else {}
-    return {**pages, SINGLE: page("runs/")}
 
 
 def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, str]:
@@ -93,30 +86,29 @@ def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, str]:
     """
     scenes, pages = scenes_of(runs), dict[str, str]()
     settings = [pooled for scene in scenes for pooled in scene.runs]
-    rows, columns = rows_of(settings), list[hparams.HParam]()
-    for name in union(rows):
-        values = hparams.Discrete({row[name] for row in rows if name in row})
-        columns.append(hparams.HParam(name, values))
+    rows = _rows(settings)
+    domains = {name: {row[name] for row in rows if name in row} for name in union(rows)}
+    columns = [hparams.HParam(name, hparams.Discrete(values)) for name, values in domains.items()]
     names = union(run.metrics for run in settings)
     means = [hparams.Metric(f"{name}/mean", display_name=titled(name)) for name in names]
     row_of = iter(rows)
     for scene in scenes:
         environment = _free(logdir / "pooled", scene.name)
-        pages[environment.name] = page(f"pooled/{environment.name}/")
+        pages[environment.name] = _page(f"pooled/{environment.name}/")
         for pooled in scene.runs:
             folder = _free(environment, pooled.label)
             folder.mkdir(parents=True)
-            config = pooled.runs[0].summary["config"]
-            row = f"{environment.name}/{folder.name}"
+            config = {k: v for k, v in pooled.runs[0].summary["config"].items() if k != "seed"}
+            trial = f"{environment.name}/{folder.name}"
             with closing(EventWriter(folder)) as events:
-                events.write(config_text({k: v for k, v in config.items() if k != "seed"}))
+                events.write(config_text(config))
                 events.write(hparams.hparams_config_pb(columns, means))
-                events.write(hparams.hparams_pb(next(row_of), trial_id=row))
+                events.write(hparams.hparams_pb(next(row_of), trial_id=trial))
                 events.add(pooled.curves)
     return pages
 
 
-def rows_of(runs: Sequence[PooledRuns]) -> list[dict[str, bool | float | str]]:
+def _rows(runs: Sequence[PooledRuns]) -> list[dict[str, Any]]:
     """Returns the rows of HParams: the environment, the policy and the settings that vary.
 
     TensorBoard sorts and filters a column only if its values are of one type. So a column holds
@@ -124,33 +116,33 @@ def rows_of(runs: Sequence[PooledRuns]) -> list[dict[str, bool | float | str]]:
     """
     rows = list[dict[str, Any]]()
     for run in runs:
-        own = {one.name: run.settings[one.key] for one in run.varied}
+        varied = {setting.name: run.settings[setting.key] for setting in run.varied}
         named = {"environment": run.settings["environment"], "policy": policy_label(run.policy)}
-        rows.append(named | {name: value for name, value in own.items() if value is not None})
+        rows.append(named | {name: value for name, value in varied.items() if value is not None})
     for name in union(rows):
-        having = [row for row in rows if name in row]
-        values, kind = [row[name] for row in having], cast(Any, shown)
+        values, kind = [row[name] for row in rows if name in row], cast(Any, shown)
         if all(isinstance(value, bool) for value in values):
             kind = bool
         elif all(type(value) in (int, float) and math.isfinite(value) for value in values):
             kind = float
-        for row in having:
-            row[name] = kind(row[name])
+        for row in rows:
+            row |= {name: kind(row[name])} if name in row else {}
     return rows
 
 
-def page(beginning: str) -> str:
-    """Returns the address of the page that shows the runs whose names begin with a text."""
+def _page(beginning: str) -> str:
+    """Returns the address of the page of the runs whose names begin with a text."""
     # in an address, only these characters stay as they are
     regex = quote("^" + re.sub(r"[^\w/,$-]", ".", beginning), safe="/,")
-    return f"?runFilter={regex}#{_CURVES}&regexInput={regex}"
+    smooth = "_smoothingWeight=0"  # smoothing would hide the first rounds
+    return f"?runFilter={regex}#custom_scalars&{smooth}&regexInput={regex}"
 
 
 def _free(folder: Path, label: str) -> Path:
-    """Returns an unused path in a folder, named by a label.
+    """Returns an unused path in a folder, named by a label of at most 150 bytes.
 
-    Labels come from data, so characters that have a meaning in paths or on a screen are replaced,
-    and not by a hyphen, which would read as a minus sign. Names have at most 150 bytes.
+    Characters that have a meaning in paths or on a screen are replaced, since labels come from
+    data, and not by a hyphen, which would read as a minus sign.
     """
     plain = re.sub(r"[^\w=., ()\[\]{}…-]", "_", label).encode()[:150]
     return fresh(folder / (plain.decode(errors="ignore").strip(". ") or "unnamed"))

@@ -30,7 +30,8 @@ def figures(
     """Draws figures of the finished runs below some folders, as PNG and PDF, without simulating.
 
     Runs in different environments have separate figures, and runs that differ only in their seeds
-    are pooled. Bands and error bars reach from the 10 % to the 90 % quantile over all replicas.
+    are pooled. Without only and metrics, all figures are drawn that the runs allow, except for
+    frontier and notions.
 
     figures:
       overview       reward densities and both regrets (the paper's Fig. 1)
@@ -52,8 +53,6 @@ def figures(
                        interval)
       width=INCHES     the width of each figure, such as 3.25 [6.75]
 
-    Without only and metrics, every figure that the runs allow is drawn except frontier and notions.
-
     examples:
       fairbandit figures outputs only=price out=paper/figures
       fairbandit figures outputs only=notions policy=fair_greedy,oful,uniform
@@ -64,9 +63,7 @@ def figures(
     options = Options(by, interval, width, columns)
     choice: Choice | None = dict.fromkeys(names_in(only) or ["metrics"] * bool(columns)) or None
     place = Path(out) if out else within(folders[0] if len(folders) == 1 else Path(), SUBFOLDER)
-    print_files(
-        draw(folders, place, choice, names_in(policy) or None, conditions(where or {}), options)
-    )
+    print_files(draw(folders, place, choice, names_in(policy) or None, conditions(where), options))
 
 
 def figures_asked(asked: Any) -> Choice:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from enum import Enum
 from inspect import Parameter
 from pathlib import Path
@@ -36,32 +36,24 @@ Examples:
   fairbandit -m policy=fair_greedy,greedy,uniform seed=0,1
 """
 
-_SETTINGS = {
+_OTHERS = {
     "policy": "one of the policies below",
     "policy.refresh": "the reward model changes only when n_train has grown by this factor [null]",
     "environment": "one of the environments below",
-    "rounds": "the number of rounds T; null takes the environment's default",
-    "replicas": "number of independent runs, played side by side",
-    "picks": "number of candidates picked from each pool",
-    "delay": "mean number of further rounds after which rewards arrive",
-    "delay_law": "fixed or geometric",
-    "seed": "the seed of all random numbers",
-    "device": "cpu, cuda, cuda:1, ...",
-    "threads": "number of torch threads; null takes one",
-    "resume": "continues an unfinished run; false starts over, in a new folder",
-    "metrics": "metrics recorded beside both regrets, as in metrics={COLUMN: NAME}",
     "figures": "figures that a sweep draws at its end, as in figures=[overview,price]",
     "callbacks": "objects that take part in runs, as in callbacks=[{_target_: MODULE.CLASS}]",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
 }
+"""The keys of a run that are no `Settings`."""
 
 
 def help_text(tools: Mapping[str, str]) -> str:
     """Returns one line for each key, experiment, policy, part, environment, metric and tool."""
-    defaults = {field.name: f" [{_shown(field.default)}]" for field in fields(Settings)}
-    settings = [(key, f"{line}{defaults.get(key, '')}") for key, line in _SETTINGS.items()]
+    meanings = re.findall(r"^        (\w+): ([^;\n]*)", Settings.__doc__ or "", re.MULTILINE)
+    defaults = vars(Settings())
+    settings = [(key, f"{text.rstrip('.')} [{_shown(defaults[key])}]") for key, text in meanings]
     sections: dict[str, Iterable[tuple[str, str]]] = {
-        "Keys (key=value)": settings,
+        "Keys (key=value)": [*settings, *_OTHERS.items()],
         "Experiments (+experiment=...)": _described(config_files("experiment")),
         "Policies (policy=...)": _described(config_files("policy")),
         **{
@@ -91,14 +83,11 @@ def _registered(kind: str) -> Iterator[tuple[str, str]]:
         cls = registry.lookup(kind, name)
         yield name, registry.summary(cls)
         for key, parameter in parameters_of(cls).items():
-            yield "", f"{key}{_default(parameter.default)}"
-
-
-def _default(value: Any) -> str:
-    if value is Parameter.empty:
-        return "  (must be given)"
-    choices = f"  (of {', '.join(type(value).__members__)})" if isinstance(value, Enum) else ""
-    return f"={_shown(value)}{choices}"
+            default, choices = parameter.default, ""
+            if isinstance(default, Enum):
+                choices = f"  (of {', '.join(type(default).__members__)})"
+            needed = default is Parameter.empty
+            yield "", f"{key}  (must be given)" if needed else f"{key}={_shown(default)}{choices}"
 
 
 def _shown(value: Any) -> str:

@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -22,7 +22,7 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.core.utils import JobReturn
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
@@ -58,13 +58,13 @@ register_resolvers()  # in a worker, unpickling `run_job` imports this module
 @dataclass
 class _Sweep:
     folder: Path
-    before: dict[str, int]
+    before: dict[str, int]  # the jobs that were finished before, with times of their summaries
     figures: Choice
     held: ExitStack  # the lock of the folder, and the progress bar
     advance: Callable[..., None]
 
 
-_driven: list[_Sweep] = []
+_driven: list[_Sweep] = []  # the sweep of this process; a worker has none
 
 
 def run_app(words: Sequence[str]) -> None:
@@ -75,19 +75,19 @@ def run_app(words: Sequence[str]) -> None:
             composition. With HYDRA_FULL_ERROR=1 Hydra's errors are raised unchanged.
     """
     publish()
-    application = hydra.main(
-        version_base="1.3", config_path=str(conf_folder()), config_name="config"
-    )(run_job)
+    settings: Any = {"config_path": str(conf_folder()), "config_name": "config"}
+    application = hydra.main(version_base="1.3", **settings)(run_job)
     try:
         with _given_to_hydra(words):
             application()
     except (KeyboardInterrupt, FairbanditError) as error:
         in_jobs = bool(_driven) and any(_driven[-1].folder.rglob(ERROR))  # or else in all configs
         if isinstance(error, KeyboardInterrupt) or not in_jobs:
-            _finish_sweep(results=False)
+            while _driven:
+                _driven.pop().held.close()
             raise
     finally:
-        failed = _finish_sweep()
+        failed = _finish_sweep(_driven.pop()) if _driven else 0
     if failed:
         raise FairbanditError(
             f"{failed:,} job{'s' * (failed > 1)} of this sweep failed; the same command skips "
@@ -132,9 +132,8 @@ def run_job(config: DictConfig) -> None:
     if not config.resume:
         folder = fresh(folder)
     summary, again = _execute_job(config, folder, "")
-    shown = console()
-    shown.print(overview(pool([Run(folder, summary)])))
-    shown.print(named("results", f"{again}{short(folder)}"), soft_wrap=True)
+    console().print(overview(pool([Run(folder, summary)])))
+    console().print(named("results", f"{again}{short(folder)}"), soft_wrap=True)
 
 
 def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
@@ -172,35 +171,22 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
     load_plugins()  # a worker on another host has not loaded them
     plain = plain_config(config)
     del plain["figures"], plain["callbacks"]  # figures are drawn when a sweep ends
-    if job:
-        plain["resume"] = True  # with resume=false, the sweep already has a new folder
+    plain["resume"] |= bool(job)  # with resume=false, the sweep already has a new folder
     try:
         callbacks = hydra.utils.instantiate(config.callbacks) or []
     except HydraException as error:
         raise FairbanditError(one_message(error)) from error
-    summary = execute(
-        plain,
-        folder,
-        wait=bool(job),
-        started=started,
-        progress=bool(_driven) or not job,
-        callbacks=callbacks,
-    )
-    return summary, again
+    options: Any = {"started": started, "callbacks": callbacks, "wait": bool(job)}
+    return execute(plain, folder, progress=bool(_driven) or not job, **options), again
 
 
 class Sweeps(Callback):
     """Locks the sweep's folder, and counts its jobs."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Checks the figures, and chooses and locks the sweep's folder.
-
-        Raises:
-            SystemExit: the sweep is empty, a figure is unknown, or the folder cannot be written
-                to. Hydra would turn any other error into a warning.
-        """
+        """Begins the sweep; Hydra would turn any error but SystemExit into a warning."""
         try:
-            _begin(config)
+            _driven[:] = [_begin(config)]
         except Exception as error:
             raise SystemExit(printable(f"{PREFIX}{one_message(error)}")) from None
 
@@ -210,66 +196,47 @@ class Sweeps(Callback):
             _driven[-1].advance()
 
 
-def _begin(config: DictConfig) -> None:
-    paths = [source.path for source in config.hydra.runtime.config_sources]
-    search_configs(Path(path) for path in paths if Path(path).is_dir())
+def _begin(config: DictConfig) -> _Sweep:
+    """Checks what the jobs share, and chooses and locks the folder, also for remote workers."""
+    paths = [Path(source.path) for source in config.hydra.runtime.config_sources]
+    search_configs(path for path in paths if path.is_dir())
     figures = figures_asked(plain_config(config.figures))
-    words = _words(config)
-    swept = [word for word in words if word.is_discrete_sweep()]
+    params = config.hydra.sweeper.get("params") or {}
+    given = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    words = {word.get_key_element(): word for word in parser.parse_overrides(given)}
+    swept = [word for word in words.values() if word.is_discrete_sweep()]
     total = prod(len(list(word.sweep_iterator())) for word in swept)
     if not total:
         raise FairbanditError("a swept key has an empty list of values, so the sweep is empty")
     folder = Path(config.hydra.sweep.dir).absolute()
     if not config.resume:
         folder = fresh(folder)
-    _settle(config, folder, [word for word in words if not word.is_sweep_override()])
+    place = QuotedString(str(folder), Quote.single).with_quotes()
+    # names of jobs are without the keys that all jobs share
+    shared = [key.lstrip("+~") for key, word in words.items() if not word.is_sweep_override()]
+    unnamed = [*config.hydra.job.config.override_dirname.exclude_keys, *shared]
+    with read_write(config), open_dict(config):
+        config.hydra.sweep.dir = str(folder)
+        config.hydra.overrides.hydra += [
+            f"hydra.sweep.dir={place}",
+            f"hydra.job.config.override_dirname.exclude_keys={unnamed}",
+        ]
     with ExitStack() as held:
         held.enter_context(claim(folder, f"another sweep is writing to {short(folder)}"))
         for error in folder.rglob(ERROR):
             error.unlink()
         print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
         advance = held.enter_context(progress_bar("jobs", total))
-        _driven[:] = [_Sweep(folder, _finished(folder), figures, held.pop_all(), advance)]
+        return _Sweep(folder, _finished(folder), figures, held.pop_all(), advance)
 
 
-def _words(config: DictConfig) -> list[Override]:
-    params = config.hydra.sweeper.get("params") or {}
-    given = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
-    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    return list({word.get_key_element(): word for word in parser.parse_overrides(given)}.values())
-
-
-def _settle(config: DictConfig, folder: Path, fixed: list[Override]) -> None:
-    """Fixes the sweep's folder for remote workers, and keeps shared keys out of job names."""
-    place = QuotedString(str(folder), Quote.single).with_quotes()
-    excluded = config.hydra.job.config.override_dirname.exclude_keys
-    keys = [*excluded, *(word.get_key_element().lstrip("+~") for word in fixed)]
-    with read_write(config), open_dict(config):
-        config.hydra.sweep.dir = str(folder)
-        config.hydra.overrides.hydra += [
-            f"hydra.sweep.dir={place}",
-            f"hydra.job.config.override_dirname.exclude_keys={keys}",
-        ]
-
-
-def _finish_sweep(*, results: bool = True) -> int:
-    """Ends the sweep that this process drives, if any; returns the number of failed jobs.
-
-    With `results`, a table of all jobs is written and printed, and the figures are drawn.
-    """
-    if not _driven:
-        return 0
-    sweep = _driven.pop()
+def _finish_sweep(sweep: _Sweep) -> int:
+    """Shows the finished jobs, without earlier results of failed jobs, and counts the failed."""
     sweep.held.close()
-    failed = sorted(sweep.folder.rglob(ERROR))
-    if results:
-        _gather(sweep, {str(f.parent): f.read_text("utf-8").splitlines()[-1] for f in failed})
-    return len(failed)
-
-
-def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
-    """Shows the finished jobs, without earlier results of failed jobs, and the errors."""
     folder, shown = sweep.folder, console()
+    failed = sorted(folder.rglob(ERROR))
+    errors = {str(file.parent): file.read_text("utf-8").splitlines()[-1] for file in failed}
     finished = {run: time for run, time in _finished(folder).items() if run not in errors}
     if finished:
         runs = read_runs([*map(Path, finished)])
@@ -289,6 +256,7 @@ def _gather(sweep: _Sweep, errors: Mapping[str, str]) -> None:
     shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
     if finished and sweep.figures:
         print_files(draw([*map(Path, finished)], within(folder, SUBFOLDER), sweep.figures))
+    return len(errors)
 
 
 def _finished(folder: Path) -> dict[str, int]:

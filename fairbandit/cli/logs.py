@@ -14,7 +14,7 @@ from fairbandit.agent import Agent, replaying
 from fairbandit.audit import audit as audited
 from fairbandit.audit import audit_table, plan
 from fairbandit.cli.messages import short
-from fairbandit.cli.parsers import Words, names_in, tool
+from fairbandit.cli.parsers import names_in, tool
 from fairbandit.errors import FairbanditError, check_known
 from fairbandit.evaluation import evaluate as evaluated
 from fairbandit.evaluation.frozen import named as by_name
@@ -30,7 +30,9 @@ from fairbandit.tables.files import read_header
 
 
 @tool("LOG")
-def evaluate(given: Words) -> None:
+def evaluate(
+    path: Path, said: Sequence[str], *, policy: Any, out: Any = None, **settings: Any
+) -> None:
     """Estimates the value of policies from the logged decisions of another.
 
     The measures are mean reward, relative rank, fair regret and selection rates. LOG is the log of
@@ -52,16 +54,10 @@ def evaluate(given: Words) -> None:
       fairbandit evaluate decisions.jsonl policy=uniform,agent.pt train=0 out=evaluation.html
       fairbandit evaluate decisions.jsonl policy=greedy,oful choose=reward 'limits=reward_gap<=1'
     """
-    (path,), settings, said = given
-    policies, out = settings.pop("policy", None), settings.pop("out", None)
-    if policies is None:
-        raise FairbanditError("evaluate: expected policy=NAME, such as policy=fair_greedy,greedy")
-    targets = by_name(policies.split(",") if isinstance(policies, str) else policies)
-    log, options = given_log(path, settings, evaluated, targets)
-    table = evaluated(log, targets, **options)
-    report = of_evaluation(table, log, path, said, options.get("confidence", 0.95))
-    show(report)
-    write(report, out)
+    judges = by_name(policy.split(",") if isinstance(policy, str) else policy)
+    log, options = given_log(path, settings, evaluated, judges)
+    table = evaluated(log, judges, **options)
+    show(of_evaluation(table, log, path, said, options.get("confidence", 0.95)), out)
 
 
 def audit(words: Sequence[str]) -> None:
@@ -73,7 +69,7 @@ def audit(words: Sequence[str]) -> None:
 
 
 @tool("FILE")
-def _audit(given: Words) -> None:
+def _audit(path: Path, said: Sequence[str], *, out: Any = None, **settings: Any) -> None:
     """Reports and tests the selection rates of groups.
 
     The tests are valid at any sample size, and however often the audit is repeated as data arrive.
@@ -101,10 +97,7 @@ def _audit(given: Words) -> None:
       fairbandit audit applicants.csv group=sex 'selected={status: [Hired, Offer]}' unknown=[n/a]
       fairbandit audit --plan epsilon=0.05
     """
-    out = given.settings.pop("out", None)
-    report = _audit_of(given)
-    show(report)
-    write(report, out)
+    show(_audit_of(path, settings, said), out)
 
 
 @tool()
@@ -126,7 +119,7 @@ def _plan(*, epsilon: float, share: float = 0.5, confidence: float = 0.95, seed:
 
 
 @tool("PATH")
-def report(given: Words) -> None:
+def report(path: Path, said: Sequence[str], *, out: Any = "report.html", **settings: Any) -> None:
     """Writes one HTML file to send, on runs, a log or a table of people.
 
     It has the question, tables with the best values marked, pictures, results by group, how sure
@@ -146,15 +139,14 @@ def report(given: Words) -> None:
       fairbandit report decisions.jsonl out=decisions.html
       fairbandit report hiring.csv group=sex reward=grade epsilon=0.05
     """
-    (path,), out = given.paths, given.settings.pop("out", "report.html")
     path = path if path.name not in ("", "..") else path.resolve()
     if path.is_dir() and any(finished_below(path)):
-        if given.settings:
-            wrong = ", ".join(given.settings)
+        if settings:
+            wrong = ", ".join(settings)
             raise FairbanditError(f"only a log or a table takes further keys, got {wrong}")
         write(of_runs(path), out)
     else:
-        write(_audit_of(given._replace(paths=[path])), out)
+        write(_audit_of(path, settings, said), out)
 
 
 @tool("LOG")
@@ -213,42 +205,46 @@ def erase(log: Path, *, tickets: int | list[int], out: str) -> None:
     console().print(named("written", out), soft_wrap=True)
 
 
-def _audit_of(given: Words) -> Report:
-    ((path,), settings, said), form = given, given.settings.pop("form", None)
-    columns = given_table(path, settings)
+def _audit_of(path: Path, settings: dict[str, Any], said: Sequence[str]) -> Report:
+    form, is_people = settings.pop("form", None), _is_people(path, settings)
     if form is not None:
         check_known("form", [form], ["ll144"])
-        if columns is None:
+        if not is_people:
             raise FairbanditError(f"form={form}: expected a table, with selected or score")
-        return local_law_144(audit_table(path, **columns), path, said)
-    if columns is not None:
-        return of_table(path, said, **columns)
+        return local_law_144(audit_table(path, **settings), path, said)
+    if is_people:
+        return of_table(path, said, **settings)
     log, options = given_log(path, settings, audited)
     return of_log(log, path, said, **options)
 
 
-def keywords(function: Callable[..., Any]) -> list[str]:
-    """Returns the names of the arguments of a function that are passed by keyword only."""
-    parameters = signature(function).parameters.values()
-    return [own.name for own in parameters if own.kind == own.KEYWORD_ONLY]
+def _is_people(path: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether a table has a row for each person: `selected` or `score` is given, and no picks.
+
+    Raises:
+        FairbanditError: a key is not an argument of `audit_table`.
+    """
+    if "selected" not in settings:
+        if "score" not in settings or not path.is_file() or not is_table(path):
+            return False
+        names = read_header(path, settings.get("separator", ","))
+        if settings.get("picked", "picked") in names:
+            return False
+    keys = [*signature(audit_table).parameters][1:]
+    check_known("key for a table with a row for each person", settings, keys)
+    return True
 
 
 def given_log(
-    path: str | Path,
+    path: Path,
     settings: Mapping[str, Any],
     function: Callable[..., Any],
     judges: Mapping[str, Policy | Agent] | None = None,
 ) -> tuple[Log, dict[str, Any]]:
-    """Reads a log, and returns it with the settings that are keyword arguments of a function.
-
-    The other settings are arguments of `read_log`, and unknown settings are refused. A table is
-    encoded for the judges as by `read_for`.
-    """
-    reading: Any = read_log.__kwdefaults__
-    options = keywords(function)
+    """Reads a log with some of the settings, and returns the others, arguments of a function."""
+    reading, options = read_log.__kwdefaults__ or {}, function.__kwdefaults__ or {}
     check_known("key", settings, sorted({*reading, *options}))
     columns = {key: settings[key] for key in settings if key in reading}
-    columns |= {key: str(name) for key, name in columns.items() if isinstance(name, int)}
     if "like" in columns:
         like = read_log(columns.pop("like"), **columns)
         columns |= {"like": like, "features": None, "exclude": None, "products": None}
@@ -256,26 +252,8 @@ def given_log(
     return read_for(path, judges or {}, columns), rest
 
 
-def given_table(path: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the settings as arguments of `audit_table`; None if the path is a log.
-
-    `selected` says that a table has a row for each person. With `score`, a table without the column
-    that marks the picks of a log is read like this, too.
-    """
-    if "selected" not in settings:
-        if "score" not in settings or not path.is_file() or not is_table(path):
-            return None
-        names = read_header(path, settings.get("separator", ","))
-        if settings.get("picked", "picked") in names:
-            return None
-    check_known("key for a table with a row for each person", settings, keywords(audit_table))
-    columns = "group", "selected", "score", "decision"
-    named = {key: str(settings[key]) for key in columns if isinstance(settings.get(key), int)}
-    return {**settings, **named}
-
-
-def show(report: Report) -> None:
-    """Prints the question, the headings, texts and tables of a report."""
+def show(report: Report, out: Any) -> None:
+    """Prints the question, headings, texts and tables of a report, and writes it."""
     screen = console()
     for part in (report.question, *report.parts):
         if isinstance(part, Sheet):
@@ -287,6 +265,7 @@ def show(report: Report) -> None:
             words = part.removeprefix("## ").replace("\n", " ")  # rich wraps them at its width
             text = Text(words, style="bold" if part.startswith("## ") else "")
             screen.print(text, end="\n\n", width=min(screen.width, 100))
+    write(report, out)
 
 
 def write(report: Report, out: Any) -> None:

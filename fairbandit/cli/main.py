@@ -44,13 +44,12 @@ def main(words: Sequence[str] | None = None) -> None:
         SystemExit: with a message, and exit code 1, on an error that the user can correct; with
             exit code 130 when the user has interrupted the command.
     """
-    given = list(sys.argv[1:] if words is None else words)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal may lack some characters
             stream.reconfigure(errors="replace")
     logging.getLogger("fairbandit").addFilter(_printable)
     try:
-        _run(given)
+        _run(sys.argv[1:] if words is None else words)
         sys.stdout.flush()
     except BrokenPipeError:  # the program that read the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,33 +57,24 @@ def main(words: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except Exception as error:
-        message = _message(error)
-        if message is None:
+        in_plugin = line_of(error) and os.environ.get(FULL_ERROR) != "1"
+        # for example, the disk is full; an error of Hydra derives from OSError, without a number
+        of_system = isinstance(error, OSError) and error.errno is not None
+        if isinstance(error, FairbanditError) or (of_system and not in_plugin):
+            message = str(error)
+        elif in_plugin:
+            from fairbandit.cli.messages import in_a_line
+
+            message = f"{in_a_line(error)}; {FULL_ERROR}=1 shows more"
+        else:
             raise
         raise SystemExit(printable(f"{PREFIX}{message}")) from None
-
-
-def _message(error: Exception) -> str | None:
-    """Returns the message of an error that the user can correct; None for any other error."""
-    if isinstance(error, FairbanditError):
-        return str(error)
-    if line_of(error) and os.environ.get(FULL_ERROR) != "1":
-        from fairbandit.cli.messages import in_a_line
-
-        return f"{in_a_line(error)}; {FULL_ERROR}=1 shows more"
-    # for example, the disk is full; one of Hydra's errors derives from OSError, without a number
-    return str(error) if isinstance(error, OSError) and error.errno is not None else None
 
 
 def _printable(record: logging.LogRecord) -> bool:
     """Removes control characters from a warning, which may quote an untrusted file."""
     record.msg, record.args = printable(record.getMessage()), ()
     return True
-
-
-def names_tool(word: str) -> bool:
-    """Whether the first word of a command names a tool, rather than an override or a flag."""
-    return "=" not in word and not word.startswith(("-", "/", "+", "~"))
 
 
 def _run(given: Sequence[str]) -> None:
@@ -99,7 +89,7 @@ def _run(given: Sequence[str]) -> None:
     options.add_argument("--config-dir", type=Path, action="append", default=[])
     searched, others = options.parse_known_args(given)  # Hydra, and only Hydra, reads it again
     search_configs(searched.config_dir)
-    if others and names_tool(others[0]):
+    if others and "=" not in others[0] and not others[0].startswith(("-", "/", "+", "~")):
         name, *words = others
         if name not in TOOLS:
             by = "a run is described by key=value pairs (see fairbandit --help)"

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from inspect import Parameter, getdoc, signature
+from collections.abc import Callable, Sequence
+from inspect import getdoc, signature
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 import yaml  # type: ignore[import-untyped]
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairbandit.errors import FairbanditError, check_known, did_you_mean
+from fairbandit.errors import FairbanditError, check_known
 from fairbandit.runs.settings import dotted
+
+_TEXTS = {"group", "reward", "decision", "picked", "selected", "propensity", "score", "time"}
+_TEXTS |= {"separator", "decimal", "thousands", "scaler_path"}
+"""The keys of tools whose values are names of columns or other texts, even if these look like YAML
+of another type, such as 2019, yes or a comma."""
 
 _SIGNS = frozenset("=:,()[]{}'\"")  # the special characters of Hydra's grammar
 _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no quotes
@@ -23,114 +28,67 @@ _KEY = re.compile(r"""('[^']*'|"[^"]*")|(?<=[{,])(\s*[^\W\d][\w./-]*:)(?=\S)""")
 
 
 def as_setting(words: str) -> str:
-    """Returns the right form of a setting that was written as an option.
-
-    >>> as_setting("--group sex")
-    'settings are written KEY=VALUE: group=...'
-    """
+    """Returns the right form of a setting that was written as an option, such as `--seed 1`."""
     key = re.split("[= ]", words.lstrip("-"))[0]
     return f"settings are written KEY=VALUE: {key}=..."
-
-
-class Words(NamedTuple):
-    """The words after the name of a tool.
-
-    Attributes:
-        paths: the files or folders that the tool reads.
-        settings: the values of KEY=VALUE, nested by the dots of the keys.
-        said: the words of the settings, without `out`.
-    """
-
-    paths: list[Path]
-    settings: dict[str, Any]
-    said: list[str]
-
-    def only(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Returns the settings; a key that is not among some keys is an error."""
-        check_known("key", self.settings, keys)
-        return self.settings
-
-
-def read_words(
-    tool: str, text: str, words: Sequence[str], files: str = "", *, several: bool = False
-) -> Words:
-    """Reads the words after the name of a tool: `FILE KEY=VALUE …`, in any order.
-
-    Args:
-        tool, text: the name of the tool, and its help, which `--help` prints instead.
-        words: the words.
-        files: the name of the file in the help; without it, the tool reads no file.
-        several: whether the tool reads several files or folders.
-
-    Raises:
-        FairbanditError: a word is not a setting, or the file is not named.
-        SystemExit: the help is printed.
-    """
-    if {"-h", "--help"} & {*words}:
-        usage = " ".join(filter(None, (files, "..." * several, "KEY=VALUE ...")))
-        print(f"usage: fairbandit {tool} {usage}\n\n{text}")
-        raise SystemExit(0)
-    settings = [word for word in words if "=" in word and not Path(word).exists()]
-    paths = [word for word in words if word not in settings]
-    for wrong in (word for word in words if word.startswith("-")):
-        raise FairbanditError(f"unrecognized arguments: {wrong}; {as_setting(wrong)}")
-    if files and not paths:
-        raise FairbanditError(f"fairbandit {tool}: expected {files} (see fairbandit {tool} --help)")
-    further = [] if several else paths[bool(files) :]
-    read = read_parameters([*settings, *further], tool)
-    said = [word for word in settings if not word.startswith("out=")]
-    return Words([*map(Path, paths)], read, said)
 
 
 def tool(
     files: str = "", *, several: bool = False
 ) -> Callable[[Callable[..., None]], Callable[[Sequence[str]], None]]:
-    """Makes a tool of the command line from a function, whose docstring is the help.
+    """Makes a tool of the command line, `FILE KEY=VALUE …`, from a function.
 
-    The function is called with the path of the file, or with a list of paths. Its keyword-only
-    arguments are the keys, whose values must have the annotated types. Words with other keys are
-    wrong, or are passed to `*words`, if the function has it. A function without any key is called
-    with the `Words` instead.
+    The docstring of the function is the help. The function gets the path, and in a second argument,
+    if it has one, the words of the settings without `out`. Its keyword-only arguments are the keys,
+    whose values must have the annotated types. Another key is an error, unless the function takes
+    `**settings`. A function with `*words` gets the words of other keys as they are.
 
     Args:
-        files, several: as for `read_words`.
+        files: the name of the path in the help; without it, the tool reads no file.
+        several: whether the tool reads several paths, which the function gets as a list.
     """
 
     def made(function: Callable[..., None]) -> Callable[[Sequence[str]], None]:
         name, types = function.__name__.strip("_"), get_type_hints(function, include_extras=True)
         parameters = signature(function).parameters.values()
-        keys = {own.name: own.default for own in parameters if own.kind == own.KEYWORD_ONLY}
-        is_open = any(own.kind == own.VAR_POSITIONAL for own in parameters)
+        keys = {key.name: key.default for key in parameters if key.kind == key.KEYWORD_ONLY}
+        needed = [key.name for key in parameters if keys.get(key.name) is key.empty]
+        kinds = [parameter.kind.name for parameter in parameters]
 
         def run(words: Sequence[str]) -> None:
-            others = [word for word in words if is_open and not _is_of(word, keys)]
-            mine = [word for word in words if word not in others]
-            given = read_words(name, getdoc(function) or "", mine, files, several=several)
-            if not keys:
-                function(given)
+            if {"-h", "--help"} & {*words}:
+                usage = " ".join(filter(None, (files, "..." * several, "KEY=VALUE ...")))
+                print(f"usage: fairbandit {name} {usage}\n\n{getdoc(function)}")
                 return
-            settings = given.only(keys)
-            lacking = [key for key in keys if keys[key] is Parameter.empty and key not in settings]
-            if lacking:
-                needed = " and ".join(f"{key}=…" for key in lacking)
-                raise FairbanditError(f"fairbandit {name}: expected {needed}, as its --help says")
-            for key, value in settings.items():
+            for wrong in (word for word in words if word.startswith("-")):
+                raise FairbanditError(f"unrecognized arguments: {wrong}; {as_setting(wrong)}")
+            said = [word for word in words if "=" in word and not Path(word).exists()]
+            paths = [word for word in words if word not in said]
+            if files and not paths:
+                usage = f"expected {files} (see fairbandit {name} --help)"
+                raise FairbanditError(f"fairbandit {name}: {usage}")
+            of_run = "VAR_POSITIONAL" in kinds
+            others = [word for word in said if of_run and word.partition("=")[0] not in keys]
+            further = [] if several else paths[bool(files) :]
+            own = [word for word in said if word not in others]
+            settings = read_parameters([*own, *further], name)
+            if "VAR_KEYWORD" not in kinds:
+                check_known("key", settings, keys)
+            if lacking := " and ".join(f"{key}=…" for key in needed if key not in settings):
+                raise FairbanditError(f"fairbandit {name}: expected {lacking}, as its --help says")
+            for key in settings.keys() & keys:
                 try:
-                    msgspec.convert(value, types[key])
+                    msgspec.convert(settings[key], types[key])
                 except msgspec.ValidationError as error:
-                    raise FairbanditError(f"{key}: {error}, {value!r}") from None
-            paths: Sequence[Any] = [given.paths] if several else given.paths
-            function(*paths, *others, **settings)
+                    raise FairbanditError(f"{key}: {error}, {settings[key]!r}") from None
+            given: list[Any] = [[*map(Path, paths)]] if several else [*map(Path, paths)]
+            if kinds.count("POSITIONAL_OR_KEYWORD") > 1:
+                given.append([word for word in said if not word.startswith("out=")])
+            function(*given, *others, **settings)
 
         return run
 
     return made
-
-
-def _is_of(word: str, keys: Collection[str]) -> bool:
-    """Whether a word sets one of some keys, is a flag, or is probably one of the keys misspelt."""
-    key = word.partition("=")[0]
-    return key in keys or key.startswith("-") or ("." not in key and did_you_mean(key, keys) != "")
 
 
 def names_in(value: Any) -> list[str]:
@@ -143,15 +101,15 @@ def names_in(value: Any) -> list[str]:
     return [str(part).strip() for part in ([] if parts is None else parts)]
 
 
-def conditions(where: Any) -> dict[str, list[Any]]:
+def conditions(where: Any, policy: Any = None) -> dict[str, list[Any]]:
     """Returns the allowed values of each key of `where.KEY=VALUES`; a list is one value.
 
-    >>> conditions({"rank": {"alpha": "0.1,1"}, "theta": [1, 2], "rounds": 5})
-    {'rank.alpha': ['0.1', '1'], 'theta': [[1, 2]], 'rounds': [5]}
+    >>> conditions({"rank": {"alpha": "0.1,1"}, "theta": [1, 2], "rounds": 5}, "greedy,oful")
+    {'rank.alpha': ['0.1', '1'], 'theta': [[1, 2]], 'rounds': [5], 'policy': ['greedy', 'oful']}
     """
-    return {
-        key: names_in(value) if isinstance(value, str) else [value] for key, value in dotted(where)
-    }
+    pairs = dotted(where or {})
+    values = {key: names_in(text) if isinstance(text, str) else [text] for key, text in pairs}
+    return values | ({"policy": policies} if (policies := names_in(policy)) else {})
 
 
 def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
@@ -165,10 +123,8 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
 
     >>> read_parameters(["decimal=,", "group=[sex, race]", "rank.size=3"], "audit")
     {'decimal': ',', 'group': ['sex', 'race'], 'rank': {'size': 3}}
-    >>> read_parameters(["policy={name:greedy,split:full}"], "evaluate")
-    {'policy': {'name': 'greedy', 'split': 'full'}}
-    >>> read_parameters(["rank=recent_cdf", "rank.size=3"], "check")
-    {'rank': {'name': 'recent_cdf', 'size': 3}}
+    >>> read_parameters(["rank=recent_cdf", "rank.size=3", "reward=2019"], "check")
+    {'rank': {'name': 'recent_cdf', 'size': 3}, 'reward': '2019'}
     """
     if bare := [word for word in words if "=" not in word]:
         problem = f"{bare[0]}: expected KEY=VALUE, a setting with its value"
@@ -178,13 +134,15 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
     read: Any = OmegaConf.create()
     parents = {found[1] for word in words if (found := re.match(r"(\w+)\.", word))}
     for word in words:
-        word = f"{word[:-1]}','" if word.endswith("=,") else word  # a comma alone is not YAML
         key, _, value = word.partition("=")
-        if key in parents and not value.startswith("{"):
-            key += ".name"
-        if "{" in value:
+        is_text = key.removeprefix("environment.") in _TEXTS and value not in ("", "null")
+        if is_text and not value.startswith(("[", "{", "'", '"')):
+            value = "'{}'".format(value.replace("'", "''"))
+        elif "{" in value:
             value = value if value[0] in "[{'\"" else f"[{value}]"  # names and mappings, by commas
             value = _KEY.sub(lambda found: found[1] or f"{found[2]} ", value)
+        if key in parents and not value.startswith("{"):
+            key += ".name"
         try:
             read = OmegaConf.merge(read, OmegaConf.from_dotlist([f"{key}={value}"]))
         except (OmegaConfBaseException, yaml.YAMLError, ValueError, RecursionError) as error:

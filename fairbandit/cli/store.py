@@ -18,15 +18,11 @@ from fairbandit.runs.settings import Settings
 
 @dataclass
 class Config(Settings):
-    """The schema of the root config: the settings, a policy and an environment.
+    """The schema of the root config: the settings, a policy, an environment, and what uses a run.
 
-    Attributes:
-        policy: a preset or parts, optionally with `refresh`.
-        environment: a registered environment.
-        figures: the figures that a sweep draws at its end: a list of names, each alone or with
-            the policies that it shows.
-        callbacks: a list of mappings with `_target_`, the class of a `fairbandit.Callback`, and its
-            arguments.
+    `figures` are those that a sweep draws at its end: a list of names, each alone or with the
+    policies that it shows. `callbacks` are mappings with `_target_`, the class of a
+    `fairbandit.Callback`, and its arguments.
     """
 
     policy: dict[str, Any] = field(default_factory=lambda: {"refresh": None})
@@ -49,9 +45,8 @@ def publish() -> None:
 def register_resolvers() -> None:
     """Registers the resolvers `${fairbandit.job:}`, `${fairbandit.sweep:}` and `…notions:}`.
 
-    The first names the folder of a run, or the folder of a job by the overrides in which the jobs
-    differ. The second names the folder of a sweep. The third lists the named policies that stand
-    for a notion of fairness.
+    They name the folder of a run, or of a job by the overrides in which the jobs differ; the folder
+    of a sweep; and the policies that stand for a notion of fairness.
     """
     for name, resolver in (("job", _job), ("sweep", _sweep), ("notions", _notions)):
         OmegaConf.register_new_resolver(f"fairbandit.{name}", resolver, replace=True)
@@ -64,8 +59,7 @@ def _job(_root_: DictConfig) -> str:
 def _sweep(_root_: DictConfig) -> str:
     words = OverridesParser.create().parse_overrides(task_words(_root_))
     swept = [word.key_or_group for word in words if word.is_sweep_override()]
-    fixed = [str(word.input_line) for word in words if not word.is_sweep_override()]
-    return folder_name(fixed, swept=swept)
+    return folder_name([str(w.input_line) for w in words if not w.is_sweep_override()], swept=swept)
 
 
 def _notions() -> str:
@@ -79,12 +73,7 @@ def task_words(config: DictConfig) -> list[str]:
 
 
 def plain_config(value: Any) -> Any:
-    """Returns a config, or one of its entries, as plain data, with every interpolation resolved.
-
-    Raises:
-        OmegaConfBaseException: an interpolation cannot be resolved or gives a value of the wrong
-            type, or a mandatory key is missing.
-    """
+    """Returns a config, or an entry, as plain data, with its interpolations resolved."""
     if not OmegaConf.is_config(value):
         return value
     return OmegaConf.to_container(value, resolve=True, throw_on_missing=True, enum_to_str=True)

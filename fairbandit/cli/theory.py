@@ -26,11 +26,9 @@ def theory(
 
     One step of the paper's proof is false, so the printed theorem and its repaired version are
     shown side by side, and below them the constant of this instance, computed by Monte Carlo. For
-    two groups with one place each, the command also prints the cost of fairness in reward.
-
-    It does not play a policy, and all bounds are for one pick from each pool. Constants of the
-    simulation are in closed form; constants of a table and of the census are exact over the
-    members.
+    two groups with one place each, the command also prints the cost of fairness in reward. It plays
+    no policy, and all bounds are for one pick from each pool. Labels such as th:regret refer to the
+    paper's source.
 
       environment=NAME             simulation, table, census_gender or census_ethnicity
       environment.KEY=VALUE        as for a run
@@ -40,10 +38,7 @@ def theory(
       alpha=0.5                    th:regret_2: the share of a group's expected candidates that the
                                    bound relies on
 
-    Labels such as th:regret refer to the paper's source.
-
     examples:
-      fairbandit theory environment=simulation
       fairbandit theory environment=simulation rounds=1000000 delta=0.01
       fairbandit theory environment=simulation environment.groups=2 'environment.theta=[2,1,1]'
       fairbandit theory environment=census_gender environment.root=data 'environment.states=[VT]'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,8 +52,9 @@ def tune(
 
     Args:
         config: as for `fairbandit.run`; or a function that returns the config of some values.
-        search: for each key a list of choices, or `{"low": 0.1, "high": 10}`, optionally with
-            `log` or `step`; whole numbers give whole numbers.
+        search: for each key a list of numbers, texts, truth values or None; or
+            `{"low": 0.1, "high": 10}`, optionally with `log` or `step`; whole numbers give whole
+            numbers.
         folder: where the study and the runs of its trials are kept.
         objective: a metric, whose mean over replicas after the last round is optimised, or several.
         trials: the number of trials that the study has in the end.
@@ -68,21 +68,18 @@ def tune(
         FairbanditError: Optuna is not installed, the study is of another config, or a trial fails
             before another one is complete.
     """
-    optuna = _optuna()
-    if not isinstance(search, Mapping) or not search:
-        raise FairbanditError(
-            "tune needs the keys that it varies, as in 'search={policy.estimator.exploration: "
-            f"{{low: 0.001, high: 1, log: true}}}}'; got {search!r}"
-        )
+    try:
+        import optuna
+    except ImportError as error:
+        raise FairbanditError("tuning needs Optuna; pip install 'fairbandit[optuna]'") from error
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     spaces = {key: _distribution(space) for key, space in search.items()}
     compose = config if callable(config) else lambda own: plain({**plain(config), **own})
-    first = {
-        k: space[0] if isinstance(space, list) else space["low"] for k, space in search.items()
-    }
-    known = identity(checked(compose(first)))
-    metrics, rounds = known["config"]["metrics"], known["config"]["rounds"]
+    one = {key: s[0] if isinstance(s, list) else s["low"] for key, s in search.items()}
+    known = identity(checked(compose(one)))
+    metrics = known["config"]["metrics"]
     columns = [objective] if isinstance(objective, str) else [*objective]
-    if not columns or any(column not in metrics for column in columns):
+    if not columns or not {*columns} <= {*metrics}:
         raise FairbanditError(
             "objective must be a metric that the run records, or a list of them, got "
             f"{objective!r}; the run records {', '.join(metrics)}, and metrics={{COLUMN: NAME}} "
@@ -103,15 +100,14 @@ def tune(
                 f"{'; '.join(different)}. Another folder begins another study"
             )
         study.set_user_attr("asked", asked)
-        while len(ended := _ended(study)) < trials:
-            seeds = np.random.SeedSequence([known["config"]["seed"], len(ended)])
+        while (number := len(_ended(study))) < trials:
+            seeds = np.random.SeedSequence([known["config"]["seed"], number])
             study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
             trial = study.ask(spaces)  # after an interruption, the same values as before it
-            values = meant(trial.params, search)
+            values = trial.params
             run = place / "trials" / folder_name(f"{key}={shown(v)}" for key, v in values.items())
-            reporter = _Reporter(study, trial, columns[0], lower[0], rounds, prune)
-            callbacks = [reporter] if len(columns) == 1 else []  # Optuna prunes by one objective
-            _play(study, trial, compose(values), run, columns, callbacks)
+            played = _Trial(study, trial, columns, known["config"]["rounds"], prune)
+            played.play(compose(values), run)
             if after is not None:
                 after(study.get_trials(deepcopy=False)[trial.number])
     return study
@@ -121,39 +117,9 @@ def _ended(study: Study) -> list[FrozenTrial]:
     return [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
 
 
-def _play(
-    study: Study,
-    trial: Trial,
-    config: Any,
-    folder: Path,
-    columns: Sequence[str],
-    callbacks: Sequence[Callback],
-) -> None:
-    """Plays a trial, and tells the study its outcome.
-
-    An error before the first complete trial is raised, since every trial may have it.
-    """
-    import optuna
-
-    try:
-        metrics = execute(config, folder, callbacks=callbacks)["metrics"]
-        values = [metrics[column]["mean"] for column in columns]
-        if None in values:
-            raise FairbanditError(f"{' or '.join(columns)} of the run is not finite")
-        study.tell(trial, values)
-    except optuna.TrialPruned:
-        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
-    except Exception as error:
-        complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
-        if isinstance(error, OSError) or not complete:
-            raise
-        trial.set_user_attr("error", str(error) or type(error).__name__)
-        study.tell(trial, state=optuna.trial.TrialState.FAIL)
-
-
 @dataclass
-class _Reporter(Callback):
-    """Reports a metric to Optuna, and stops a trial that is worse than the median.
+class _Trial(Callback):
+    """Plays a trial, which reports to Optuna and stops if it is worse than the median.
 
     Optuna's own median pruner compares the best report of each trial. Cumulative regret is always
     best in the first report, so that pruner would never stop a trial.
@@ -161,39 +127,47 @@ class _Reporter(Callback):
 
     study: Study
     trial: Trial
-    column: str
-    lower: bool
+    columns: Sequence[str]
     rounds: int
     prune: bool
 
-    def on_rounds(self, t: int, means: Mapping[str, float]) -> None:
-        import optuna
+    def play(self, config: Any, folder: Path) -> None:
+        """Plays the trial. An error before the first complete trial is raised: all may have it."""
+        from optuna.trial import TrialState
 
-        value = means[self.column]
+        callbacks = [self] if len(self.columns) == 1 else []  # Optuna prunes by one objective
+        try:
+            metrics = execute(config, folder, callbacks=callbacks)["metrics"]
+            values = [metrics[column]["mean"] for column in self.columns]
+            if None in values:
+                raise FairbanditError(f"{' or '.join(self.columns)} of the run is not finite")
+            self.study.tell(self.trial, values)
+        except _PrunedError:
+            self.study.tell(self.trial, state=TrialState.PRUNED)
+        except Exception as error:
+            complete = self.study.get_trials(states=[TrialState.COMPLETE])
+            if isinstance(error, OSError) or not complete:
+                raise
+            self.trial.set_user_attr("error", str(error) or type(error).__name__)
+            self.study.tell(self.trial, state=TrialState.FAIL)
+
+    def on_rounds(self, t: int, means: Mapping[str, float]) -> None:
+        """Reports the objective, and compares it with the others' reports at the same round."""
+        value = means[self.columns[0]]
         every = max(1, self.rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
         if t % every or t >= self.rounds or not isfinite(value):
             return
         self.trial.report(value, t)
-        reports = (one.intermediate_values.get(t) for one in _ended(self.study))
+        reports = [ended.intermediate_values.get(t) for ended in _ended(self.study)]
         others = [report for report in reports if report is not None]
         if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * self.rounds:
-            middle = median(others)
-            if value > middle if self.lower else value < middle:
-                raise optuna.TrialPruned
+            lower = self.study.direction.name == "MINIMIZE"
+            if value > median(others) if lower else value < median(others):
+                raise _PrunedError
 
 
-def meant(values: Mapping[str, Any], search: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values of a trial, with the lists that are stored as JSON."""
-    return {
-        key: next((one for one in search[key] if _stored(one) == value), value)
-        if isinstance(search[key], list)
-        else value
-        for key, value in values.items()
-    }
-
-
-def _stored(choice: Any) -> Any:
-    return json.dumps(choice) if isinstance(choice, (list, dict)) else choice
+class _PrunedError(Exception):
+    """Stops a trial."""
 
 
 def _distribution(space: Any) -> Any:
@@ -202,7 +176,7 @@ def _distribution(space: Any) -> Any:
     try:
         with warnings.catch_warnings(action="error"):  # Optuna warns of invalid choices and steps
             if isinstance(space, list):
-                return d.CategoricalDistribution([_stored(choice) for choice in space])
+                return d.CategoricalDistribution(space)
             whole = all(type(value) is int for key, value in space.items() if key != "log")
             return (d.IntDistribution if whole else d.FloatDistribution)(**space)
     except (AttributeError, TypeError, ValueError, UserWarning) as error:
@@ -210,12 +184,3 @@ def _distribution(space: Any) -> Any:
             "search must map keys to lists of choices, or to {low: 0.1, high: 10}, optionally with "
             f"log: true or step: 0.1; got {space!r} ({error})"
         ) from None
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise FairbanditError("tuning needs Optuna; pip install 'fairbandit[optuna]'") from error
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna

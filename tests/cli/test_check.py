@@ -13,9 +13,13 @@ def test_a_good_part(command):
     assert count == f"  {len(labels)} of {len(labels)} checks passed"
 
 
-def test_a_policy_that_reads_groups_through_features_alone(command):
-    assert "  reads the group at the decision: only if a" in command("check", "policy=greedy")[1]
-    assert "reads the group" not in command("check", "metric=parity_gap", "split=full")[1]
+def test_policies_and_parts_that_read_no_group(command):
+    code, out, _ = command("check", "policy=uniform", "policy.refresh=1.2", "split=full")
+    first, second = out.split("split full")
+    assert code == 0
+    assert "policy uniform (refresh=1.2) (" in first
+    assert "  reads the group at the decision: no" in first
+    assert "reads the group" not in second
 
 
 def test_a_plugin_with_hyperparameters(command, plugin):

@@ -49,7 +49,7 @@ SHORT = ("rounds=12", "replicas=2", "hydra.sweep.dir=sweep")
     ],
 )
 def test_a_policy_is_found_everywhere(command, mine, tmp_path, words):
-    code, _, err = command(*words, *SHORT, "figures=[overview,notions]")
+    code, _, err = command(*words, *SHORT)
     assert (code, err) == (0, "")
     (scene,) = read_scenes([tmp_path / "sweep"])
     assert [run.label for run in scene.runs][:3] == ["Uniform random", "Smooth-Greedy", "OFUL"]
