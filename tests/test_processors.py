@@ -25,7 +25,7 @@ from tests import support
 from tests.agent.worlds import Coarse
 from tests.estimators.test_ties import LASTING, Categories, table
 
-ROUNDS, REPLICAS = 150, 2
+ROUNDS, REPLICAS = 100, 2
 
 ALONE = {name: config for name, config in LASTING.items() if name not in support.PRESETS}
 

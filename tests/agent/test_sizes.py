@@ -21,7 +21,7 @@ SIZES = [[1e4], [1.0, 1e6], [1e9], [1.0, 1e9], [1e50], [SMALLEST, 1e-50, 1.0, 1e
 SKLEARN = {"split": "full", "rank": "empirical_cdf", "refresh": 1.5}
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     name=st.sampled_from(["greedy", "fair_greedy", "oful", "lin_ts", "minimum_pull"]),
     seed=st.integers(0, 2**32 - 1),

@@ -54,9 +54,9 @@ SLOW = {"sklearn"}
 FEW = [
     case
     for case, (number, _, _, spec) in ((case, cast(Any, case.values)) for case in CASES)
-    if number % 2 == 0 and spec["name"] not in SLOW
+    if number % 3 == 0 and spec["name"] not in SLOW
 ]
-"""Every second check of each part, those of the next part the others."""
+"""Every third check of each part, and others of the next parts."""
 
 
 @pytest.mark.parametrize(("number", "check", "kind", "spec"), FEW)
@@ -68,7 +68,7 @@ def test_part_in_one_setting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Splits and numbers of picks take turns."""
-    at = number // 2 % len(SETTINGS)
+    at = number // 3 % len(SETTINGS)
     monkeypatch.setattr(relations, "SETTINGS", SETTINGS[at : at + 1])
     check(kind, spec)
 

@@ -142,7 +142,7 @@ def little_room() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 2**32 - 1),
     b=st.integers(1, 3),

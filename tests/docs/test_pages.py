@@ -191,8 +191,8 @@ def carried_out(page: Page, folder: Path, capsys) -> Iterator[tuple[Block, str]]
 
 LONG = {
     *("audit", "data", "environments", "evaluation", "figures", "order", "paper", "policies"),
-    *("rank", "reports", "results", "rolling", "service", "shortlists", "sweeps", "theory"),
-    "tuning",
+    *("rank", "reports", "results", "rolling", "service", "shortlists", "sweeps", "table"),
+    *("theory", "tuning"),
 }
 """Pages and tutorials of many runs, whose commands have tests of their own."""
 

@@ -55,7 +55,7 @@ def test_every_guess_wrong(rounds: int, late: int) -> None:
     assert one_by_one.decisions == rounds
 
 
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(
     split=st.sampled_from(["full", "halves"]),
     estimator=st.sampled_from(
