@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from omegaconf import OmegaConf
@@ -14,8 +12,9 @@ from rich.text import Text
 from fairbandit import conformance, registry
 from fairbandit.cli.parsers import tool
 from fairbandit.conformance.group import READS, part_answer
-from fairbandit.errors import FairbanditError, check_known, unknown
+from fairbandit.errors import FairbanditError, check_known
 from fairbandit.policy.build import preset, presets
+from fairbandit.registry.signatures import place_of
 from fairbandit.runs.sheets import console
 
 
@@ -27,13 +26,10 @@ def check(**parts: Any) -> None:
     code is 1 if a check fails.
 
     The part plays a small, deliberately awkward problem (three groups, one of them rare, empty
-    places, and pools of fewer candidates than picks) with one, two and three picks, in a policy
-    whose other parts are the reference parts: split halves or full, estimator ridge, rank
-    empirical_cdf, selector argmax.
-
-    A last line says whether the part reads the group of a candidate when it decides: of each pool,
-    one candidate changes its group, and the probabilities are compared. An estimator, a rank or a
-    selector is played beside parts that do not read groups.
+    places, and pools of fewer candidates than picks) with one, two and three picks, beside the
+    reference parts: split halves or full, estimator ridge, rank empirical_cdf, selector argmax. A
+    last line says whether the part reads the group of a candidate when it decides: one candidate of
+    each pool changes its group, and the probabilities are compared.
 
     KIND=NAME names a part, or a named policy; KIND is one of split, estimator, rank, selector,
     environment, metric, policy. KIND.KEY=VALUE sets a hyperparameter. Your own tests can import
@@ -62,12 +58,14 @@ def check(**parts: Any) -> None:
 def _check_part(kind: str, spec: dict[str, Any]) -> bool:
     """Prints how a part does; returns whether it passes."""
     show = partial(console().print, soft_wrap=True, highlight=False)
-    others = ", ".join(f"{key}={value}" for key, value in spec.items() if key != "name")
-    described = f"{spec['name']} ({others})" if others else spec["name"]
-    show(Text(f"{kind} {described} ({_place(kind, spec['name'])})", style="bold"))
+    name, others = spec["name"], ", ".join(f"{k}={v}" for k, v in spec.items() if k != "name")
     if kind == "policy":  # given hyperparameters replace the ones in the file
-        merged: Any = OmegaConf.to_container(OmegaConf.merge(preset(spec["name"]), spec))
-        spec = merged
+        check_known("policy", [name], presets())
+        place, merged = str(presets()[name]), OmegaConf.merge(preset(name), spec)
+        spec = cast(dict[str, Any], OmegaConf.to_container(merged))
+    else:
+        place = place_of(registry.lookup(kind, name))
+    show(Text(f"{kind} {name}{f' ({others})' if others else ''} is {place}", style="bold"))
     passed, total = 0, len(conformance.checks(kind))
     for result in conformance.examine(kind, spec):
         mark, style, why = "✓", "green", ""
@@ -82,15 +80,3 @@ def _check_part(kind: str, spec: dict[str, Any]) -> bool:
         show(f"  {READS}: {part_answer(kind, spec)}")
     show(f"  {passed} of {total} checks passed")
     return passed == total
-
-
-def _place(kind: str, name: str) -> str:
-    if kind == "policy":
-        if name not in presets():
-            raise unknown("policy", name, presets())
-        return str(presets()[name])
-    cls = registry.lookup(kind, name)
-    place = inspect.getsourcefile(cls) or cls.__module__
-    with suppress(OSError):  # a class that a call makes lacks a line
-        place += f":{inspect.getsourcelines(cls)[1]}"
-    return place

@@ -32,7 +32,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.figures import figures_asked, print_files
 from fairbandit.cli.messages import in_a_line, one_message, short
-from fairbandit.cli.parsers import as_setting, quoted
+from fairbandit.cli.parsers import quoted
 from fairbandit.cli.store import plain_config, publish, register_resolvers, task_words
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
@@ -49,8 +49,6 @@ from fairbandit.runs.tables import tidy
 
 RESULTS = "results.csv"
 """The file of a sweep's table, which has a row for each finished job and measure."""
-
-_WITH_VALUES = ("--config-", "--cfg", "--package", "--info", "--experimental-")  # flags of Hydra
 
 register_resolvers()  # in a worker, unpickling `run_job` imports this module
 
@@ -99,9 +97,6 @@ def run_app(words: Sequence[str]) -> None:
 def _given_to_hydra(words: Sequence[str]) -> Iterator[None]:
     argv, full_error = sys.argv, os.environ.get(FULL_ERROR, "")
     ordered = sorted(words, key=lambda word: word not in ("-m", "--multirun"))  # first for argparse
-    for word in words:
-        if word.startswith("--") and "=" in word and not word.startswith(_WITH_VALUES):
-            raise FairbanditError(f"unrecognized arguments: {word}; {as_setting(word)}")
     sys.argv, os.environ[FULL_ERROR] = ["fairbandit", *map(quoted, ordered)], "1"
     try:
         yield

@@ -33,22 +33,19 @@ from fairbandit.tables.files import read_header
 def evaluate(
     path: Path, said: Sequence[str], *, policy: Any, out: Any = None, **settings: Any
 ) -> None:
-    """Estimates the value of policies from the logged decisions of another.
+    """Estimates rewards, ranks, fair regret and selection rates of policies from a log.
 
-    The measures are mean reward, relative rank, fair regret and selection rates. LOG is the log of
-    an agent, a CSV or Parquet table with a row for each candidate, DSJSON, or a folder of such
-    files.
-
-    KEY=VALUE are policy=NAME,NAME or files of saved agents, the columns of a table (decision,
-    picked, propensity, group, reward, features, …), and train, folds, seed, confidence, adaptive,
-    anytime, reward_range, choose and limits; see the documentation of `fairbandit.evaluate` and
-    `read_log`. In place of a NAME, {name: NAME, rank: OTHER} is a named policy with another part.
+    LOG is the log of an agent, a CSV or Parquet table with a row for each candidate, DSJSON, or a
+    folder of such files. policy=NAME,NAME are policies or files of saved agents; in place of a
+    NAME, {name: NAME, rank: OTHER} is a named policy with another part. Other keys are the columns
+    of a table (decision, picked, propensity, group, reward, features, …), and train, folds, seed,
+    confidence, adaptive, anytime, reward_range, choose and limits: the arguments of
+    `fairbandit.evaluate` and `read_log`.
 
     out=FILE writes one page of HTML to send (.html), or the table (.csv, .parquet);
     out=[FILE,FILE] writes both.
 
     examples:
-      fairbandit evaluate decisions.jsonl policy=fair_greedy,greedy,uniform
       fairbandit evaluate hiring.csv policy=greedy group=sex reward=grade 'features=[test,years]'
       fairbandit evaluate decisions.jsonl 'policy=oful,{name: oful, rank: smoothed_cdf}'
       fairbandit evaluate decisions.jsonl policy=uniform,agent.pt train=0 out=evaluation.html
@@ -74,10 +71,9 @@ def _audit(path: Path, said: Sequence[str], *, out: Any = None, **settings: Any)
 
     The tests are valid at any sample size, and however often the audit is repeated as data arrive.
 
-    For a log, KEY=VALUE sets its columns, as for `fairbandit evaluate`, with score, and also
-    epsilon, order, confidence (0.95 by default) and seed. The audit tests for drift of groups and,
-    given epsilon, for parity of selection; with order=true, that candidates who come one at a time
-    come in any order.
+    For a log, the keys are its columns, as for `fairbandit evaluate`, and epsilon, order, seed and
+    confidence (0.95 by default). The audit tests for drift of groups and, given epsilon, for parity
+    of selection; with order=true, that candidates who come one at a time come in any order.
 
     A table with a row for each person, such as applicants, needs no rewards: group, selected or
     score, decision, unknown and confidence are the keys, as for `fairbandit.audit.audit_table`. The
@@ -85,17 +81,12 @@ def _audit(path: Path, said: Sequence[str], *, out: Any = None, **settings: Any)
     gives the summary that New York's Local Law 144 asks for.
 
     out=FILE writes one page of HTML to send (.html), or the table (.csv, .parquet);
-    out=[FILE,FILE] writes both.
-
-    `fairbandit audit --plan epsilon=E` prints how many decisions are needed to see a gap E between
-    a group's share of the candidates and of the picks; share, confidence and seed are its other
-    keys.
+    out=[FILE,FILE] writes both. `fairbandit audit --plan epsilon=E` prints how many decisions are
+    needed.
 
     examples:
       fairbandit audit hiring.csv 'group=[sex,race]' score=grade epsilon=0.05 out=audit.html
-      fairbandit audit applicants.csv 'group=[sex,race]' selected=hired decision=requisition
       fairbandit audit applicants.csv group=sex 'selected={status: [Hired, Offer]}' unknown=[n/a]
-      fairbandit audit --plan epsilon=0.05
     """
     show(_audit_of(path, settings, said), out)
 
@@ -111,33 +102,26 @@ def _plan(*, epsilon: float, share: float = 0.5, confidence: float = 0.95, seed:
       fairbandit audit --plan epsilon=0.05
     """
     table = plan(epsilon=epsilon, share=share, confidence=confidence, seed=seed)
-    rows = [
-        (f"{row.power:g}", f"{row.decisions:,}", f"{row.checked:.1%}") for row in table.itertuples()
-    ]
     heads = ["power", "decisions", "seen in fresh simulated logs"]
+    rows = [
+        (f"{power:g}", f"{n:,}", f"{seen:.1%}") for power, n, seen in table.itertuples(index=False)
+    ]
     console().print(make_table(heads, rows, right=heads))
 
 
 @tool("PATH")
 def report(path: Path, said: Sequence[str], *, out: Any = "report.html", **settings: Any) -> None:
-    """Writes one HTML file to send, on runs, a log or a table of people.
+    """Writes one HTML file to send, out=FILE [report.html], on runs, a log or a table of people.
 
     It has the question, tables with the best values marked, pictures, results by group, how sure
     they are, assumptions, settings and hashes. It runs no script and loads nothing.
 
-    PATH is one of
-      a folder with finished runs, at any depth (summary.json)
-      a log: a file of an agent, a table, DSJSON, or a folder of such files
-      a table with a row for each person, with selected=COLUMN or score=COLUMN
-
-    KEY=VALUE are out=FILE [report.html] and, for a log or a table, its columns and the settings of
-    its audit, as for `fairbandit audit`. `fairbandit evaluate … out=FILE` writes the page of an
-    evaluation.
+    PATH is a folder with finished runs at any depth, a log, or a table with a row for each person.
+    For a log or a table, the other keys are those of `fairbandit audit`.
 
     examples:
       fairbandit report outputs/sweeps/policy_seed
-      fairbandit report decisions.jsonl out=decisions.html
-      fairbandit report hiring.csv group=sex reward=grade epsilon=0.05
+      fairbandit report hiring.csv group=sex reward=grade epsilon=0.05 out=hiring.html
     """
     path = path if path.name not in ("", "..") else path.resolve()
     if path.is_dir() and any(finished_below(path)):
@@ -151,15 +135,14 @@ def report(path: Path, said: Sequence[str], *, out: Any = "report.html", **setti
 
 @tool("LOG")
 def replay(log: Path, *, agent: str | list[str] | None = None) -> None:
-    """Plays the log of an agent again, from its first line, and confirms every line.
+    """Plays the log of an agent again, and confirms every decision, probability and hash.
 
-    Compares every decision, probability and hash with the log, and names the first line that
-    differs, if any. Prints the last hash: store it elsewhere, so that others can check later that
-    the log was not changed.
+    Names the first line that differs, if any. Prints the last hash: store it elsewhere, so that
+    others can check later that the log was not changed. agent=FILE is the agent's file before the
+    log, if the agent was loaded from it.
 
-    examples:
-      fairbandit replay decisions.jsonl
-      fairbandit replay decisions.jsonl agent=agent.pt   # if the agent was loaded from this file
+    example:
+      fairbandit replay decisions.jsonl agent=agent.pt
     """
     receipt, out = replaying.replay(log, agent), console()
     out.print(
@@ -176,11 +159,8 @@ def explain(
     """Explains a decision in the log of an agent.
 
     Replays the log up to the decision, and prints the score, the index and the probability of each
-    candidate, and who was picked.
-
-      ticket=N       the ticket of the decision
-      candidate=N    of an opening, the number of the candidate, from 0 [0]
-      agent=FILE     the agent's file before the log, if the agent was loaded from it
+    candidate, and who was picked. candidate=N is the number of an opening's candidate, from 0, and
+    agent=FILE is as for `fairbandit replay`.
 
     examples:
       fairbandit explain decisions.jsonl ticket=150
@@ -193,9 +173,8 @@ def explain(
 def erase(log: Path, *, tickets: int | list[int], out: str) -> None:
     """Copies the log of an agent without the decisions of some tickets to the file out=COPY.
 
-    The file is replaced. The copy has new hashes, and the number of erased decisions and the last
-    hash of the old log are in its first line. It serves evaluations and audits, but cannot be
-    replayed.
+    The copy has new hashes, and the number of erased decisions and the last hash of the old log in
+    its first line. It serves evaluations and audits, but cannot be replayed.
 
     example:
       fairbandit erase decisions.jsonl 'tickets=[3,4]' out=erased.jsonl

@@ -31,18 +31,16 @@ TOOLS = {
     "explain": "explains a decision in an agent's log",
     "erase": "copies an agent's log without the decisions of some tickets",
 }
-"""The tools, with their lines in `fairbandit --help`; tool NAME is `fairbandit.cli.NAME.NAME`."""
+"""The tools, with their lines in `fairbandit --help`; most are `fairbandit.cli.NAME.NAME`."""
 
-IN_LOGS = frozenset({"evaluate", "audit", "report", "replay", "explain", "erase"})
-"""The tools that are in `fairbandit.cli.logs` instead."""
+_IN_LOGS = {"evaluate", "audit", "report", "replay", "explain", "erase"}  # fairbandit.cli.logs
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Runs the command line with the given arguments, by default `sys.argv[1:]`.
 
-    Raises:
-        SystemExit: with a message, and exit code 1, on an error that the user can correct; with
-            exit code 130 when the user has interrupted the command.
+    An error that the user can correct ends it with a message and exit code 1, an interrupt with
+    exit code 130.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal may lack some characters
@@ -94,7 +92,7 @@ def _run(given: Sequence[str]) -> None:
         if name not in TOOLS:
             by = "a run is described by key=value pairs (see fairbandit --help)"
             raise FairbanditError(f"{unknown('tool', name, TOOLS)}, and {by}")
-        module = "logs" if name in IN_LOGS else name
+        module = "logs" if name in _IN_LOGS else name
         getattr(import_module(f"fairbandit.cli.{module}"), name)(words)
     elif {"-h", "--help"} & set(others):
         from fairbandit.cli.help import help_text

@@ -27,12 +27,6 @@ _BARE = re.compile(r"[\w \t/\\+.$%*@?|-]*", re.ASCII)  # a value that needs no q
 _KEY = re.compile(r"""('[^']*'|"[^"]*")|(?<=[{,])(\s*[^\W\d][\w./-]*:)(?=\S)""")
 
 
-def as_setting(words: str) -> str:
-    """Returns the right form of a setting that was written as an option, such as `--seed 1`."""
-    key = re.split("[= ]", words.lstrip("-"))[0]
-    return f"settings are written KEY=VALUE: {key}=..."
-
-
 def tool(
     files: str = "", *, several: bool = False
 ) -> Callable[[Callable[..., None]], Callable[[Sequence[str]], None]]:
@@ -61,7 +55,8 @@ def tool(
                 print(f"usage: fairbandit {name} {usage}\n\n{getdoc(function)}")
                 return
             for wrong in (word for word in words if word.startswith("-")):
-                raise FairbanditError(f"unrecognized arguments: {wrong}; {as_setting(wrong)}")
+                form = f"settings are written KEY=VALUE: {wrong.lstrip('-').partition('=')[0]}=..."
+                raise FairbanditError(f"unrecognized arguments: {wrong}; {form}")
             said = [word for word in words if "=" in word and not Path(word).exists()]
             paths = [word for word in words if word not in said]
             if files and not paths:
@@ -156,14 +151,11 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
 def quoted(word: str) -> str:
     """Returns an override with its value in quotes if Hydra's grammar needs them.
 
-    It accepts letters beyond ASCII, and signs such as a semicolon, only in quotes. A value with
-    special characters of the grammar, such as a list, is unchanged unless it is a single comma or
-    equals sign: the user must quote its items.
+    It accepts letters beyond ASCII, and signs such as a semicolon, only in quotes. The items of a
+    list must be quoted by the user.
 
-    >>> quoted("environment.group=性別"), quoted("environment.columns=[性別]")
-    ("environment.group='性別'", 'environment.columns=[性別]')
-    >>> quoted("environment.separator=;"), quoted("environment.decimal=,")
-    ("environment.separator=';'", "environment.decimal=','")
+    >>> quoted("environment.group=性別"), quoted("environment.decimal=,"), quoted("theta=[1,2]")
+    ("environment.group='性別'", "environment.decimal=','", 'theta=[1,2]')
     """
     key, equals, value = word.partition("=")
     special = not _SIGNS.isdisjoint(value) and value not in (",", "=")

@@ -34,12 +34,11 @@ def tune(
     folder: str | None = None,
     resume: bool = True,
 ) -> None:
-    """Searches for the values of some keys that optimise a metric.
+    """Searches for the values of some keys that optimise a metric, with Optuna.
 
-    Optuna chooses the values of each trial from earlier trials. Repeating the command continues the
-    study up to its number of trials.
+    Repeating the command continues the study up to its number of trials. Keys beside these are set
+    for every run:
 
-    words:
       search={KEY: SPACE, ...}   the keys that vary. SPACE is a list of choices, or
                                  {low: 0.1, high: 10}, optionally with log: true or step: 0.1;
                                  integers give integers
@@ -48,7 +47,6 @@ def tune(
       prune=false                plays every trial to its end, even if it is worse than the median
       folder=DIR                 the folder of the study [outputs/studies/NAME, by the other words]
       resume=false               begins a new study
-      KEY=VALUE                  any other key is set for every run
 
     example:
       fairbandit tune policy=oful rounds=1000 replicas=100 trials=30 objective=standard_regret \\

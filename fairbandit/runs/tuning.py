@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
-DATABASE = "study.db"
-"""The file of Optuna's storage in the folder of a study."""
-
 _REPORTS = 20  # approximate number of reports of a trial
 _STARTUP = 5  # number of trials needed for a comparison
 _WARM_UP = 0.25  # share of the rounds before a trial may be stopped
@@ -90,7 +87,7 @@ def tune(
     with claim(place, f"another process plays the study in {folder}"):
         study = optuna.create_study(
             study_name="fairbandit",
-            storage=f"sqlite:///{place / DATABASE}",
+            storage=f"sqlite:///{place / 'study.db'}",
             directions=["minimize" if low else "maximize" for low in lower],
             load_if_exists=True,
         )

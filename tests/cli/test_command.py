@@ -103,7 +103,6 @@ def test_version_and_help_of_a_tool(command):
         ("metrics.gap=parity_gap", "has no key 'gap'; it takes none (+metrics.gap=... adds a key"),
         ("path=x.csv", "'path' (a table is played by environment=table environment.path=...)"),
         ("theta=1", "has no key 'theta' (did you mean 'environment.theta'?)"),
-        ("--seed=1", "unrecognized arguments: --seed=1; settings are written KEY=VALUE: seed=..."),
         ("rounds=many", "rounds: Value 'many' of type 'str' could not be converted to Integer"),
         (
             "policy=greedy,gmf",
