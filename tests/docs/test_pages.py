@@ -32,7 +32,7 @@ ROUNDS, REPLICAS = 20, 2
 SAID = {
     "docs/audit.md": [
         *(r"^ f +421 +37\.5% +0\.60 ", r"^0 +f +421 +38 .* 58$", r"^sex f: .* p = 5\.4e-13\.$"),
-        *(r"^ sex +f .*\b0\.756 ", r"^0 +f +2230 .* 677$"),
+        r"^ sex +f .*\b0\.756 ",
     ],
     "docs/index.md": [r"^fair regret \d+\.\d ± "],
     "docs/notions.md": [
