@@ -193,7 +193,7 @@ def test_a_sweep_gives_what_its_folders_hold(tmp_path):
     pd.testing.assert_frame_equal(made, fairbandit.sweep(config, over))
     for wrong in list[Any](([], "greedy,uniform", 0.5)):
         with pytest.raises(FairbanditError, match="the values of 'policy' as a list"):
-            fairbandit.sweep(config, {"policy": wrong})  # type: ignore[dict-item]
+            fairbandit.sweep(config, {"policy": wrong})
     with pytest.raises(FairbanditError, match=r"unknown setting 'round' \(did you mean 'rounds'\?"):
         fairbandit.run({"policy": "greedy", "round": 3})
 
