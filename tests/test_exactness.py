@@ -67,7 +67,7 @@ def decisions(
             stack.enter_context(patch("fairbandit.ranks.base.PastScores", DensePastScores))
         if way == "scanned":
             stack.enter_context(ways(sliced=False))
-            stack.enter_context(patch("fairbandit.counting.cost.SORTED_COST", math.inf))
+            stack.enter_context(patch("fairbandit.counting.scores.SORTED_COST", math.inf))
         actions = support.actions(chosen, world, rounds, replicas, at_once=at_once)
     ranked = torch.stack([seen[t] for t in sorted(seen)], 1)
     return Decisions(actions, ranked, len(answers), sum(answers))

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairbandit.counting import cost as costs
 from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import RewardModel
@@ -23,6 +22,20 @@ Of = Literal["score", "lower", "upper"]
 """The past quantity that values are compared with: scores, or confidence bounds."""
 
 OF: tuple[str, ...] = get_args(Of)
+
+# The costs of the ways to count, in units of one comparison in a chunked scan. They decide how
+# scores are counted. Counts differ only if a past score is within rounding of its value.
+SLICE = 150  # the slice of one value
+SLICE_SCORE = 1.5  # one of the scores that slices are cut from
+SLICE_COMPARISON = 0.25  # one comparison within a slice
+SLICE_SCORES = 1 << 22  # the largest number of scores of a replica that slices are cut from
+SCAN, SCAN_GROUP = 100_000, 25_000  # the start of a scan, and each of its groups
+SEARCH = 1200  # the search of a sorted segment for one value
+SEARCH_SETUP = 400  # the setup of a search, in values times d, since comparisons grow with d
+RESCORE = 20  # the score of one sorted entry, computed again
+SORT = 100  # the sorting of one entry
+SORTED_COST = 150_000  # contexts are sorted only for a count that costs at least this
+RETRY = 1.5  # sorting that did not pay is tried again for a count that costs so many times as much
 
 
 class PastScores:
@@ -165,11 +178,14 @@ class PastScores:
     def _cheapest(
         self, starts: Ints, stops: Ints, comparisons: float, values: int
     ) -> tuple[bool, float]:
+        """Whether slices of windows cost less than a scan, and the cost of the cheaper way."""
         (b, g), on_host = self._contexts.total.shape, self._groups.device.type == "cpu"
         scores = float((stops[..., -1, :] - starts[..., 0, :]).sum()) * len(self._model)
-        if not on_host or scores > costs.SLICE_SCORES * b:
-            scores = math.inf
-        return costs.cheapest(scores, comparisons, values, g)
+        sliced = SLICE * values + SLICE_SCORE * scores + SLICE_COMPARISON * comparisons
+        if not on_host or scores > SLICE_SCORES * b:
+            sliced = math.inf
+        scanned = comparisons + SCAN + SCAN_GROUP * g
+        return sliced < scanned, min(sliced, scanned)
 
     @cached_property
     def _lists(self) -> tuple[Any, Any, Any]:
@@ -203,15 +219,16 @@ class PastScores:
     def _count_sorted(self, values: Tensor, theta: Tensor, cost: float) -> Tensor | None:
         """None if a segment does not pay beside `cost`, the cost of the cheapest other way."""
         memory = self._contexts.memory
-        budget = costs.search_budget(cost, values.numel(), theta.shape[2], memory.refused)
-        if budget < 0:
+        budget = cost - SEARCH * (SEARCH_SETUP / theta.shape[2] + values.numel())
+        # too cheap, known not to pay, or a search alone costs a third of the other way
+        if cost < max(SORTED_COST, memory.refused) or budget < cost * 2 / 3:
             return None
         segment, counts = memory.sorted, None
         # the entries of each group that all windows have in common
         common = [(start, max(start, stop)) for _, start, stop, _ in self._windows.limits]
         if segment is None and not any(start < stop for start, stop in common):
             return None
-        price = math.inf if segment is None else costs.SORT * len(theta) * segment.length
+        price = math.inf if segment is None else SORT * len(theta) * segment.length
         if segment is not None and segment.spent <= price:
             counts = self._search(segment, values, theta, cost, budget)
         if counts is None and (segment is None or segment.saved >= segment.spent + price):
@@ -221,7 +238,7 @@ class PastScores:
             if segment.exact:
                 counts = self._search(segment, values, theta, cost, budget)
         if counts is None:
-            memory.refused, segment = costs.RETRY * cost, None
+            memory.refused, segment = RETRY * cost, None
         memory.sorted = segment
         return counts
 
@@ -236,13 +253,13 @@ class PastScores:
         outside = float(more.abs().masked_fill_(self._groups < 0, 0).sum())
         sliced, outside_cost = self._cheapest(low, high, outside, more.numel())
         found = segment.count_le(
-            groups, values, self._model_of_round, theta, (budget - outside_cost) / costs.RESCORE
+            groups, values, self._model_of_round, theta, (budget - outside_cost) / RESCORE
         )
         if found is None:
             return None
         counts, again = found
         segment.saved += min(budget, cost)
-        segment.spent += outside_cost + costs.RESCORE * again
+        segment.spent += outside_cost + RESCORE * again
         if not sliced:
             skipped = list(zip(segment.start, segment.stop, strict=True))
             return counts + self._windows.sum(linear_scores(theta), count_chunk, [values], skipped)

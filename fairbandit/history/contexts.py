@@ -50,7 +50,7 @@ class Memory:
         sorted: a segment of entries, sorted by their scores, which counts keep here for later
             counts. Entries do not change, so that all values that share the memory may use it.
             Nothing else is written into a history.
-        refused: counts of a smaller cost are not sorted; see `counting.cost`.
+        refused: counts of a smaller cost are not sorted; see `counting.scores`.
     """
 
     def __init__(self, like: Tensor, first: Ints, needed: Ints) -> None:

@@ -37,7 +37,7 @@ class SortedSegment:
         ends: `start` and `stop` as an array, (2, G).
         length: the number of sorted entries in each replica.
         exact: whether the bounds are finite; they are not if contexts are too large.
-        spent: the cost of counts since sorting, in the unit of `counting.cost`.
+        spent: the cost of counts since sorting, in the unit of `counting.scores`.
         saved: the cost of the same counts without the segment, less the cost of searching it.
     """
 

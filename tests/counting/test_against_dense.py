@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairbandit.counting import Contexts, PastScores, cost, scan
+from fairbandit.counting import Contexts, PastScores, scan, scores
 from fairbandit.estimators.base import RewardModel
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history import contexts, sorted_segment
@@ -53,15 +53,15 @@ def ways(small: bool = False, sliced: bool | None = None, searched: bool = False
             patch.setattr(sorted_segment, "CHUNK", 8)
             patch.setattr(sorted_segment, "MOST", 8)
         if sliced is not None:
-            patch.setattr(cost, "SCAN", 1e12 if sliced else -1e-9)
-            patch.setattr(cost, "SCAN_GROUP", 0)
+            patch.setattr(scores, "SCAN", 1e12 if sliced else -1e-9)
+            patch.setattr(scores, "SCAN_GROUP", 0)
         if sliced is not None or searched:
-            patch.setattr(cost, "SLICE", math.inf if sliced is False else 0)
+            patch.setattr(scores, "SLICE", math.inf if sliced is False else 0)
         if searched:
-            patch.setattr(cost, "SORTED_COST", 0)
-            patch.setattr(cost, "SEARCH", 0.0)
-            patch.setattr(cost, "RESCORE", 1e-9)
-            patch.setattr(cost, "SORT", 0.1)
+            patch.setattr(scores, "SORTED_COST", 0)
+            patch.setattr(scores, "SEARCH", 0.0)
+            patch.setattr(scores, "RESCORE", 1e-9)
+            patch.setattr(scores, "SORT", 0.1)
         yield
 
 
