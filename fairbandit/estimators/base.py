@@ -16,8 +16,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError, typed
 from fairbandit.estimators.ties import PLAIN, Approximate
 from fairbandit.history import NEVER, History, Outcomes, Problem, State
-from fairbandit.registry import base
-from fairbandit.registry.register import Part
+from fairbandit.registry import Part, base
 from fairbandit.splits import Plan
 from fairbandit.streams import Purpose
 

@@ -18,8 +18,7 @@ from fairbandit.errors import FairbanditError, shown, typed
 from fairbandit.estimators.base import Estimator, RewardModel, Rounds, fit_tables
 from fairbandit.estimators.ties import PLAIN, Approximate
 from fairbandit.history import Outcomes, Problem, State
-from fairbandit.registry import create, register
-from fairbandit.registry.register import Count, NonNegative, Positive
+from fairbandit.registry import Count, NonNegative, Positive, create, register
 
 CACHED_FITS = 64
 """The number of cached networks, so that an agent does not train them again at each decision."""

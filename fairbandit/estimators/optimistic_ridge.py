@@ -21,8 +21,7 @@ from fairbandit.estimators.regressions import Regressions, cholesky
 from fairbandit.estimators.ridge import Ridge
 from fairbandit.estimators.ties import NOISY, PLAIN, Approximate
 from fairbandit.history import Outcomes, Problem, State
-from fairbandit.registry import register
-from fairbandit.registry.register import InnerShare, NonNegative, Share
+from fairbandit.registry import InnerShare, NonNegative, Share, register
 from fairbandit.registry.signatures import Range
 
 

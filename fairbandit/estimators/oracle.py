@@ -8,8 +8,7 @@ from torch import Tensor
 from fairbandit.environments.base import Truth
 from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, Rounds
 from fairbandit.history import Outcomes, Problem, State
-from fairbandit.registry import register
-from fairbandit.registry.register import PAPER
+from fairbandit.registry import PAPER, register
 
 
 class TrueLinearModel(LinearModel):

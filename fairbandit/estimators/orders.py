@@ -13,8 +13,7 @@ from torch.special import log_ndtr
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.base import Estimator, LinearModel, RewardModel, Rounds, check_size
 from fairbandit.history import Outcomes, Problem, State
-from fairbandit.registry import register
-from fairbandit.registry.register import Count, Positive
+from fairbandit.registry import Count, Positive, register
 from fairbandit.streams import Purpose
 
 STEPS, HALVINGS = 100, 40

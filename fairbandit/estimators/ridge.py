@@ -23,8 +23,7 @@ from fairbandit.estimators.evidence import Evidence
 from fairbandit.estimators.regressions import Regression, Regressions, factors
 from fairbandit.estimators.ties import NOISY, PLAIN
 from fairbandit.history import Outcomes, Problem
-from fairbandit.registry import register
-from fairbandit.registry.register import PAPER, NonNegative, Share
+from fairbandit.registry import PAPER, NonNegative, Share, register
 from fairbandit.streams import Purpose
 
 Sums = Regression | Evidence

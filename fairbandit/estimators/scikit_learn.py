@@ -17,8 +17,7 @@ from fairbandit.errors import FairbanditError, shown
 from fairbandit.estimators.base import Estimator, RewardModel, Rounds, fit_tables
 from fairbandit.estimators.ties import PLAIN
 from fairbandit.history import Outcomes, Problem, State
-from fairbandit.registry import register
-from fairbandit.registry.register import Count, NonNegative
+from fairbandit.registry import Count, NonNegative, register
 
 LARGEST = 1e30  # contexts are clipped to this size, since forests store them in single precision
 KEPT = 64  # the number of cached regressors, so that an agent does not refit them at each decision

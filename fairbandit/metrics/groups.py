@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fairbandit.history import Problem
 from fairbandit.metrics.base import Judged, Metric, Reduce, members
-from fairbandit.registry import register
-from fairbandit.registry.register import Count
+from fairbandit.registry import Count, register
 from fairbandit.registry.signatures import Range
 from fairbandit.selectors.group_shares import group_shares
 

@@ -17,7 +17,7 @@ from fairbandit.estimators import Estimator
 from fairbandit.history import Block, History, Outcomes, Problem
 from fairbandit.history.outcomes import gather_picks
 from fairbandit.ranks import Rank, Scored
-from fairbandit.registry.register import NEEDS, Part
+from fairbandit.registry import NEEDS, Part
 from fairbandit.selectors import Ranked, Selection, Selector
 from fairbandit.splits import Plan, Split
 from fairbandit.splits.base import LARGEST_REFRESH
@@ -47,7 +47,7 @@ class Policy:
             unknown need, or a rank that needs the pool beside a selector that is rolling.
 
     Attributes:
-        needs: the needs of all parts, a subset of `registry.register.NEEDS`.
+        needs: the needs of all parts, a subset of `registry.NEEDS`.
         learns: whether the reward models depend on rewards.
         reads_rewards, reads_picks: whether a pick may depend on earlier rewards, or on picks.
     """

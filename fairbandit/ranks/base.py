@@ -15,8 +15,7 @@ from fairbandit.estimators import Models
 from fairbandit.estimators.base import NoBounds, all_finite
 from fairbandit.estimators.ties import Approximate
 from fairbandit.history import History, Outcomes
-from fairbandit.registry import base
-from fairbandit.registry.register import Part
+from fairbandit.registry import Part, base
 from fairbandit.splits import Plan
 from fairbandit.streams import Purpose
 

@@ -9,8 +9,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import Approximate
 from fairbandit.ranks.base import Rank, Scored
-from fairbandit.registry import register
-from fairbandit.registry.register import InnerShare
+from fairbandit.registry import InnerShare, register
 
 
 @register("rank", "interval_cdf")

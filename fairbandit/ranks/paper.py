@@ -10,8 +10,7 @@ from torch import Tensor
 
 from fairbandit.estimators.ties import Approximate
 from fairbandit.ranks.base import Rank, Scored
-from fairbandit.registry import register
-from fairbandit.registry.register import PAPER, Share
+from fairbandit.registry import PAPER, Share, register
 from fairbandit.registry.signatures import Range
 
 MOST_KEPT = 1_000_000  # the largest `size` of `recent_cdf`, which exists to keep few contexts

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from fairbandit.ranks.base import Rank, Scored
-from fairbandit.registry import register
-from fairbandit.registry.register import NonNegative
+from fairbandit.registry import NonNegative, register
 
 
 @register("rank", "pooled_cdf")

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from fairbandit.estimators.ties import ROUNDING, Approximate
 from fairbandit.ranks.base import Rank, Scored
-from fairbandit.registry import register
-from fairbandit.registry.register import Positive
+from fairbandit.registry import Positive, register
 
 REFERENCE_RULE = 4 ** (1 / 3)
 """The h/(σ·n^(−1/3)) of least mean integrated squared error for normal scores: about 1.59."""

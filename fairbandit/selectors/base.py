@@ -11,8 +11,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import SUMS, Approximate
 from fairbandit.ranks import Scored
-from fairbandit.registry import base
-from fairbandit.registry.register import Part
+from fairbandit.registry import Part, base
 from fairbandit.selectors.inclusion import capped_shares, filled, standing, systematic
 from fairbandit.streams import Purpose
 

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fairbandit.estimators.ties import SUMS
 from fairbandit.notices import remark
-from fairbandit.registry import register
-from fairbandit.registry.register import InnerShare
+from fairbandit.registry import InnerShare, register
 from fairbandit.registry.signatures import Range
 from fairbandit.selectors.base import Ranked, Selection, Selector, best
 

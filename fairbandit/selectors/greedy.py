@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fairbandit.registry import register
-from fairbandit.registry.register import PAPER, Share
+from fairbandit.registry import PAPER, Share, register
 from fairbandit.selectors.base import Ranked, Selector, best
 
 

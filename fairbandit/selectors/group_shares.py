@@ -13,8 +13,7 @@ from torch import Tensor
 
 from fairbandit.errors import FairbanditError, typed
 from fairbandit.estimators.ties import ROUNDING
-from fairbandit.registry import register
-from fairbandit.registry.register import NonNegative
+from fairbandit.registry import NonNegative, register
 from fairbandit.selectors.base import Ranked, Selector, best
 from fairbandit.selectors.inclusion import capped_shares
 

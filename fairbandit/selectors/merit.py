@@ -9,8 +9,7 @@ from enum import Enum
 import torch
 from torch import Tensor
 
-from fairbandit.registry import register
-from fairbandit.registry.register import Positive
+from fairbandit.registry import Positive, register
 from fairbandit.selectors.base import Ranked, Selector, softmax
 
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fairbandit.registry import register
-from fairbandit.registry.register import Share
+from fairbandit.registry import Share, register
 from fairbandit.selectors.base import Ranked, Selection, Selector
 from fairbandit.selectors.stopping import hazards, thresholds
 from fairbandit.streams import Purpose

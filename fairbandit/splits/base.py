@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
-from fairbandit.registry import base, register
-from fairbandit.registry.register import PAPER, Part
+from fairbandit.registry import PAPER, Part, base, register
 
 Ints = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ import pytest
 
 import fairbandit
 from fairbandit.cli.main import main
-from fairbandit.registry.register import _registry
+from fairbandit.registry import _registry
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from fairbandit import registry
-from fairbandit.registry.register import _registry
+from fairbandit.registry import _registry
 from tests.cli.conftest import clean, command
 
 __all__ = ["clean", "command"]

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from fairbandit.registry.register import _registry
+from fairbandit.registry import _registry
 
 RANK = """
 from fairbandit import register

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairbandit import FairbanditError, build, registry
 from fairbandit.environments import Simulation
 from fairbandit.ranks import Identity
-from fairbandit.registry.register import _registry
+from fairbandit.registry import _registry
 from fairbandit.selectors import Argmax, Selector
 
 

@@ -16,7 +16,7 @@ from fairbandit import Engine, Policy, build
 from fairbandit.environments import Environment, Pools, Simulation
 from fairbandit.errors import FairbanditError
 from fairbandit.figures.draw import compose, general
-from fairbandit.registry.register import _registry
+from fairbandit.registry import _registry
 from fairbandit.runs import Callback, pooled
 from fairbandit.runs.execute import execute
 from fairbandit.runs.scenes import read_scenes
