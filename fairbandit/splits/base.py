@@ -19,7 +19,7 @@ LARGEST_REFRESH = 1e9
 """The largest `refresh`; a larger factor could make numbers of training rounds exceed int64."""
 
 
-NONE: Ints = np.zeros(0, np.int64)
+NO_ROUNDS: Ints = np.zeros(0, np.int64)
 
 
 class Plan(NamedTuple):
@@ -35,8 +35,8 @@ class Plan(NamedTuple):
     n_train: Ints
     rank_start: Ints
     rank_stop: Ints
-    rounds: Ints = NONE
-    reads: Ints = NONE
+    rounds: Ints = NO_ROUNDS
+    reads: Ints = NO_ROUNDS
 
 
 @base("split")

@@ -83,7 +83,7 @@ def repaired_floor(
     also hold with λ̄ (`Constants.place_eigenvalue`) for λ and 1 for q̄; the larger bound is returned.
     A larger λ' is impossible without further assumptions.
 
-    For the arguments, see `regret`; T affects only t_N, which `_received_round` defines.
+    For the arguments, see `regret`; T affects only t_N, which `received_round` defines.
 
     Raises:
         FairbanditError: a value is out of range.
@@ -100,12 +100,12 @@ def repaired_floor(
     gap = least / square * (1 - 2 ** (-1 / places))
     log = math.log(5 * problem.groups * math.e / delta)
     late = 3 + 8 * (log / problem.counted(alpha)) ** 1.5 / gap**3
-    lost = math.ceil(max(_received_round(problem, rounds, delta, alpha), late)) - 1
+    lost = math.ceil(max(received_round(problem, rounds, delta, alpha), late)) - 1
     wait = math.log(4 * problem.features / (delta * -math.expm1(-rate))) / rate
     return Floor(growth / 2, lost, lost + wait)
 
 
-def _received_round(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
+def received_round(problem: Constants, rounds: float, delta: float, alpha: float) -> float:
     """Returns t_N of `lm:chernoff`, the round from which every group was received often enough.
 
     t_N = 3 + ⌈4/((1 − α)²·q_K)·log(GT/δ)⌉ for random groups, else 3. With probability at least

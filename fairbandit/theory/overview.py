@@ -253,15 +253,15 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
         environment: an environment whose pools have true ranks; it is bound to new streams.
         epsilon: ε, at least 0; None takes the ε with the greatest ε·p(ε).
     """
-    parts = []
+    parts = list[tuple[Tensor, ...]]()
     for pools in drawn_pools(environment, BLOCKS):
-        empty = pools.groups < 0
-        rewards, ranks = (
-            values.masked_fill(empty, -math.inf).flatten(0, 1).cpu()
-            for values in (pools.expected, pools.ranks)
-        )
-        parts.append((_gaps(rewards), _maximisers(ranks), _gaps(ranks), _maximisers(rewards)))
-    losses, fair, unfair, best = map(torch.cat, zip(*parts, strict=True))
+        both = torch.stack([pools.expected, pools.ranks]).flatten(1, 2).cpu()
+        both = both.where(pools.groups.flatten(0, 1).cpu() >= 0, -math.inf)
+        greatest = both.amax(2, keepdim=True)
+        lost = (greatest - both).nan_to_num(0.0, posinf=0.0)
+        chosen = (both == greatest).double()
+        parts.append((*lost, *(chosen / chosen.sum(2, keepdim=True))))
+    losses, unfair, best, fair = map(torch.cat, zip(*parts, strict=True))
     if epsilon is None:
         ordered = losses.flatten().sort(descending=True)
         tail = fair.flatten()[ordered.indices].cumsum(0) / len(losses)
@@ -274,15 +274,6 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
         mean_loss=_mean((losses * fair).sum(1)),
         mean_unfairness=_mean((unfair * best).sum(1)),
     )
-
-
-def _gaps(values: Tensor) -> Tensor:
-    return (values.amax(1, keepdim=True) - values).nan_to_num(0.0, posinf=0.0)
-
-
-def _maximisers(values: Tensor) -> Tensor:
-    chosen = (values == values.amax(1, keepdim=True)).double()
-    return chosen / chosen.sum(1, keepdim=True)
 
 
 def _mean(values: Tensor) -> Constant:

@@ -15,7 +15,7 @@ from fairbandit.theory import (
     repaired_floor,
     useful_from,
 )
-from fairbandit.theory.bounds import _received_round
+from fairbandit.theory.bounds import received_round
 from tests import support
 from tests.theory.problems import MIXED, OWN
 
@@ -129,14 +129,14 @@ def lower_tail(trials: int, chance: Fraction, below: Fraction) -> float:
         (1, 2, Fraction(1, 2), Fraction(3, 5), 0.5, 900),
     ],
 )
-def test_the_received_round(places, groups, chance, alpha, delta, rounds):
+def test_thereceived_round(places, groups, chance, alpha, delta, rounds):
     """The exact tails of all groups and rounds from t_N on, added up, are at most δ."""
     received = Constant(float(places * chance))
     known = replace(MIXED, places=places, groups=groups, candidates=received)
-    first = int(_received_round(known, rounds, delta, float(alpha)))
+    first = int(received_round(known, rounds, delta, float(alpha)))
     assert first < rounds
     windows = [t - 1 - (t - 1) // 2 for t in range(first, rounds + 1)]
     mean = places * chance
     tails = {n: lower_tail(places * n, chance, alpha * mean * n) for n in set(windows)}
     assert groups * sum(tails[n] for n in windows) <= delta
-    assert _received_round(OWN, rounds, delta, 0.5) == 3
+    assert received_round(OWN, rounds, delta, 0.5) == 3

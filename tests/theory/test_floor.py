@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fairbandit.environments import Environment
 from fairbandit.theory import Constant, pick_moments, repaired_floor
-from fairbandit.theory.bounds import _received_round
+from fairbandit.theory.bounds import received_round
 from fairbandit.theory.constants import BLOCKS, drawn_pools
 from tests import support
 from tests.theory.chance import refuted
@@ -169,4 +169,4 @@ def test_the_larger_of_two_floors(mean: float, growth: float, least: float) -> N
     floor = repaired_floor(known, 1000, 0.1, alpha=0.5)
     assert 2 * floor.moment == pytest.approx(growth)
     late = 8 * (math.log(10 * math.e / 0.1) / 0.1) ** 1.5 / (least * (1 - 2**-0.5)) ** 3
-    assert floor.lost == math.ceil(max(3 + late, _received_round(known, 1000, 0.1, 0.5))) - 1
+    assert floor.lost == math.ceil(max(3 + late, received_round(known, 1000, 0.1, 0.5))) - 1
