@@ -36,10 +36,6 @@ class UniformSums:
     "The distribution of means for samples of size N", Biometrika 1927). Negative weights are made
     positive by U → 1 − U, and zero weights are dropped. Values above the middle use the mirrored
     lower tail, where cancellation is smaller.
-
-    >>> cdf = UniformSums([[1.0, 1.0], [2.0]], [0.0, 1.0])
-    >>> cdf(torch.tensor([0, 0, 1]), torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64))
-    tensor([0.1250, 0.5000, 0.2500], dtype=torch.float64)
     """
 
     def __init__(self, weights: Sequence[Sequence[float]], offsets: Sequence[float]) -> None:

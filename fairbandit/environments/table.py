@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from fairbandit.streams import Purpose, Streams
 from fairbandit.tables import cells
 from fairbandit.tables.columns import (
     chosen_columns,
+    codes_and_reference,
     columns_file,
     group_columns,
     resolve_columns,
@@ -29,6 +31,9 @@ from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import JOINED
 from fairbandit.tables.population import Members, Missing, kept_groups, members_of, sampled, usable
 from fairbandit.tables.reading import read_table, texts_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CANDIDATES = 10  # the K of random pools if `candidates` is null, as in the paper
 RARE = 0.1  # a group is rare if it has less than this share of the mean size of the groups
@@ -273,3 +278,40 @@ def _suited_pool(sizes: Mapping[str, int]) -> PoolKind:
         "environment.min_group_size leaves small groups out"
     )
     return PoolKind.random
+
+
+def contents(path: str, **parameters: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Returns the features and the groups that `table` makes of a file.
+
+    Args:
+        path: a file that ends in .csv or .parquet.
+        parameters: the other parameters of `Table`, whose errors are raised.
+
+    Returns:
+        A table of each column and product: the `column`, what it `becomes`, the number of
+        `features`, and of `missing` cells; and a table of each group, the largest first: its
+        members, `n`, and the `mean` and `std` (with n − 1) of their rewards.
+    """
+    import pandas as pd
+
+    spec = checked("environment", {"name": Table._name, "path": path, **parameters})
+    world = Table(**spec.arguments)
+    group, encoder, rows = JOINED.join(group_columns(world.group)), world.encoder, list[Any]()
+    for name, count in Counter(encoder.sources).items():  # in the order of the features
+        codes, reference = codes_and_reference(world.resolved_columns.get(name))
+        kind = f"category: {listed([*map(str, codes)], 6)}" if codes else "number"
+        kind += f"; without a feature: {listed([*map(str, reference)], 6)}" if reference else ""
+        if name == group and not codes:
+            kind = f"the group: {listed(world.labels, 6)}"
+        kind = "the products" if name in encoder.products else kind
+        rows.append((name, kind, count))
+    if world.bias:
+        rows[-1] = ("", "bias, always 1", 1)
+    rows.append((world.reward, "the reward", 0))
+    rows += [(name, f"left out: {reason}", 0) for name, reason in world.left_out.items()]
+    features = pd.DataFrame(rows, columns=["column", "becomes", "features"])
+    gaps = features["column"].map(world.missing_cells).fillna(0).astype(int)
+    labels = np.array(world.labels, dtype=object)[world.members.groups]
+    rewards = pd.Series(world.members.rewards * world.unit["std"] + world.unit["mean"])
+    groups = rewards.groupby(labels).agg(["size", "mean", "std"]).rename(columns={"size": "n"})
+    return features.assign(missing=gaps), groups.sort_values("n", ascending=False, kind="stable")

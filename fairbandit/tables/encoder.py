@@ -46,17 +46,9 @@ class Encoder:
     deviations leave out missing cells, which become 0, the mean. Products of the features of two
     columns may follow, standardised again. An `Agent` with `features=encoder` takes raw rows.
 
-    Args:
-        columns: the columns of features, in order, then products, as `state` returns them.
-        bias: adds a last feature that is always 1.
-        fill: if true, missing cells and unknown codes of raw rows become the mean, 0, with a
-            notice; otherwise they are an error.
-        decimal: the decimal mark of numbers that are texts.
-        groups: the columns of the group, if it is a feature.
-        missing: the texts that are missing cells in raw rows.
-        products: the products of two columns, as files of earlier versions hold them.
-        labels: the labels of the table's groups; by default the codes of the column of labels.
-        unknown: labels of people whose group is unknown, beside missing cells and `unknown`.
+    `Encoder.from_table` makes an encoder, and `Encoder(**state)` the encoder of a `state`. With
+    `fill`, missing cells and unknown codes of raw rows become the mean, with a notice; otherwise
+    they are an error. Files of earlier versions hold `products` apart from the columns.
 
     Attributes:
         names: the names of the d features, such as `age`, `job=1`, `job=2`, `bias`.
@@ -299,7 +291,9 @@ class Encoder:
         if self.labels:
             forms = cells.labels(table, JOINED.join(self.groups)).tolist()
             labels = [*as_numbers(forms, self.labels)]
-        rows_of = {name: [None if is_missing(c) else c for c in read[name]] for name in names}
+        rows_of = {name: [*read[name]] for name in names}
+        if not isinstance(read, cells.Rows):
+            rows_of = {n: [None if is_missing(c) else c for c in own] for n, own in rows_of.items()}
         return self._encoded(table), labels, rows_of
 
     def _encoded(self, table: Typed, raw: bool = True) -> NDArray[np.float64]:

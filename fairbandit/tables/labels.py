@@ -93,11 +93,7 @@ def group_label(label: Any, words: Collection[str] = UNSAID) -> Any:
 
 
 def is_unknown(label: Any) -> bool:
-    """Whether a group is unknown, or a part of an intersectional group.
-
-    >>> is_unknown("unknown"), is_unknown("f × unknown"), is_unknown("f")
-    (True, True, False)
-    """
+    """Whether a group is unknown, or a part of an intersectional group."""
     return UNKNOWN in normal(label).split(JOINED)
 
 
@@ -107,11 +103,7 @@ def clean(text: str) -> str:
 
 
 def as_numbers(forms: Sequence[str], known: Collection[str] = ()) -> list[str]:
-    """Returns normal forms, in which truth values are 1 and 0 if the labels are such numbers.
-
-    >>> as_numbers(["true", "0"]), as_numbers(["true"], ["1", "2"]), as_numbers(["true", "f"])
-    (['1', '0'], ['1'], ['true', 'f'])
-    """
+    """Returns normal forms, in which truth values are 1 and 0 if the labels are such numbers."""
     truth, numbers = {*TRUTH}, {*TRUTH.values()}
     if not truth & {*forms} or truth & {*known} or not numbers & {*forms, *known}:
         return [*forms]
@@ -119,11 +111,7 @@ def as_numbers(forms: Sequence[str], known: Collection[str] = ()) -> list[str]:
 
 
 def look_alikes(texts: Iterable[str]) -> list[str]:
-    """Returns the texts, in ASCII, whose letters are Latin, and Cyrillic or Greek besides.
-
-    >>> look_alikes(["nurse", "nurs\u0435"])
-    ["'nurs\\\\u0435'"]
-    """
+    """Returns the texts, in ASCII, whose letters are Latin, and Cyrillic or Greek besides."""
     alike = list[str]()
     for text in texts:
         scripts = {name(sign, "?").split()[0] for sign in text if sign.isalpha()}
@@ -168,11 +156,7 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
 
 
 def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
-    """Returns the number of the pool of each candidate: equal values of one type are one pool.
-
-    >>> pool_codes(["7", np.str_("7"), "007", 7]).tolist()
-    [0, 0, 1, 2]
-    """
+    """Returns the number of the pool of each candidate: equal values of one type are one pool."""
     numbers = dict[Any, int]()
     if gaps := [row for row, pool in enumerate(pools) if is_missing(pool)]:
         raise FairbanditError(f"pools: candidate {gaps[0]} lacks a pool")

@@ -71,11 +71,11 @@ def read_table(
     """
     import pandas as pd
 
-    for key, mark in (("decimal", decimal), ("thousands", thousands)):
-        if mark not in (".", ",") and (mark is not None or key == "decimal"):
-            raise FairbanditError(f"{key} must be a point or a comma; got {mark!r}")
-    if decimal == thousands:
-        raise FairbanditError(f"decimal and thousands are both {decimal!r}")
+    if decimal not in (".", ",") or thousands not in (None, ".", ",") or decimal == thousands:
+        raise FairbanditError(
+            "decimal must be a point or a comma, and thousands the other of these marks, or null; "
+            f"got {decimal!r} and {thousands!r}"
+        )
     missing = tuple(texts_of("missing_values", missing_values))
     marks = Marks(decimal, thousands, missing)
     if not isinstance(source, (str, PathLike)):
@@ -241,30 +241,24 @@ def read_rows(
         expected = "a DataFrame, an Arrow table or rows"
         raise FairbanditError(f"{where}: expected {expected}, got {type_of(source)}")
     columns, every = dict[str, Any](), list[Any]()
+    of_lists = isinstance(source, Mapping) and {*map(type, source.values())} == {list}
     if isinstance(source, (list, tuple)) and all(isinstance(row, Mapping) for row in source):
         every = [*dict.fromkeys(chain.from_iterable(source))]
         columns = {name: [row.get(name) for row in source] for name in names if name in every}
         if absent := [name for name in groups if name not in columns and source]:
             remark(f"{where}: no row has {listed([*map(repr, absent)])}: the group is {UNKNOWN}")
             columns |= {name: [None] * len(source) for name in absent}
-    elif _is_frame(source) or _is_lists(source):
+    elif of_lists or (hasattr(source, "itertuples") and source.columns.is_unique):
         every = [*source]
         columns = {name: source[name] for name in names if name in source}
     if columns:
         marks = Marks(decimal, None, tuple(missing))
         known = About(where, [*map(str, every)], decimal, missing=missing)
         with suppress(TypeError, UnicodeEncodeError):  # Arrow knows more types
-            return Rows({name: _plain(own, marks) for name, own in columns.items()}, known)
+            plain = {name: _plain(own, marks) for name, own in columns.items()}
+            if len({*map(len, plain.values())}) == 1:
+                return Rows(plain, known)
     return read_table(columns or source, missing_values=missing, decimal=decimal, name=where)
-
-
-def _is_frame(source: Any) -> bool:
-    return hasattr(source, "iloc") and source.columns.is_unique
-
-
-def _is_lists(source: Any) -> bool:
-    columns = [*source.values()] if isinstance(source, Mapping) else []
-    return {*map(type, columns)} == {list} and len({*map(len, columns)}) == 1
 
 
 def _plain(column: Any, marks: Marks) -> list[Any]:
@@ -278,8 +272,6 @@ def _plain(column: Any, marks: Marks) -> list[Any]:
         raise TypeError("cells of other types")
     if not kinds <= _PLAIN:
         column = [cell.item() if type(cell) in _SCALARS else cell for cell in column]
-    if kinds <= {int, bool} and not marks.missing:
-        return [*column]
     numbers, texts, read = {*marks.numbers}, {*marks.texts}, list[Any]()
     for cell in column:
         if type(cell) is str:

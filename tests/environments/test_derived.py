@@ -13,12 +13,8 @@ from fairbandit.registry import completed
 from fairbandit.streams import Streams
 from tests import support
 
-SMALL: dict[str, Any] = {
-    "name": "simulation",
-    "groups": 2,
-    "theta": [0.5, 0.5, 1.0, 0.2, 0.0],
-    "noise": 0.3,
-}
+SMALL: dict[str, Any] = {"name": "simulation", "groups": 2, "noise": 0.3}
+SMALL["theta"] = [0.5, 0.5, 1.0, 0.2, 0.0]
 CENSUS: dict[str, Any] = {"name": "census_gender", "root": "sample"}
 
 
@@ -37,19 +33,12 @@ def test_candidates_are_those_of_the_base() -> None:
     for name in ("rewards", "expected", "ranks"):
         together = vars(plain)[name].unflatten(1, (200, 3)).flatten(2)
         assert torch.equal(together.sort(2).values, vars(pools)[name].sort(2).values)
-    assert world_of(pools).truth is not None
+    assert base.truth is not None  # a place has the reward of its own context
+    score = base.truth.score(pools.contexts, pools.groups, torch.tensor(1))
+    torch.testing.assert_close(score, pools.expected)
     for place in (0, 11):  # of 400 candidates, a quarter is of each group: six standard errors
         counts = pools.groups[..., place].flatten().bincount(minlength=4)
         assert bool(((counts - 100).abs() < 6 * 75**0.5).all())
-
-
-def world_of(pools: Any) -> Any:
-    """A place has the reward of its own context."""
-    world = support.environment()
-    assert world.truth is not None
-    score = world.truth.score(pools.contexts, pools.groups, torch.tensor(1))
-    torch.testing.assert_close(score, pools.expected)
-    return world
 
 
 def test_trends_and_numbers() -> None:
@@ -83,6 +72,8 @@ def test_true_rewards_are_means_over_the_noise() -> None:
     torch.testing.assert_close(pools.expected[..., 0], (s[..., 0] + var / 2).exp())
     torch.testing.assert_close(pools.expected[..., 1], s[..., 1] ** 3 + 3 * s[..., 1] * var)
     assert torch.equal(pools.ranks, plain.ranks)
+    same: Any = support.environment("distorted", base=SMALL, functions=["identity"], scale=3.0)
+    assert same.truth.linear_theta().tolist() == SMALL["theta"]
     cdf = world.truth.cdf(pools.groups, pools.expected, torch.ones(1, dtype=torch.int64))
     torch.testing.assert_close(cdf, pools.ranks)
 
@@ -97,12 +88,6 @@ def test_noise_of_tables_is_averaged_over_its_quantiles() -> None:
     assert world.fingerprint({"base": CENSUS}) == CensusGender.fingerprint(
         completed("environment", CENSUS)
     )
-
-
-def test_identities_keep_the_truth() -> None:
-    world = support.environment("distorted", base=SMALL, functions=["identity"], scale=3.0)
-    assert world.truth is not None
-    assert world.truth.linear_theta().tolist() == SMALL["theta"]
 
 
 @pytest.mark.parametrize(

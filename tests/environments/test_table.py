@@ -248,9 +248,8 @@ def test_a_missing_cell_is_named(tmp_path, ending):
                 assert found.members.groups.tolist().index(3) == 5
         elif name == "wage":
             problem += f"'{name}'; only environment.missing=drop can be used"
-            assert {
-                refused(path, missing=missing)[: len(problem)] for missing in ("error", "mean")
-            } == {problem}
+            for missing in ("error", "mean"):
+                assert problem in refused(path, missing=missing)
         else:
             assert problem + "a feature; environment.missing=drop leaves them out" in refused(path)
             assert table(path, missing="mean").members.contexts[5].eq(0).any()

@@ -150,14 +150,12 @@ def test_a_state_of_an_earlier_version_is_read():
 
 
 @pytest.mark.parametrize(
-    "changed", [{"mean": "3.5"}, {"codes": ["a"]}, {"means": [0.0, None, 0.0]}, {"one": "pay"}]
+    "changed",
+    [{"mean": "3.5"}, {"codes": ["a"]}, {"means": [0.0, None, 0.0]}, {"one": "pay"}],
 )
 def test_a_crafted_state_is_refused(changed):
     own = encoder(group="sex", columns={"age": None, "job": "category"}, products=[["age", "age"]])
     columns = own.state()["columns"]
-    for column in columns:
-        if column.keys() >= changed.keys() - {"type"}:
-            with pytest.raises((ValueError, KeyError, msgspec.ValidationError)):
-                Encoder(**{**own.state(), "columns": [*columns, {**column, **changed}]})
-            return
-    raise AssertionError("no column has the entry")
+    column, *_ = [column for column in columns if column.keys() >= changed.keys()]
+    with pytest.raises((ValueError, KeyError, msgspec.ValidationError)):
+        Encoder(**{**own.state(), "columns": [*columns, {**column, **changed}]})

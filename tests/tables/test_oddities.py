@@ -204,14 +204,8 @@ def test_files_of_a_folder_differ_in_gaps_and_order(tmp_path, ending):
 
 
 def test_invisible_signs_are_removed_and_look_alikes_are_noted():
-    labels = [
-        "nurse",
-        "nurse\u200b",
-        "nur\u00adse",
-        "nurs\u0435",
-        "nurse\u00a0",
-        "\u202aclerk\u202c",
-    ]
+    labels = ["nurse", "nurse\u200b", "nur\u00adse", "nurs\u0435", "nurse\u00a0"]
+    labels += ["\u202aclerk\u202c"]
     table = decisions(range(60), group=[labels[at % 6] for at in range(120)])
     log = read_log(table)
     assert log.labels == ("clerk", "nurse", "nurs\u0435")
