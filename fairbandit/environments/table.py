@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
 from fairbandit.environments.base import Distribution, Environment, Pools, Truth, of_sample
 from fairbandit.errors import FairbanditError
@@ -254,17 +255,20 @@ class Table(Environment):
 
     def _pools(self, first: int, count: int) -> Pools:
         members, streams = self.members, self.streams
-        uniforms = streams[Purpose.POOLS].uniform(first, count, self.places)
-        if self.pool is PoolKind.one_per_group:
-            rows = members.order[(uniforms * members.sizes).long() + members.starts]
-        else:
-            rows = (uniforms * len(members.groups)).long()
+        rows = self._drawn(streams[Purpose.POOLS].uniform(first, count, self.places))
         expected = members.expected[rows]
         rewards = members.rewards[rows] if self.rewards is RewardSource.column else expected
         noise = streams[Purpose.REWARDS].normal(first, count, self.places)
         rewards = rewards + self.noise * noise
         x, groups, ranks = members.contexts[rows], members.groups[rows], members.ranks[rows]
         return Pools(x, groups, rewards, expected, ranks)
+
+    def _drawn(self, uniforms: Tensor) -> Tensor:
+        """Returns the member at each place, the number ⌊u·n⌋ < n of n eligible members."""
+        members = self.members
+        if self.pool is PoolKind.one_per_group:
+            return members.order[(uniforms * members.sizes).long() + members.starts]
+        return (uniforms * len(members.groups)).long()
 
 
 def _suited_pool(sizes: Mapping[str, int]) -> PoolKind:
