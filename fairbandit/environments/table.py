@@ -22,10 +22,10 @@ from fairbandit.tables import cells
 from fairbandit.tables.columns import (
     chosen_columns,
     codes_and_reference,
+    codes_of,
     columns_file,
     group_columns,
     resolve_columns,
-    with_group,
 )
 from fairbandit.tables.encoded import scales
 from fairbandit.tables.encoder import Encoder
@@ -189,7 +189,13 @@ class Table(Environment):
         self.path = cells.about(source).name
         cells.need(source, wanted or taken)
         columns, self.left_out = resolve_columns(source, chosen, taken, exclude, _REMEDY)
-        columns, of_group = with_group(columns, source, taken, exclude, self.group_feature)
+        if reward in exclude:
+            remark(f"exclude: {self.path}, column {reward!r} remains the reward")
+        of_group = self.group_feature and group not in columns
+        if of_group and not {*groups}.isdisjoint(exclude):  # then its other columns are categories
+            left = [name for name in groups if name not in {*exclude, *columns}]
+            columns |= {name: codes_of(source, name) for name in left}
+            of_group = False
         tables, wanted = [source], [*taken, *columns]
         if scaler_path and Path(scaler_path) != Path(self.path):  # else D2 is D1
             tables.append(read_table(scaler_path, columns=wanted, **reading))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError, did_you_mean
 from fairbandit.notices import listed
-from fairbandit.tables.labels import JOINED, TRUTH, UNSAID, group_label, normal, words_of
+from fairbandit.tables.labels import JOINED, TRUTH, group_label, normal, words_of
 from fairbandit.tables.types import EXACT, number_pattern
 
 if TYPE_CHECKING:
@@ -229,14 +229,14 @@ def exact(table: pd.DataFrame, column: str) -> pd.Series:
     return pd.Series(numbers(table, column), index=cells.index)
 
 
-def labels(table: Typed, column: str, words: Collection[str] = UNSAID) -> NDArray[Any]:
-    """Returns a column as labels of groups; `words` and missing cells are `unknown`."""
+def labels(table: Typed, column: str) -> NDArray[Any]:
+    """Returns a column as labels of groups; missing cells are `unknown`."""
     check_exact(table, column)
     values, places = distinct(table, column)
     if about(table).decimal == ",":  # a number is one label, however it is written
         fits = _NUMBERS[","].fullmatch
         values = [v.replace(",", ".") if isinstance(v, str) and fits(v) else v for v in values]
-    return np.array([normal(group_label(value, words)) for value in values], object)[places]
+    return np.array([normal(group_label(value)) for value in values], object)[places]
 
 
 def check_exact(table: Typed, column: str) -> None:

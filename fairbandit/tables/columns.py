@@ -15,7 +15,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 from fairbandit.errors import FairbanditError, did_you_mean, shown, type_of
 from fairbandit.notices import listed, remark
 from fairbandit.tables import cells
-from fairbandit.tables.labels import CODE, JOINED, look_alikes
+from fairbandit.tables.labels import CODE, look_alikes
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -120,29 +120,6 @@ def resolve_columns(
     if unfit and remedy:
         remark(f"{known.name}: these columns are not features: {listed(unfit)}. {remedy}")
     return {name: spec for name, spec in judged.items() if name not in left_out}, left_out
-
-
-def with_group(
-    columns: dict[str, Any],
-    table: pd.DataFrame,
-    taken: Sequence[str],
-    exclude: Sequence[str],
-    wanted: bool,
-) -> tuple[dict[str, Any], bool]:
-    """Returns the feature columns of a table, and whether its group is a feature beside them.
-
-    If some columns of a `wanted` group are excluded, its other columns become categories. `taken`
-    are the columns of the group and the reward.
-    """
-    *groups, reward = taken
-    if reward in exclude:
-        remark(f"exclude: {cells.name_of(table)}, column {reward!r} remains the reward")
-    wanted = wanted and JOINED.join(groups) not in columns
-    left = [name for name in groups if name not in exclude]
-    if not wanted or left == groups:
-        return columns, wanted
-    codes = {name: codes_of(table, name) for name in left if name not in columns}
-    return {**columns, **codes}, False
 
 
 def group_columns(given: Any) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from fairbandit.tables.encoded import (
 )
 from fairbandit.tables.labels import JOINED, as_numbers, check_labels, is_missing
 from fairbandit.tables.reading import read_rows
+from fairbandit.tables.types import Marks
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -284,7 +285,8 @@ class Encoder:
             )
         names = [name for name in self.columns if name != JOINED.join(self.groups)]
         names = [*dict.fromkeys([*names, *self.groups])]
-        read = read_rows(rows, names, self.groups, self.missing, self.decimal, where)
+        marks = Marks(self.decimal, None, self.missing)
+        read = read_rows(rows, names, self.groups, marks, where)
         table = cells.with_unknown(read, self.groups, self.unknown)
         cells.need(table, names)
         labels: Labels = [None] * len(table)

@@ -225,12 +225,7 @@ _SCALARS = {np.float64, np.int64, np.bool_, np.str_}
 
 
 def read_rows(
-    source: Any,
-    names: Sequence[str],
-    groups: Sequence[str],
-    missing: Sequence[str],
-    decimal: str,
-    where: str,
+    source: Any, names: Sequence[str], groups: Sequence[str], marks: Marks, where: str
 ) -> Typed:
     """Returns columns of raw rows as a typed table; see `read_table`.
 
@@ -252,12 +247,12 @@ def read_rows(
         every = [*source]
         columns = {name: source[name] for name in names if name in source}
     if columns:
-        marks = Marks(decimal, None, tuple(missing))
-        known = About(where, [*map(str, every)], decimal, missing=missing)
+        known = About(where, [*map(str, every)], marks.decimal, missing=marks.missing)
         with suppress(TypeError, UnicodeEncodeError):  # Arrow knows more types
             plain = {name: _plain(own, marks) for name, own in columns.items()}
             if len({*map(len, plain.values())}) == 1:
                 return Rows(plain, known)
+    missing, decimal = marks.missing, marks.decimal
     return read_table(columns or source, missing_values=missing, decimal=decimal, name=where)
 
 

@@ -33,12 +33,12 @@ def root(tmp_path):
     return census_root(tmp_path)
 
 
-def make(root: Path, tmp_path: Path, **changed: Any) -> Path:
+def make(root: Any, tmp_path: Path, **changed: Any) -> Path:
     given: dict[str, Any] = {"root": root, "year": 2018, "states": ["DE", "WY"]}
     return person_table(**given | {"cache": tmp_path / "cache"} | changed)
 
 
-def refused(root: Path, tmp_path: Path, **changed: Any) -> str:
+def refused(root: Any, tmp_path: Path, **changed: Any) -> str:
     """The message; nothing may be left in the cache."""
     with pytest.raises(FairbanditError) as caught:
         make(root, tmp_path, **changed)
@@ -104,12 +104,11 @@ def test_the_cache_follows_the_records(root, tmp_path):
 
 
 def test_refused_surveys(root, tmp_path):
-    for problem, changed in {
-        "or some of AL, AK, AZ, AR, CA, CO, CT, DE, FL, GA, HI,": {"states": ["DE", "XX"]},
-        "psam_p06.csv and 44 more. Download them with environment.download=": {"states": None},
-        "the only choice with environment.root=sample": {"root": "sample"},
-    }.items():
-        assert problem in refused(**{"root": root, "tmp_path": tmp_path, **changed})
+    message = refused(root, tmp_path, states=["DE", "XX"])
+    assert "or some of AL, AK, AZ, AR, CA, CO, CT, DE, FL, GA, HI," in message
+    message = refused(root, tmp_path, states=None)
+    assert "psam_p06.csv and 44 more. Download them with environment.download=" in message
+    assert "the only choice with environment.root=sample" in refused("sample", tmp_path)
 
 
 @pytest.fixture
