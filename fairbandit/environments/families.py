@@ -16,32 +16,9 @@ from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.population import GroupedCdf
 
-
-class Link(Enum):
-    """How the true reward depends on the linear value u = ⟨θ, x⟩."""
-
-    identity = "u"
-    logistic = "1/(1 + exp(−u))"
-    quadratic = "u²"
-    network = "f(z) + offset, where f is a random network"
-
-
-class Noise(Enum):
-    """The distribution of the observed reward around the true one."""
-
-    normal = "adds scale·ξ with ξ standard normal"
-    student = "adds scale·ξ with ξ of Student's t distribution: heavy tails"
-    bernoulli = "is 1 with the probability of the true reward, and else 0"
-
-
-class Drift(Enum):
-    """The quantity that moves when a group drifts."""
-
-    features = "the features; θ stays the same"
-    rewards = "the rewards of equal features, so that θ is not constant"
-    weights = "θ itself, which turns, so that the order within each group changes"
-
-
+Link = Enum("Link", ["identity", "logistic", "quadratic", "network"])
+Noise = Enum("Noise", ["normal", "student", "bernoulli"])
+Drift = Enum("Drift", ["features", "rewards", "weights"])
 UNITS = 16  # of the hidden layer of the link `network`
 SAMPLE = 100_000  # rewards of each group, of which the CDF of the link `network` is made
 

@@ -22,10 +22,9 @@ from fairbandit.registry import register
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.population import GroupedCdf
 
+CdfSource = Enum("CdfSource", ["exact", "sampled"])
 MAX_TERMS = 12  # the largest number m of nonzero weights of a group, since the sum has 2^m terms
-
 ACCURACY = 1e-9  # the largest rounding error that the alternating sum may have
-
 RANGE = 650.0  # the largest |ln totalᵐ| for which no term of the sum underflows or overflows
 
 
@@ -114,13 +113,6 @@ def _expansion(weights: tuple[float, ...]) -> tuple[list[float], Tensor]:
     lower = [s for s in every if math.fsum(s) < total / 2] or every  # without terms, total = 0
     rows = [[math.fsum(s) for s in lower], [(-1) ** len(s) / scale for s in lower]]
     return terms, torch.tensor(rows, dtype=torch.float64)
-
-
-class CdfSource(Enum):
-    """How the true reward CDF is computed."""
-
-    exact = "in closed form"
-    sampled = "as the ECDF of a sample"
 
 
 @register("environment", "simulation")

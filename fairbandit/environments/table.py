@@ -42,20 +42,8 @@ _REMEDY = (
     "environment.columns chooses the features, as in 'environment.columns={NAME: null, NAME: "
     "category}', or in a YAML file, environment.columns=FILE.yaml; null is a number"
 )
-
-
-class PoolKind(Enum):
-    """How a pool is drawn."""
-
-    one_per_group = "one member of each group, place g being group g"
-    random = "members of all groups, at their natural proportions"
-
-
-class RewardSource(Enum):
-    """The reward to which noise is added."""
-
-    column = "the standardised reward column"
-    model = "the true reward ⟨θ, x⟩"
+PoolKind = Enum("PoolKind", ["one_per_group", "random"])
+RewardSource = Enum("RewardSource", ["column", "model"])
 
 
 @register("environment", "table")
@@ -85,7 +73,8 @@ class Table(Environment):
             it, true rewards ignore differences between groups.
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
-        pool: `one_per_group`, where K = G, or `random`. null for one_per_group, but for random if
+        pool: `one_per_group`, where place g is of group g and K = G, or `random`, with groups at
+            their natural proportions. null for one_per_group, but for random if
             `candidates` is given, or, without `group_size`, if a group has less than a tenth of the
             mean size of the groups, so that its few members would be in every pool.
         candidates: K of random pools; null for 10, and always null with one_per_group.

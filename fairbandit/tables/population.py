@@ -30,14 +30,7 @@ Ints = NDArray[np.int64]
 REGULARIZATION = 1e-8  # λ of the ridge regression on D2 that makes θ, as in the paper (App. D.2)
 ROUNDING = 8 * torch.finfo(torch.float64).eps  # of an expected reward, relative to Σᵢ|xᵢθᵢ|
 CHUNK = 1 << 15  # the number of rows in one QR factorisation
-
-
-class Missing(Enum):
-    """The treatment of missing cells."""
-
-    error = "a missing cell is an error"
-    drop = "a row that lacks its group, its reward or a feature is left out"
-    mean = "a missing feature gets the mean of D1, which is 0 once it is standardised"
+Missing = Enum("Missing", ["error", "drop", "mean"])
 
 
 class GroupedCdf:
