@@ -178,7 +178,8 @@ class _Census(Table):
     def __init__(self, group: str, given: Mapping[str, Any], **table: Any) -> None:
         surveys = "root", "states", "year", "scaler_year", "scaler_states", "download", "cache"
         vars(self).update({name: given[name] for name in surveys})
-        table = {name: given[name] for name in ("group_size", "sample_seed")} | table
+        own = "group_size", "sample_seed", "min_group_size", "candidates", "noise"
+        table |= {name: given[name] for name in own if name in given}
         fetched = {"download": given["download"], "cache": given["cache"]}
         paths = [str(person_table(**survey, **fetched)) for survey in _surveys(given)]
         table |= dict(zip(("path", "scaler_path"), paths, strict=True))
@@ -232,7 +233,7 @@ class CensusGender(_Census):
         download: bool = False,
         cache: str | None = None,
     ) -> None:
-        super().__init__("SEX", locals(), min_group_size=min_group_size)
+        super().__init__("SEX", locals())
 
 
 @register("environment", "census_ethnicity")
@@ -272,12 +273,4 @@ class CensusEthnicity(_Census):
     ) -> None:
         if min_group_size is None:
             min_group_size = SAMPLE_GROUP_SIZE if root == SAMPLE else GROUP_SIZE
-        super().__init__(
-            "RAC1P",
-            locals(),
-            pool=PoolKind.random,
-            rewards=RewardSource.model,
-            candidates=candidates,
-            noise=noise,
-            min_group_size=min_group_size,
-        )
+        super().__init__("RAC1P", locals(), pool=PoolKind.random, rewards=RewardSource.model)
