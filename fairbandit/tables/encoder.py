@@ -54,6 +54,11 @@ class Encoder:
     Attributes:
         names: the names of the d features, such as `age`, `job=1`, `job=2`, `bias`.
         labels: the labels of the table's groups; none if the group is not a feature.
+        columns: the names of the columns that the encoder reads.
+        products: the two columns of each product, by the name that it has among the columns.
+        sources: the column or the product of each of the d features, or `bias`.
+        ranges: the ends of each column of numbers, and whether all its numbers are whole.
+        categories: the codes of each column of categories, but for the groups.
 
     >>> table = {"sex": ["f", "m"] * 2, "pay": [1, 2, 3, 4], "age": [20, 40, 20, 40]}
     >>> encoder = Encoder.from_table(table, group="sex", reward="pay")
@@ -79,23 +84,37 @@ class Encoder:
         read = msgspec.convert(given, list[Number | Category | Product])
         self._columns = [column for column in read if not isinstance(column, Product)]
         self._products = [column for column in read if isinstance(column, Product)]
+        self.columns = tuple(column.name for column in self._columns)
         self.bias, self.fill, self.decimal = bias, fill, decimal
         self.groups, self.unknown = tuple(groups), tuple(unknown)
         self.missing = tuple(sorted(missing))
         self._places, self._far = dict[str, slice](), set[str]()
-        names, rows = list[str](), list[tuple[float, ...]]()
+        self.products = dict[str, tuple[str, str]]()
+        self.ranges = dict[str, tuple[Sequence[float], bool]]()
+        self.categories = dict[str, Sequence[Any]]()
+        names, sources, rows = list[str](), list[str](), list[tuple[float, ...]]()
         for column in self._columns:
             self._places[column.name] = slice(len(names), len(names) + len(column.features))
-            ends = (0.0, inf) if isinstance(column, Category) else (column.low, column.high)
+            ends = 0.0, inf
+            if isinstance(column, Number):
+                ends = column.low, column.high
+                self.ranges[column.name] = [*ends], column.whole
+            elif not column.label:
+                self.categories[column.name] = column.valid
             for name, mean, deviation in column.features:
                 names.append(self._free(name) if isinstance(column, Category) else name)
+                sources.append(column.name)
                 rows.append((mean, deviation, *ends))
         self._scales = np.array(rows).reshape(-1, 4).T  # means, deviations, and both ends
         for own in self._products:
             factors = product(*(names[self._places[name]] for name in (own.one, own.other)))
             every = zip(factors, own.means, own.deviations, strict=True)  # or raises
             names += [self._free(JOINED.join(pair)) for pair, *_ in every]
-        self.names = (*names, *[self._free("bias")] * bias)
+            name = self._free(JOINED.join((own.one, own.other)))
+            self.products[name] = own.one, own.other
+            sources += [name] * len(own.means)
+        of_bias = [self._free("bias")] * bias
+        self.names, self.sources = (*names, *of_bias), (*sources, *of_bias)
         labelled = {c.name: c for c in self._columns if isinstance(c, Category) and c.label}
         codes = [code for column in labelled.values() for code in column.codes]
         ordered = self.groups if len(labelled) > 1 else labelled
@@ -145,40 +164,9 @@ class Encoder:
             own = cls(fitted, **options)
         return own
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns that the encoder reads."""
-        return tuple(column.name for column in self._columns)
-
     def _free(self, name: str) -> str:
         """Returns the name of a derived feature, in brackets where a column has this name."""
         return self._free(f"({name})") if name in self.columns else name
-
-    @property
-    def products(self) -> dict[str, tuple[str, str]]:
-        """The two columns of each product, by the name that it has among the columns."""
-        pairs = [(own.one, own.other) for own in self._products]
-        return {self._free(JOINED.join(pair)): pair for pair in pairs}
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The column of each of the d features, or `bias`."""
-        columns = [column.name for column in self._columns for _ in column.features]
-        pairs = zip(self.products, self._products, strict=True)
-        columns += [name for name, own in pairs for _ in own.means]
-        return (*columns, *[self._free("bias")] * self.bias)
-
-    @property
-    def ranges(self) -> dict[str, tuple[Sequence[float], bool]]:
-        """The ends of each column of numbers in the table, and whether all numbers are whole."""
-        numbers = [column for column in self._columns if isinstance(column, Number)]
-        return {column.name: ([column.low, column.high], column.whole) for column in numbers}
-
-    @property
-    def categories(self) -> dict[str, Sequence[Any]]:
-        """The codes of each column of categories, but for the groups."""
-        columns = [c for c in self._columns if isinstance(c, Category) and not c.label]
-        return {column.name: [*column.codes, *column.reference] for column in columns}
 
     def decode(
         self, features: NDArray[np.float64], missing: Collection[str] = ()
