@@ -236,9 +236,10 @@ def show(report: Report, out: Any) -> None:
     screen = console()
     for part in (report.question, *report.parts):
         if isinstance(part, Sheet):
-            if part.headers == IN_WORDS and (more := len(part.rows) - MOST_SENTENCES) > 0:
-                below = f"and {more:,} more, which are on the page or in the table of out=FILE"
-                part = replace(part, rows=part.rows[:MOST_SENTENCES], below=below)
+            if part.headers == IN_WORDS and len(part.rows) > MOST_SENTENCES:
+                above = f"The {MOST_SENTENCES} lowest impact ratios of {len(part.rows):,} rows; "
+                above += "out=FILE writes the others, too."
+                part = replace(part, rows=part.rows[:MOST_SENTENCES], above=above)
             screen.print(part, end="\n\n")
         elif isinstance(part, str):
             words = part.removeprefix("## ").replace("\n", " ")  # rich wraps them at its width

@@ -80,9 +80,12 @@ and the date on which the tool was first used (§ 5-303)."""
 def rates_of(table: pd.DataFrame, people: str) -> list[Part]:
     """Returns the sentences of an audit, and the table of each measure with its explanation.
 
-    Many sentences follow the tables. `people` says who is received: people, or candidates.
+    Many sentences follow the tables, by impact ratio. `people` says who is received: people, or
+    candidates.
     """
-    words: list[Part] = [Sheet(IN_WORDS, [[words] for words in table["words"]])]
+    many = len(table) > MOST_SENTENCES
+    sentences = table.sort_values("impact_ratio", kind="stable") if many else table
+    words: list[Part] = [Sheet(IN_WORDS, [[words] for words in sentences["words"]])]
     parts: list[Part] = []
     for measure, rows in table.groupby("measure", sort=False):
         if measure == SCORING:
@@ -91,7 +94,7 @@ def rates_of(table: pd.DataFrame, people: str) -> list[Part]:
             rows = rows.drop(columns="picked_share")
         rate = _RATES[str(measure)].format(people=people)
         parts += [_sheet(rows), _COLUMNS.format(rate=rate, people=people)]
-    return words + parts if len(table) <= MOST_SENTENCES else parts + words
+    return parts + words if many else words + parts
 
 
 def _sheet(table: pd.DataFrame) -> Sheet:

@@ -169,17 +169,19 @@ def test_a_log_and_its_audit(command):
 
 
 def test_many_groups_stand_in_a_table_before_a_dozen_sentences(command):
-    groups = [f"g{number}" for number in range(20)]
-    people = pd.DataFrame({"town": groups * 6, "hired": [*range(120)]})
-    people.assign(hired=people["hired"] % 3 == 0).to_csv("people.csv", index=False)
+    towns = [f"g{number:02}" for number in range(20)]
+    people = pd.DataFrame({"town": towns * 30, "hired": np.arange(600) // 20 <= 1})
+    people.loc[::20, "hired"] = [True] * 29 + [False]
+    people.loc[19::20, "hired"] = False
+    people.to_csv("people.csv", index=False)
     words = "audit", "people.csv", "group=town", "selected=hired", "out=page.html"
     code, out, _ = command(*words)
     assert code == 0
-    assert out.index("received") < out.index("in words")
-    assert out.count("of 6 selected") == 12
-    assert "and 8 more" in out
-    page = Shown(Path("page.html").read_text("utf-8"))
-    assert len(page.table("in words")) == 21
+    assert out.index("received") < out.index("12 lowest impact ratios of 20") < out.index("g19: 0")
+    assert out.count("of 30 selected") == 12
+    assert "g00: 29" not in out
+    page = Shown(Path("page.html").read_text("utf-8")).table("in words")
+    assert [row[0][:8] for row in (page[1], page[-1])] == ["town g19", "town g00"]
 
 
 def test_the_page_of_estimated_propensities_compares_them_with_the_picks():
