@@ -27,7 +27,6 @@ from fairbandit.errors import FairbanditError
 from fairbandit.evaluation.estimates import Estimate, Uncertain, by_group
 from fairbandit.evaluation.sums import Sums, weight_below
 from fairbandit.logs import Floats, Ints, Log
-from fairbandit.notices import listed
 from fairbandit.runs.intervals import SHARE, Span, mean_ends
 from fairbandit.tables.labels import normal
 
@@ -83,19 +82,6 @@ def unspanned(log: Log) -> tuple[int, list[str]]:
         ranks.append(np.linalg.matrix_rank(x.T @ x / max(len(x), 1), hermitian=True))
     equal = (picks == picks[:1]).all(0) & np.isfinite(scale)
     return int(ranks[0] - ranks[1]), [log.features[at] for at in np.flatnonzero(equal)]
-
-
-def without_model(trained: Sequence[Floats]) -> list[str]:
-    """Returns a note if all rewards that train the model of `dr` are missing in some parts."""
-    found = [f"{part}" for part, rewards in enumerate(trained, 1) if np.isnan(rewards).all()]
-    if not found:
-        return []
-    where = f" in part {listed(found)} of {len(trained)} of the decisions that judge"
-    return [
-        f"dr equals ips{where * (len(found) < len(trained))}, because no reward trains its model. "
-        "This needs folds=2 where decisions are dealt at random, and train above 0 where policies "
-        "are trained forward in time"
-    ]
 
 
 def direct_values(

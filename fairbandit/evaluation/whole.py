@@ -12,7 +12,7 @@ from fairbandit.agent.inputs import number, numbers, whole
 from fairbandit.errors import FairbanditError, unknown
 from fairbandit.evaluation.betting import uniform
 from fairbandit.evaluation.choosing import chosen
-from fairbandit.evaluation.direct import direct_estimates, direct_values, unspanned, without_model
+from fairbandit.evaluation.direct import direct_estimates, direct_values, unspanned
 from fairbandit.evaluation.estimates import ACROSS, Estimate, by_group, checked_confidence
 from fairbandit.evaluation.frozen import decided, named, plan, read_for
 from fairbandit.evaluation.sums import LOGGED, Sums, wins
@@ -161,8 +161,12 @@ def evaluate(
     if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
         found.append(f"win is refused: of random candidates, {refusal}")
     found += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
-    if (table["estimator"] == "dr").any():
-        found += without_model([log.rewards[rows] for rows, _ in divided])
+    unknown_model = any(np.isnan(log.rewards[rows]).all() for rows, _ in divided)
+    if unknown_model and (table["estimator"] == "dr").any():
+        found.append(
+            "dr equals ips where no reward trains its model: give folds=2 where decisions are "
+            "dealt at random, or train above 0 where policies are trained forward in time"
+        )
     table.attrs["policies"] = {
         name: (judge.policy if isinstance(judge, Agent) else judge).describe()
         for name, judge in judges.items()
