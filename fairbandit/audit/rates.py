@@ -40,12 +40,7 @@ COUNTED = ("measure", "attribute", "group", "received", "selected", "rate", "low
 
 
 def selection_rate(received: Ints | Floats, selected: Ints | Floats) -> Uncertain:
-    """Returns Σ selected/Σ received over n decisions; see `share_ends`.
-
-    >>> rate = selection_rate(np.full(4, 2), np.zeros(4, dtype=int))
-    >>> rate.value, [round(end, 3) for end in rate.ends(0.95)]
-    (0.0, [0.0, 0.602])
-    """
+    """Returns Σ selected/Σ received over n decisions; see `share_ends`."""
     if not received.any():
         return Uncertain(math.nan, lambda _: (math.nan, math.nan), 0, 0.0)
     sums = Moments.of(np.stack([selected, received]).astype(np.float64))
@@ -74,15 +69,9 @@ def rates(
 ) -> pd.DataFrame:
     """Returns the rates of each group, for each measure and attribute, and compares the groups.
 
-    Rows of the label `UNKNOWN` count the people whose code is −1.
-
-    Args:
-        measures: who was selected, 1 or 0, and the scores, (R,) each; NaN for people who do not
-            count.
-        attributes: the codes and labels of the groups.
-        decisions: the number of each person's decision, (R,).
-        confidence: the confidence of the intervals.
-        independent: whether each person is a decision.
+    The `measures` are who was selected, 1 or 0, and the scores, (R,) each, or NaN for people who do
+    not count. `decisions` is the number of each person's decision, (R,). Rows of the label
+    `UNKNOWN` count the people whose code is −1.
     """
     import pandas as pd
 

@@ -224,11 +224,7 @@ def _refusals(log: Log, chances: Floats, picked: Moments, lacking: float) -> tup
 
 
 def weight_below(values: Floats, weights: Floats, ties: float = 1.0) -> Floats:
-    """Returns the weight strictly below each value, plus `ties` × the weight of equal values.
-
-    >>> weight_below(np.array([3.0, 1.0, 1.0]), np.array([2.0, 1.0, 1.0])).tolist()
-    [4.0, 2.0, 2.0]
-    """
+    """Returns the weight strictly below each value, plus `ties` × the weight of equal values."""
     order, result = values.argsort(), np.empty_like(values)
     ordered, sums = values[order], np.append(0.0, weights[order].cumsum())
     below, upto = (sums[np.searchsorted(ordered, ordered, side)] for side in ("left", "right"))

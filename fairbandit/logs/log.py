@@ -37,11 +37,7 @@ ROOM = 1 << 13
 
 
 def pieces(sizes: Ints, most: int, first: int = 0) -> Iterator[slice]:
-    """Cuts pools into pieces of at most `most`, halved until padding leaves few empty places.
-
-    >>> [(cut.start, cut.stop) for cut in pieces(np.array([2, 2, 2, 90_000]), 1024)]
-    [(0, 2), (2, 4)]
-    """
+    """Cuts pools into pieces of at most `most`, halved until padding leaves few empty places."""
     n = len(sizes)
     if n > most or n * sizes.max(initial=0) > 2 * sizes.sum() + ROOM:
         step = most if n > most else (n + 1) // 2
