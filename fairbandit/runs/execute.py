@@ -77,7 +77,8 @@ def execute(
         if summary is not None and not changed:  # played by the process that was waited for
             return summary
         run = _Run(job, environment, folder, now, callbacks)
-        news = run.resumes_at
+        played = run.batches[run.saved["batches"]].start
+        news = f"going on after {played:,} of {job.settings.replicas:,} replicas" * (played > 0)
         if summary is not None:
             aside = set_aside(folder)
             news = f"played again: {changed}; the results before are in {aside.name}"
@@ -133,12 +134,6 @@ class _Run:
             )
         self.record.results = {(key, group): values for key, group, values in saved.pop("results")}
         return saved
-
-    @property
-    def resumes_at(self) -> str:
-        """In words, the replicas after which the run continues; empty at its beginning."""
-        played = self.batches[self.saved["batches"]].start
-        return f"going on after {played:,} of {self.settings.replicas:,} replicas" if played else ""
 
     def play(self, *, progress: bool) -> dict[str, Any]:
         """Plays the unfinished batches, and returns the summary."""

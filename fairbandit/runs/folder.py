@@ -83,20 +83,14 @@ def clear(folder: Path, keep: Collection[str] = ()) -> None:
                 path.unlink(missing_ok=True)
 
 
-def walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks through a folder and its subfolders like `os.walk`, but skips replaced results."""
-    for place, folders, files in os.walk(folder, onerror=_refuse):
-        folders[:] = [name for name in folders if not _REPLACED.search(name)]
-        yield place, folders, files
-
-
-def _refuse(error: OSError) -> None:
-    raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
-
-
 def finished_below(folder: Path) -> Iterator[str]:
     """Yields the folders of the finished runs below a folder, except for replaced results."""
-    for place, folders, files in walk(folder):
+
+    def refuse(error: OSError) -> None:
+        raise FairbanditError(f"cannot read {error.filename}: {error.strerror}") from error
+
+    for place, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not _REPLACED.search(name)]
         if SUMMARY in {*files, *folders}:
             yield place
 

@@ -57,7 +57,7 @@ def unknown_rates(picks: Mapping[str, tuple[float, float]]) -> str:
 
 def note_unknown(policy: Policy, record: Record) -> None:
     """Notes how often people are picked whose group is unknown."""
-    counts = [counted.sum(0).tolist() for counted in map(record.by_group, ("selected", "received"))]
+    counts = [record.by_group(measure).sum(0).tolist() for measure in ("selected", "received")]
     pairs = zip(*counts, strict=True)
     if note := unknown_rates(dict(zip(record.group_names, pairs, strict=True))):
         remark(f"{policy.name}: {note}")

@@ -110,19 +110,17 @@ class Record:
     def add(self, played: Played) -> dict[Key, Curve]:
         """Adds a piece of rounds of the current batch; returns its part of the curves."""
         self._add_groups(played)
-        rates, running = self._sums[0, :, 1:] / self._received, dict[str, Tensor]()
+        rates, values = self._sums[0, :, 1:] / self._received, dict[Key, Tensor]()
+        for code, group in enumerate(self.group_names):
+            values[RATE, group] = rates[:, [code]].expand(-1, played.actions.shape[1])
         for column, reduction in self._running.items():
-            running[column] = reduction.add(played.metrics[column])
-            self._ends[column] = running[column][:, -1]
+            values[column, None] = reduction.add(played.metrics[column])
+            self._ends[column] = values[column, None][:, -1]
         part = dict[Key, Curve]()
-        for (measure, group), steps in self.steps.items():
+        for key, steps in self.steps.items():
             inside = steps[(steps >= played.first) & (steps <= played.last)]
-            if group is None:
-                values = running[measure][:, torch.from_numpy(inside - played.first)]
-            else:
-                values = rates[:, self.group_names.index(group), None][:, : len(inside)]
-            self._pieces[measure, group].append(values)
-            part[measure, group] = Curve(inside, values.numpy())
+            self._pieces[key].append(values[key][:, torch.from_numpy(inside - played.first)])
+            part[key] = Curve(inside, self._pieces[key][-1].numpy())
         return part
 
     def _add_groups(self, played: Played) -> None:

@@ -138,9 +138,8 @@ def spreads(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
 def rate_ends(mean: float, std: float, n: float, received: float) -> Span:
     """Returns the interval of a group's mean selection rate; NaN for fewer than two replicas.
 
-    An event is unseen by the candidates of all replicas. If all replicas have the
-    same rate, it is unseen by replicas: a learner may always pick a group in some, and never in
-    others.
+    An event is unseen by the candidates of all replicas. If all replicas have the same rate, it is
+    unseen by replicas: a learner may always pick a group in some, and never in others.
     """
     if math.isnan(std):
         return math.nan, math.nan

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests import support
 from tests.figures.conftest import mixed, mixed_scene, scene, simulated
 
 __all__ = ["config", "mixed", "mixed_scene", "scene", "simulated"]
@@ -10,15 +11,6 @@ __all__ = ["config", "mixed", "mixed_scene", "scene", "simulated"]
 @pytest.fixture
 def config():
     """A small run of the simulation."""
-    return {
-        "policy": {
-            "name": "fair_greedy",
-            "split": "halves",
-            "estimator": "ridge",
-            "rank": "empirical_cdf",
-        },
-        "environment": {"name": "simulation"},
-        "rounds": 100,
-        "replicas": 3,
-        "seed": 1,
-    }
+    policy = {"name": "fair_greedy", **support.PRESETS["fair_greedy"]}
+    world = {"name": "simulation"}
+    return {"policy": policy, "environment": world, "rounds": 100, "replicas": 3, "seed": 1}

@@ -53,9 +53,18 @@ def test_curves_in_tensorboard(config, tmp_path):
     for group in "0123":
         rate = summary["selection_rate"][group]["mean"]
         assert shown[f"selection_rate/{group}"][1500] == pytest.approx(rate)
-    _, tensor = tensors(tmp_path, "config")
-    text = tensor.string_val[0].decode()
+    text = tensor_of(tmp_path, "config").string_val[0].decode()
     assert json.loads(text.removeprefix("```json\n").removesuffix("\n```")) == summary["config"]
+    written = tensor_of(tmp_path, "custom_scalars__config__").string_val
+    layout = layout_pb2.Layout.FromString(written[0])
+    margins = [chart.margin.series[0] for chart in layout.category[0].chart]
+    assert len(margins) == 2
+    drawn = [{margin.value, margin.lower, margin.upper} for margin in margins]
+    charts = [chart for category in layout.category[1:] for chart in category.chart]
+    lines = [re.compile(chart.multiline.tag[0]) for chart in charts]
+    drawn += [{tag for tag in shown if line.match(tag)} for line in lines]
+    assert [len(tags) for tags in drawn] == [3] * 2 + [1] * 4  # the rates of four groups
+    assert set.union(*drawn) == set(shown)
 
 
 def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
@@ -77,22 +86,6 @@ def test_a_run_under_way_shows_its_curves_while_its_first_batch_is_played(
     assert seen[600]["fair_regret"] == pytest.approx(first)
 
 
-def tensors(folder: Path, tag: str) -> tuple[Any, Any]:
-    events = EventAccumulator(str(folder)).Reload()
-    assert len(events.Tensors(tag)) == 1
-    return events, events.Tensors(tag)[0].tensor_proto
-
-
-def test_the_layout_is_written_once_and_names_tags_that_there_are(config, tmp_path):
-    execute(config, tmp_path)
-    events, tensor = tensors(tmp_path, "custom_scalars__config__")
-    layout = layout_pb2.Layout.FromString(tensor.string_val[0])
-    margins = [chart.margin.series[0] for chart in layout.category[0].chart]
-    tags = set(events.Tags()["scalars"])
-    assert len(margins) == 2
-    drawn = [{one.value, one.lower, one.upper} for one in margins]
-    charts = [chart for category in layout.category[1:] for chart in category.chart]
-    lines = [re.compile(chart.multiline.tag[0]) for chart in charts]
-    drawn += [{tag for tag in tags if line.match(tag)} for line in lines]
-    assert [len(one) for one in drawn] == [3] * 2 + [1] * 4  # the rates of four groups
-    assert set.union(*drawn) == tags
+def tensor_of(folder: Path, tag: str) -> Any:
+    (event,) = EventAccumulator(str(folder)).Reload().Tensors(tag)
+    return event.tensor_proto
