@@ -179,17 +179,18 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
 def _draw_blocks(
     figure: Figure, blocks: Sequence[Sequence[tuple[Panel, Facet]]], most: int
 ) -> list[tuple[Axes, Panel, Facet]]:
-    across = [_across(len(block), most) for block in blocks]
-    lines = [math.ceil(len(block) / n) for block, n in zip(blocks, across, strict=True)]
-    grid = figure.add_gridspec(sum(lines), math.lcm(*across))
+    lines = [
+        (block[at : at + across], across)
+        for block, across in ((block, _across(len(block), most)) for block in blocks)
+        for at in range(0, len(block), across)
+    ]
+    grid = figure.add_gridspec(len(lines), math.lcm(*(across for _, across in lines)))
     first: dict[Panel, Axes] = {}
     drawn = []
-    for at, (block, columns) in enumerate(zip(blocks, across, strict=True)):
-        span = grid.ncols // columns
-        for place, (panel, facet) in enumerate(block):
-            line, column = divmod(place, columns)
-            part = grid[sum(lines[:at]) + line, column * span : (column + 1) * span]
-            like = first.get(panel)
+    for row, (line, across) in enumerate(lines):
+        span = grid.ncols // across
+        for column, (panel, facet) in enumerate(line):
+            part, like = grid[row, column * span : (column + 1) * span], first.get(panel)
             axes = figure.add_subplot(part, sharex=like, sharey=like)
             first.setdefault(panel, axes)
             panel(axes, facet)
