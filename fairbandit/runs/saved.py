@@ -49,8 +49,10 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The resolved config by dotted keys, `summary.KEYS` first, the hashes of `data` and of
-        `plugins`, the `unit` of a table's reward, and the versions. Lists and units are JSON."""
+        """The resolved config by dotted keys, `summary.KEYS` first; lists are JSON.
+
+        It has the hashes of `data` and of `plugins`, the `unit` of a table's reward, and versions.
+        """
         known = self.summary.get("identity", {})
         hashes = {key: known[key][:12] for key in ("data", "plugins") if known.get(key)}
         unit = {"unit": json.dumps(self.summary["unit"])} if self.summary.get("unit") else {}

@@ -109,8 +109,7 @@ class PooledRuns:
 
 
 def pool(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[PooledRuns]:
-    """Pools runs that differ only in their seeds, in settings that do not affect results, such as
-    the device, or in further metrics.
+    """Pools runs that differ only in their seeds, in further metrics or in what changes no result.
 
     The table is the tidy table of the runs, or of the differences of some from a baseline.
     """

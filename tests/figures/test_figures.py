@@ -3,8 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
@@ -19,7 +17,7 @@ from fairbandit.figures.layout import INTERVALS, Options
 from fairbandit.figures.style import group_name
 from fairbandit.metrics import REGRETS
 from fairbandit.runs.intervals import interval
-from fairbandit.runs.scenes import PooledRuns, Scene
+from fairbandit.runs.scenes import Scene
 from tests.environments.data import people
 from tests.figures.conftest import POLICIES
 from tests.figures.placing import check_texts
@@ -59,14 +57,6 @@ def check_rewards(axes: Any, drawn: Scene, which: str, label: str) -> None:
         np.testing.assert_array_equal(line.get_data(), (rewards["value"], rewards[which]))
 
 
-def rows(run: PooledRuns) -> pd.DataFrame:
-    """The round log of a single run."""
-    folder = run.runs[0].folder
-    assert folder is not None
-    files = (folder / "rounds").iterdir()
-    return pd.concat(pq.read_table(file, partitioning=None).to_pandas() for file in files)
-
-
 def check_groups(axes: Any, drawn: Scene, quantity: str, scale: float) -> None:
     """Bars or points with error bars, by group."""
     found = [one for one in axes.containers if one.get_label() in NAMES]
@@ -78,13 +68,8 @@ def check_groups(axes: Any, drawn: Scene, quantity: str, scale: float) -> None:
         np.testing.assert_allclose(heights, scale * mean)
         (errors,) = getattr(one, "errorbar", one)[2]
         ends = np.array([segment[:, 1] for segment in errors.get_segments()])
-        if quantity == "selected":  # by the rows of the round log
-            log = rows(run)
-            counts = pd.crosstab(log["replica"], log["group"]).reindex(columns=range(len(mean)))
-            expected = counts.fillna(0).quantile([0.1, 0.9]).to_numpy().T
-        else:
-            rates = [run.curves[quantity, group].values[:, -1] for group in run.groups]
-            expected = np.quantile(rates, [0.1, 0.9], axis=1).T
+        finals = [run.finals(f"{quantity}:{group}") for group in run.groups]
+        expected = np.quantile(finals, [0.1, 0.9], axis=1).T
         np.testing.assert_allclose(ends, scale * expected, atol=1e-9)
     names = [text.get_text().replace("\n", " ") for text in axes.get_xticklabels()]
     assert names == [group_name(group) for group in drawn.groups]
