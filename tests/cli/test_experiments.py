@@ -7,19 +7,9 @@ from tests.docs.experiments import EXPERIMENTS, FIGURES, OF_PAGES, check
 ELSEWHERE = set[str]().union(*OF_PAGES.values())
 """Those that tests/docs/test_pages.py runs, by `make test-all`."""
 
-FEW = ["simulation"]
 
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *FEW,
-        *(
-            pytest.param(one, marks=pytest.mark.all)
-            for one in sorted(EXPERIMENTS - {*FEW, *ELSEWHERE})
-        ),
-    ],
-)
+@pytest.mark.all
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS - ELSEWHERE))
 def test_every_experiment_runs(command, tmp_path, name):
     words = ["environment.root=sample"] if name.startswith("census") else []
     code, out, err = command(
@@ -27,6 +17,14 @@ def test_every_experiment_runs(command, tmp_path, name):
     )
     assert (code, err) == (0, "")
     check(name, tmp_path / "sweep", out, rounds=7, replicas=2)
+
+
+def test_an_experiment_takes_other_policies(command):
+    words = ["policy=greedy,gmf", "figures=[price]", "rounds=7", "replicas=2"]
+    code, out, err = command("+experiment=simulation", *words)
+    assert (code, err) == (0, "")
+    assert "All jobs: 2 finished" in out
+    assert out.endswith("price.pdf\n")
 
 
 def test_settings_are_the_papers_unless_overridden(command):
