@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -23,7 +23,6 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString
-from hydra.core.utils import JobReturn
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
@@ -44,7 +43,7 @@ from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import ERROR, SUMMARY, claim, finished_below
 from fairbandit.runs.overview import finding, overview
 from fairbandit.runs.scenes import pool
-from fairbandit.runs.sheets import console, named, progress_bar, spread, write
+from fairbandit.runs.sheets import console, named, spread, write
 from fairbandit.runs.tables import tidy
 
 RESULTS = "results.csv"
@@ -58,8 +57,7 @@ class _Sweep:
     folder: Path
     before: dict[str, int]  # the jobs that were finished before, with times of their summaries
     figures: Choice
-    held: ExitStack  # the lock of the folder, and the progress bar
-    advance: Callable[..., None]
+    held: ExitStack  # the lock of the folder
 
 
 _driven: list[_Sweep] = []  # the sweep of this process; a worker has none
@@ -176,7 +174,7 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
 
 
 class Sweeps(Callback):
-    """Locks the sweep's folder, and counts its jobs."""
+    """Begins a sweep before its first job."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Begins the sweep; Hydra would turn any error but SystemExit into a warning."""
@@ -184,11 +182,6 @@ class Sweeps(Callback):
             _driven[:] = [_begin(config)]
         except Exception as error:
             raise SystemExit(printable(f"{PREFIX}{one_message(error)}")) from None
-
-    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
-        """Counts a job."""
-        if _driven:
-            _driven[-1].advance()
 
 
 def _begin(config: DictConfig) -> _Sweep:
@@ -222,8 +215,7 @@ def _begin(config: DictConfig) -> _Sweep:
         for error in folder.rglob(ERROR):
             error.unlink()
         print(f"{total:,} {'job' if total == 1 else 'jobs'} in {short(folder)}", flush=True)
-        advance = held.enter_context(progress_bar("jobs", total))
-        return _Sweep(folder, _finished(folder), figures, held.pop_all(), advance)
+        return _Sweep(folder, _finished(folder), figures, held.pop_all())
 
 
 def _finish_sweep(sweep: _Sweep) -> int:

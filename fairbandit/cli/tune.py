@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,17 +59,6 @@ def tune(
     place = place if resume else fresh(place)
     console().print(named("study", short(place)), soft_wrap=True)
 
-    def composed(values: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            conf, *others = map(str, config_folders())
-            path = f"hydra.searchpath={[f'file://{folder}' for folder in others]}"
-            with initialize_config_dir(conf, version_base="1.3"):
-                overrides = [*map(quoted, [*words, *_overrides(values)]), path]
-                config = plain_config(compose("config", overrides=overrides))
-        except (HydraException, OmegaConfBaseException) as error:
-            raise FairbanditError(one_message(error)) from None
-        return {key: value for key, value in config.items() if key not in ("figures", "callbacks")}
-
     def say(trial: Any) -> None:
         outcome = {"PRUNED": "stopped early", "FAIL": f"failed: {trial.user_attrs.get('error')}"}
         values = " ".join(
@@ -81,7 +70,7 @@ def tune(
         console().print(text, soft_wrap=True, highlight=False)
 
     options: Any = {"objective": objective, "trials": trials, "prune": prune, "after": say}
-    study = tuned(composed, search, place, **options)
+    study = tuned(_composed(words), search, place, **options)
     ended = [trial.state.name for trial in study.trials if trial.state.is_finished()]
     best = {tuple(trial.values): trial for trial in study.best_trials}.values()
     title = "Best" if len(columns) == 1 else "Not dominated"
@@ -95,6 +84,17 @@ def tune(
         again = shlex.join(["fairbandit", *fixed, *_overrides(trial.params), seed])
         line = named(f"trial {trial.number} with fresh replicas", again)
         console().print(line, soft_wrap=True)
+
+
+def _composed(words: Sequence[str]) -> dict[str, Any]:
+    try:
+        conf, *others = map(str, config_folders())
+        path = f"hydra.searchpath={[f'file://{folder}' for folder in others]}"
+        with initialize_config_dir(conf, version_base="1.3"):
+            config = plain_config(compose("config", overrides=[*map(quoted, words), path]))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise FairbanditError(one_message(error)) from None
+    return {key: value for key, value in config.items() if key not in ("figures", "callbacks")}
 
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:

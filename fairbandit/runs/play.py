@@ -118,7 +118,7 @@ def plain(config: Config) -> dict[str, Any]:
                 raise FairbanditError(f"{path} must hold a mapping, such as policy: greedy")
     nested: dict[str, Any] = {"environment": "simulation"}
     for key, value in config.items():
-        *above, last = key.split(".")
+        *above, last = key.replace("/", ".").split(".")
         place = nested
         for name in above:
             inner = place.get(name, {})

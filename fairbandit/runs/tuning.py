@@ -33,7 +33,7 @@ _WARM_UP = 0.25  # share of the rounds before a trial may be stopped
 
 
 def tune(
-    config: Config | Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    config: Config,
     search: Mapping[str, Any],
     folder: str | Path,
     *,
@@ -48,7 +48,7 @@ def tune(
     continues the study, and plays an interrupted trial again.
 
     Args:
-        config: as for `fairbandit.run`; or a function that returns the config of some values.
+        config: as for `fairbandit.run`.
         search: for each key a list of numbers, texts, truth values or None; or
             `{"low": 0.1, "high": 10}`, optionally with `log` or `step`; whole numbers give whole
             numbers.
@@ -71,9 +71,9 @@ def tune(
         raise FairbanditError("tuning needs Optuna; pip install 'fairbandit[optuna]'") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     spaces = {key: _distribution(space) for key, space in search.items()}
-    compose = config if callable(config) else lambda own: plain({**plain(config), **own})
+    fixed = plain(config)
     one = {key: s[0] if isinstance(s, list) else s["low"] for key, s in search.items()}
-    known = identity(checked(compose(one)))
+    known = identity(checked(plain({**fixed, **one})))
     metrics = known["config"]["metrics"]
     columns = [objective] if isinstance(objective, str) else [*objective]
     if not columns or not {*columns} <= {*metrics}:
@@ -104,7 +104,7 @@ def tune(
             values = trial.params
             run = place / "trials" / folder_name(f"{key}={shown(v)}" for key, v in values.items())
             played = _Trial(study, trial, columns, known["config"]["rounds"], prune)
-            played.play(compose(values), run)
+            played.play(plain({**fixed, **values}), run)
             if after is not None:
                 after(study.get_trials(deepcopy=False)[trial.number])
     return study

@@ -136,7 +136,7 @@ def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp
         (["search=3"], "search: Expected `object`, got `int`, 3"),
         (["search={policy.split: 3}"], "search must map keys to lists of choices"),
         (["search={policy.split: {low: 3, high: 2}}"], "`low <= high` must hold"),
-        (["search={policy.estimator.nope: [1]}"], "policy.estimator has no key 'nope'"),
+        (["search={policy.estimator.nope: [1]}"], "has no parameter 'nope'"),
         ([SEARCH, "objective=nope"], "the run records standard_regret, fair_regret"),
     ],
 )
