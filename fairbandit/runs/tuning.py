@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, check_known
 from fairbandit.registry import lookup
 from fairbandit.runs.execute import execute
 from fairbandit.runs.folder import claim, folder_name
@@ -76,12 +76,7 @@ def tune(
     known = identity(checked(plain({**fixed, **one})))
     metrics = known["config"]["metrics"]
     columns = [objective] if isinstance(objective, str) else [*objective]
-    if not columns or not {*columns} <= {*metrics}:
-        raise FairbanditError(
-            "objective must be a metric that the run records, or a list of them, got "
-            f"{objective!r}; the run records {', '.join(metrics)}, and metrics={{COLUMN: NAME}} "
-            "adds others"
-        )
+    check_known("objective", columns, metrics)
     lower = [lookup("metric", metrics[column]["name"]).lower_is_better for column in columns]
     asked, place = {**known, "search": search, "objective": columns}, Path(folder).absolute()
     with claim(place, f"another process plays the study in {folder}"):
@@ -130,6 +125,7 @@ class _Trial(Callback):
 
     def play(self, config: Any, folder: Path) -> None:
         """Plays the trial. An error before the first complete trial is raised: all may have it."""
+        from optuna import TrialPruned
         from optuna.trial import TrialState
 
         callbacks = [self] if len(self.columns) == 1 else []  # Optuna prunes by one objective
@@ -139,7 +135,7 @@ class _Trial(Callback):
             if None in values:
                 raise FairbanditError(f"{' or '.join(self.columns)} of the run is not finite")
             self.study.tell(self.trial, values)
-        except _PrunedError:
+        except TrialPruned:
             self.study.tell(self.trial, state=TrialState.PRUNED)
         except Exception as error:
             complete = self.study.get_trials(states=[TrialState.COMPLETE])
@@ -150,6 +146,8 @@ class _Trial(Callback):
 
     def on_rounds(self, t: int, means: Mapping[str, float]) -> None:
         """Reports the objective, and compares it with the others' reports at the same round."""
+        from optuna import TrialPruned
+
         value = means[self.columns[0]]
         every = max(1, self.rounds // (_REPORTS * CHUNK_ROUNDS)) * CHUNK_ROUNDS
         if t % every or t >= self.rounds or not isfinite(value):
@@ -160,11 +158,7 @@ class _Trial(Callback):
         if self.prune and len(others) >= _STARTUP and t >= _WARM_UP * self.rounds:
             lower = self.study.direction.name == "MINIMIZE"
             if value > median(others) if lower else value < median(others):
-                raise _PrunedError
-
-
-class _PrunedError(Exception):
-    """Stops a trial."""
+                raise TrialPruned
 
 
 def _distribution(space: Any) -> Any:

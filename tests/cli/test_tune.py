@@ -137,7 +137,10 @@ def test_a_trial_that_fails_ends_the_study_only_if_none_is_complete(command, tmp
         (["search={policy.split: 3}"], "search must map keys to lists of choices"),
         (["search={policy.split: {low: 3, high: 2}}"], "`low <= high` must hold"),
         (["search={policy.estimator.nope: [1]}"], "has no parameter 'nope'"),
-        ([SEARCH, "objective=nope"], "the run records standard_regret, fair_regret"),
+        (
+            [SEARCH, "objective=nope"],
+            "unknown objective 'nope'; expected one of standard_regret, fair_regret",
+        ),
     ],
 )
 def test_what_cannot_be_searched(command, tmp_path, words, message):
