@@ -138,9 +138,7 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
     if None not in groups:  # most labels of agents are known texts or whole numbers
         return np.array([group.code for group in groups if group], np.int64), known
     try:
-        plain = [group_label(label, known.words) for label in labels]
-        if odd := [label for label in plain if not label == label]:
-            raise ValueError(f"got {odd[0]!r}")
+        plain = [_plain(group_label(label, known.words)) for label in labels]
         forms = as_numbers([normal(label) for label in plain], known)
         if not known.keys() >= {*forms}:
             grown = Codes(known, known.words)
@@ -186,6 +184,15 @@ def check_labels(
             raise FairbanditError(
                 f"groups[{at}] is {given!r}, but column {column!r} of the row says {form!r}"
             )
+
+
+def _plain(label: Any) -> Any:
+    """Returns a label without types of NumPy; it must be hashable, and every part equal itself."""
+    label = tuple(map(_plain, label)) if type(label) is tuple else _item(label)
+    hash(label)
+    if not label == label:
+        raise ValueError(f"got {label!r}")
+    return label
 
 
 def _item(label: Any) -> Any:
