@@ -159,7 +159,7 @@ def test_the_same_answers(
     like, start, kept = torch.zeros(b, 0, d).double(), 0, list[Any]()
     fast, dense = Contexts.empty(like, known, most), DenseContexts.empty(like, known, most)
     whole = most is not None and draws.random() < 0.5  # windows over all rounds
-    while fast.rounds < 100:
+    while fast.rounds < 60:
         n = int(draws.integers(1, 40))
         if draws.random() < 0.2:
             known += 1
