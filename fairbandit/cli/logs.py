@@ -31,7 +31,7 @@ from fairbandit.tables.files import read_header
 
 @tool("LOG")
 def evaluate(
-    path: Path, said: Sequence[str], *, policy: Any, out: Any = None, **settings: Any
+    path: Path, said: Sequence[str], /, *, policy: Any, out: Any = None, **settings: Any
 ) -> None:
     """Estimates rewards, ranks, fair regret and selection rates of policies from a log.
 
@@ -66,7 +66,7 @@ def audit(words: Sequence[str]) -> None:
 
 
 @tool("FILE")
-def _audit(path: Path, said: Sequence[str], *, out: Any = None, **settings: Any) -> None:
+def _audit(path: Path, said: Sequence[str], /, *, out: Any = None, **settings: Any) -> None:
     """Reports and tests the selection rates of groups.
 
     The tests are valid at any sample size, and however often the audit is repeated as data arrive.
@@ -110,7 +110,9 @@ def _plan(*, epsilon: float, share: float = 0.5, confidence: float = 0.95, seed:
 
 
 @tool("PATH")
-def report(path: Path, said: Sequence[str], *, out: Any = "report.html", **settings: Any) -> None:
+def report(
+    path: Path, said: Sequence[str], /, *, out: Any = "report.html", **settings: Any
+) -> None:
     """Writes one HTML file to send, out=FILE [report.html], on runs, a log or a table of people.
 
     It has the question, tables with the best values marked, pictures, results by group, how sure

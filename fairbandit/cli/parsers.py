@@ -32,10 +32,11 @@ def tool(
 ) -> Callable[[Callable[..., None]], Callable[[Sequence[str]], None]]:
     """Makes a tool of the command line, `FILE KEY=VALUE …`, from a function.
 
-    The docstring of the function is the help. The function gets the path, and in a second argument,
-    if it has one, the words of the settings without `out`. Its keyword-only arguments are the keys,
-    whose values must have the annotated types. Another key is an error, unless the function takes
-    `**settings`. A function with `*words` gets the words of other keys as they are.
+    The docstring of the function is the help. The function gets the path, and in a second
+    positional-only argument, if it has one, the words of the settings without `out`. Its
+    keyword-only arguments are the keys, whose values must have the annotated types. Another key is
+    an error, unless the function takes `**settings`. A function with `*words` gets the words of
+    other keys as they are.
 
     Args:
         files: the name of the path in the help; without it, the tool reads no file.
@@ -77,7 +78,7 @@ def tool(
                 except msgspec.ValidationError as error:
                     raise FairbanditError(f"{key}: {error}, {settings[key]!r}") from None
             given: list[Any] = [[*map(Path, paths)]] if several else [*map(Path, paths)]
-            if kinds.count("POSITIONAL_OR_KEYWORD") > 1:
+            if kinds.count("POSITIONAL_ONLY") > 1:
                 given.append([word for word in said if not word.startswith("out=")])
             function(*given, *others, **settings)
 

@@ -12,7 +12,7 @@ import numpy as np
 from fairbandit.cli.logs import given_log
 from fairbandit.cli.parsers import tool
 from fairbandit.environments import contents
-from fairbandit.errors import brief
+from fairbandit.errors import FairbanditError, brief
 from fairbandit.logs import Log, is_table
 from fairbandit.notices import listed
 from fairbandit.runs.sheets import console, make_table
@@ -25,7 +25,7 @@ _OF_LOGS = {"decision", "picked", "propensity", "score", "features", "like", "ti
 
 
 @tool("FILE")
-def table(path: Path, **settings: Any) -> None:
+def table(path: Path, /, **settings: Any) -> None:
     """Shows which columns of a table become features and how, missing cells, and each group.
 
     Reads a CSV or Parquet table as environment=table does. KEY=VALUE are its parameters: group and
@@ -44,6 +44,8 @@ def table(path: Path, **settings: Any) -> None:
       fairbandit table hiring.csv group=sex reward=grade
     """
     settings |= settings.pop("environment", {})  # the keys of a run
+    if settings.pop("path", str(path)) != str(path):
+        raise FairbanditError(f"path: the table is {path}, the first word")
     out = console()
     if _is_log(path, settings):
         facts = _facts(given_log(path, settings, _facts)[0])

@@ -138,6 +138,8 @@ def test_a_wrong_word_is_one_message(command, tmp_path, word, message):
         (["figures"], "fairbandit figures: expected FOLDER (see fairbandit figures --help)"),
         (["dashboard", ".", "port=many"], "port: Expected `int | null`, got `str`, 'many'"),
         (["explain", "log.jsonl"], "fairbandit explain: expected ticket=…"),
+        (["table", "x.csv", "path=y.csv", "group=g"], "path: the table is x.csv, the first word"),
+        (["audit", "x.jsonl", "path=1"], "unknown key 'path'; expected one of"),
         (["collect", "."], "no finished run below .: a run leaves a summary.json"),
         (
             ["table", "x.csv", "group=g", "grop=1"],

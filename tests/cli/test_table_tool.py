@@ -1,7 +1,5 @@
 """`fairbandit table`."""
 
-from statistics import stdev
-
 import pytest
 
 from fairbandit import FairbanditError
@@ -26,11 +24,6 @@ def test_a_table_is_shown_as_it_will_be(command, tmp_path, caplog):
     assert ["group", "the group: a, b, c", "3", "0"] in rows
     assert ["id", "left out: neither numbers nor texts that recur", "0", "0"] in rows
     assert "people.csv: 400 rows, 10 features" in out
-    wages = [
-        wage for wage, group in zip(table["wage"], table["group"], strict=True) if group == "a"
-    ]
-    (own,) = [row for row in rows if row[:1] == ["a"]]
-    assert own[1:] == [str(len(wages)), f"{sum(wages) / len(wages):.4g}", f"{stdev(wages):.4g}"]
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
     several = ["group=[group,town]", "exclude=[group]", "missing=mean"]
     own = command(*words[:2], *words[3:], *several)[1]

@@ -62,28 +62,6 @@ def test_the_regrets_of_shortlists_are_as_the_text_says():
     assert f"{regret['OFUL'][2] / regret['OFUL'][0]:.1f}" == growth
 
 
-def test_every_page_on_which_decisions_may_depend_on_a_machine_is_an_exception():
-    """The answer names the other page that says so, and a page that denies it links to it."""
-    answer = Page(DOCS / "concepts.md").text.partition("### Which results are the same\n")[2]
-    answer = answer.partition("\n## ")[0]
-    may = r"may\s+depend\s+on\s+the\s+(?:machine|processor|version)"
-    pages = {page.path.name for page in EVERY if re.search(may, page.text)}
-    assert pages == {"concepts.md", "policies.md"}
-    assert {*re.findall(r"\((\w+\.md)#", answer)} == {"policies.md"}
-    assert len(re.findall(r"^\* ", answer, re.M)) == 3
-    speed = " ".join(Page(DOCS / "speed.md").text.split())
-    denied = speed.index("Decisions do not depend on the number of replicas")
-    assert "concepts.md#which-results-are-the-same" in speed[denied : denied + 250]
-
-
-def test_only_ips_and_dr_are_called_unbiased():
-    """Ratios have a bias; `tests/evaluation/test_weighted.py` computes it."""
-    for page in EVERY:
-        text = " ".join(page.text.split())
-        for sentence in re.findall(r"[^.]*\bunbiased\b[^.]*", text):
-            assert not re.search(r"weighted estimates|`snips`|`win`", sentence), sentence
-
-
 TIMES = {
     "test": "five to ten minutes",
     "compare": "twenty to forty minutes",
