@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
-from tensorboard.plugins.hparams import summary_v2 as hparams
+from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 
 from fairbandit.cli.messages import short
 from fairbandit.cli.parsers import tool
@@ -24,7 +24,7 @@ from fairbandit.runs import Run, read_runs
 from fairbandit.runs.folder import finished_below
 from fairbandit.runs.naming import shown, union
 from fairbandit.runs.scenes import PooledRuns, scenes_of
-from fairbandit.runs.tensorboard import EventWriter, config_text, titled
+from fairbandit.runs.tensorboard import EventWriter, config_text
 
 HOST = "127.0.0.1"
 """The address to which TensorBoard is bound; only this machine can connect to it."""
@@ -85,13 +85,7 @@ def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, str]:
         The address of the page of each environment.
     """
     scenes, pages = scenes_of(runs), dict[str, str]()
-    settings = [pooled for scene in scenes for pooled in scene.runs]
-    rows = _rows(settings)
-    domains = {name: {row[name] for row in rows if name in row} for name in union(rows)}
-    columns = [hparams.HParam(name, hparams.Discrete(values)) for name, values in domains.items()]
-    names = union(run.metrics for run in settings)
-    means = [hparams.Metric(f"{name}/mean", display_name=titled(name)) for name in names]
-    row_of = iter(rows)
+    rows = iter(_rows([pooled for scene in scenes for pooled in scene.runs]))
     for scene in scenes:
         environment = _free(logdir / "pooled", scene.name)
         pages[environment.name] = _page(f"pooled/{environment.name}/")
@@ -102,8 +96,7 @@ def write_pooled(runs: Sequence[Run], logdir: Path) -> dict[str, str]:
             trial = f"{environment.name}/{folder.name}"
             with closing(EventWriter(folder)) as events:
                 events.write(config_text(config))
-                events.write(hparams.hparams_config_pb(columns, means))
-                events.write(hparams.hparams_pb(next(row_of), trial_id=trial))
+                events.write(hparams_pb(next(rows), trial_id=trial))
                 events.add(pooled.curves)
     return pages
 

@@ -12,11 +12,8 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams import api_pb2
 from tensorboard.plugins.hparams.metadata import (
-    EXPERIMENT_TAG,
     SESSION_START_INFO_TAG,
-    parse_experiment_plugin_data,
     parse_session_start_info_plugin_data,
 )
 
@@ -109,14 +106,7 @@ def test_hparams_have_a_row_for_each_setting_and_its_final_means(played, tmp_pat
         shown[name] = {
             key: getattr(value, str(value.WhichOneof("kind"))) for key, value in values.items()
         }
-        columns = parse_experiment_plugin_data(
-            written.SummaryMetadata(EXPERIMENT_TAG).plugin_data.content
-        )
-        tags = [metric.name.tag for metric in columns.metric_infos]
-        assert tags == ["standard_regret/mean", "fair_regret/mean"]
-        assert {*tags} <= {*written.Tags()["scalars"]}
-        named = [info.name for info in columns.hparam_infos]
-        assert named == ["environment", "policy", "split", "environment.noise", "estimator.noise"]
+        assert {"standard_regret/mean", "fair_regret/mean"} <= {*written.Tags()["scalars"]}
     shared = {"environment": "simulation", "policy": "Greedy", "split": "halves"}
     assert sorted(shown.values(), key=lambda row: sorted(row.items())) == [
         {**shared, "environment.noise": 0.5},
@@ -124,19 +114,19 @@ def test_hparams_have_a_row_for_each_setting_and_its_final_means(played, tmp_pat
     ]
 
 
-# the values of a key, the cells of its column, and all values of the column
-COLUMNS: dict[str, tuple[list[Any], list[Any], Any]] = {
-    "numbers and null": ([None, 1.1, 1.5], [None, 1.1, 1.5], [1.1, 1.5]),
-    "truth values and null": ([True, None, False], [True, None, False], [False, True]),
-    "numbers and a list": ([[1, 2], None, 2.0], ["[1, 2]", None, "2.0"], ["2.0", "[1, 2]"]),
-    "infinity": ([math.inf, 1.5, 2], ["Infinity", "1.5", "2"], ["1.5", "2", "Infinity"]),
+# the values of a key, and the cells of its column
+COLUMNS: dict[str, tuple[list[Any], list[Any]]] = {
+    "numbers and null": ([None, 1.1, 2], [None, 1.1, 2.0]),
+    "truth values and null": ([True, None, False], [True, None, False]),
+    "numbers and a list": ([[1, 2], None, 2.0], ["[1, 2]", None, "2.0"]),
+    "infinity": ([math.inf, 1.5, 2], ["Infinity", "1.5", "2"]),
 }
 
 
 @pytest.mark.parametrize("case", COLUMNS)
 def test_a_column_of_hparams_has_one_type_and_no_null(played, tmp_path, case):
     """So that TensorBoard sorts and filters it; a null is left out of its row."""
-    given, cells, domain = COLUMNS[case]
+    given, cells = COLUMNS[case]
     (run,) = read_runs([played / "strict"])
     runs = []
     for value in given:
@@ -144,23 +134,14 @@ def test_a_column_of_hparams_has_one_type_and_no_null(played, tmp_path, case):
         config["policy"]["estimator"] = {"name": "ridge", "noise": value}
         runs.append(Run(run.folder, {**run.summary, "config": config}, json.dumps(value)))
     write_pooled(runs, tmp_path)
-    names = sorted(tmp_path.glob("pooled/simulation/*"))
-    written = [EventAccumulator(str(name)).Reload() for name in names]
     found = []
-    for events in written:
+    for name in sorted(tmp_path.glob("pooled/simulation/*")):
+        events = EventAccumulator(str(name)).Reload()
         content = events.SummaryMetadata(SESSION_START_INFO_TAG).plugin_data.content
         value = parse_session_start_info_plugin_data(content).hparams.get("noise")
         found.append(getattr(value, str(value.WhichOneof("kind"))) if value else None)
     key = {json.dumps(value): number for number, value in enumerate(cells)}
     assert sorted(found, key=lambda cell: key[json.dumps(cell)]) == cells
-    content = written[0].SummaryMetadata(EXPERIMENT_TAG).plugin_data.content
-    columns = {one.name: one for one in parse_experiment_plugin_data(content).hparam_infos}
-    noise = columns["noise"]
-    kind = {bool: api_pb2.DATA_TYPE_BOOL, float: api_pb2.DATA_TYPE_FLOAT64}
-    assert noise.type == kind.get(type(domain[0]), api_pb2.DATA_TYPE_STRING)
-    assert sorted(noise.domain_discrete) == sorted(domain)
-    assert columns["policy"].type == columns["environment"].type == api_pb2.DATA_TYPE_STRING
-    assert list(columns["policy"].domain_discrete) == ["Greedy"]
 
 
 @pytest.mark.all
