@@ -13,7 +13,7 @@ from fairbandit.environments import Environment
 from tests import literal, support
 from tests.literal import Array
 
-ROUNDS = 400
+ROUNDS = 250
 
 
 @dataclass
