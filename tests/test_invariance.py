@@ -85,6 +85,8 @@ def test_decisions_are_the_same_however_they_are_made(
         assert torch.equal(support.actions(policy, world, rounds, REPLICAS, at_once=7, **how), many)
     finally:
         torch.set_num_threads(1)
+    if "truth" in policy.needs:  # an agent knows no truth
+        return
     pools = worlds.pools_of(world, rounds, SEED)
     online = worlds.play(worlds.agent_for(world, POLICIES[name], SEED), pools, picks=picks)
     assert online == many[0].view(rounds, -1).tolist()

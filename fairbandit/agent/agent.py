@@ -8,15 +8,16 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from fairbandit.agent import deciding, fold, inputs, learning, openings, saving
+import numpy as np
+
+from fairbandit.agent import files, fold, inputs, openings, rounds
 from fairbandit.agent.explaining import Explanation, explanation
-from fairbandit.agent.journal import merged
 from fairbandit.agent.ledger import Ledger, call
-from fairbandit.agent.offers import Decision
 from fairbandit.agent.openings import Opening
+from fairbandit.agent.rounds import Decision
 from fairbandit.agent.state import with_groups
 from fairbandit.environments import Encoder
-from fairbandit.environments.base import Truth
+from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Dropped
 from fairbandit.logs.schema import Schema
@@ -34,20 +35,17 @@ class Agent:
     pools and rewards. The reward model is trained on training rounds whose rewards are known; until
     there are any, all candidates of a learning policy tie. Contexts feed the ranks immediately.
 
-    An agent is thread-safe. Every call raises a `FairbanditError` for invalid input, for a group
-    that the truth does not know, and for files that cannot be read or written; such a call leaves
-    the agent unchanged. An agent sets torch's number of threads to one. As a context manager, it is
-    closed at the end of the block.
+    An agent is thread-safe. Every call raises a `FairbanditError` for invalid input and for files
+    that cannot be read or written; such a call leaves the agent unchanged. An agent sets torch's
+    number of threads to one. As a context manager, it is closed at the end of the block.
 
     Args:
         policy: the policy that decides.
         features: the number d of features, their names, or an `Encoder` for pools of raw rows.
-        groups: the labels of the known groups, in the order of the truth's groups; a number G
-            stands for the labels 0 … G−1. New labels are added when they first appear.
+        groups: the labels of the known groups; a number G stands for the labels 0 … G−1. New labels
+            are added when they first appear.
         seed, exploration: the seed of all random numbers, and the exploration of optimistic
             estimators that do not set their own.
-        truth: the ground truth, for policies that need it.
-        refresh: replaces the policy's `refresh`, unless it is None.
         reward: the name of the reward, which is compared with the reward of a log.
         patience: for how many further rounds a decision waits for its reward; None waits forever.
         log: a file to which each event is appended before it takes effect, or a folder for a new
@@ -75,8 +73,6 @@ class Agent:
         groups: int | Sequence[Hashable] = (),
         seed: int = 0,
         exploration: float = 1.0,
-        truth: Truth | None = None,
-        refresh: float | None = None,
         reward: str | None = None,
         patience: int | None = None,
         log: File | None = None,
@@ -87,8 +83,8 @@ class Agent:
         unknown: Sequence[Hashable] = (),
         shadow: bool = False,
     ) -> None:
-        given = features, groups, seed, exploration, truth, refresh, reward, patience
-        self._ledger = Ledger(policy, *given, unknown=unknown, shadow=shadow)
+        problem = features, groups, seed, exploration, reward, patience, unknown, shadow
+        self._ledger = Ledger(policy, *problem)
         self._ledger.attach(log, log_contexts, log_rows, fsync, save_every)
 
     @classmethod
@@ -100,8 +96,8 @@ class Agent:
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:
         """Builds an agent that has learned from a log of any policy; options: as for `Agent`."""
         policy = policy if isinstance(policy, Policy) else build_policy(policy)
-        agent = cls(policy, **learning.options_of(log, options))
-        agent._ledger.state = learning.after_log(agent.policy, agent._ledger.state, log)
+        agent = cls(policy, **rounds.options_of(log, options))
+        agent._ledger.state = rounds.after_log(agent.policy, agent._ledger.state, log)
         return agent
 
     @property
@@ -180,30 +176,25 @@ class Agent:
         pool = ledger.reader.pool(contexts, groups)
         state, codes = with_groups(policy, before, pool.labels)
         m = min(inputs.whole(picks, "picks", 1), len(codes))
-        state, (event,) = deciding.decide(policy, state, [pool], [codes], m)
+        state, (event,) = rounds.decide(policy, state, [pool], [codes], m)
         if id is not None or about is not None:
-            event = before.named(event, id, about)
-        ledger.commit(before, deciding.moved(policy, state, [event]), event)
+            event = fold.named(before, event, id, about)
+        ledger.commit(before, rounds.moved(policy, state, [event]), event)
         return Decision.of(event)
 
     @call
-    def act_many(
-        self, contexts: Any, groups: Any = None, picks: int = 1, *, pools: Any = None
-    ) -> list[Decision]:
+    def act_many(self, contexts: Any, groups: Any = None, picks: int = 1) -> list[Decision]:
         """Decides the next N rounds, as N calls of `act` between which no reward comes.
 
         Probabilities are the same up to rounding. If a pool is invalid, none is decided.
 
         Args:
-            contexts, groups: an array (N, K, d) or a list of pools, and their labels. With `pools`,
-                the candidates of all pools: a table or an array (R, d), and their labels or column.
+            contexts, groups: an array (N, K, d) or a list of pools, and the labels of each pool.
             picks: the number of picks from each pool.
-            pools: the column, or the R values, that say the pool of each row. Pools are decided in
-                the order of their first rows.
         """
         ledger, before, m = self._ledger, self._ledger.state, inputs.whole(picks, "picks", 1)
-        given = ledger.reader.pools(contexts, groups, pools)
-        state, events = deciding.decide_many(ledger.policy, before, given, m)
+        pools = ledger.reader.pools(contexts, groups)
+        state, events = rounds.decide_many(ledger.policy, before, pools, m)
         ledger.commit(before, state, *events)
         return [Decision.of(event) for event in events]
 
@@ -256,7 +247,9 @@ class Agent:
         """
         ledger = self._ledger
         if (event := ledger.reader.observed(contexts, groups, actions, rewards)).groups:
-            learning.note_observed(ledger.policy, ledger.state, event)
+            if all(len(pool) == 1 for pool in event.groups):
+                labels = [label for (label,) in event.groups]
+                rounds.note_order(ledger.policy, labels, np.array(event.rewards))
             ledger.apply(event)
 
     @call
@@ -282,10 +275,10 @@ class Agent:
     ) -> Floats:
         """The probability of each candidate, (n, K), if its pool is next; groups index labels."""
         now = self._ledger.policy, self._ledger.state
-        return learning.probabilities(*now, contexts, groups, labels, picks)
+        return rounds.probabilities(*now, contexts, groups, labels, picks)
 
     def save(self, path: File) -> None:
-        """Writes the agent, without a truth, to a file; a failed write leaves an existing file."""
+        """Writes the agent to a file; a failed write leaves an existing file."""
         with self._ledger.writing:
             self._ledger.save(Path(path), self._saved())
 
@@ -299,11 +292,11 @@ class Agent:
         """Loads an agent, and applies the lines that it lacks of several workers' logs.
 
         The lines are applied in the order of time; the order of each log is kept. `path` is the
-        file that the workers loaded, or of an earlier merge. Options: `policy` and `truth`.
+        file that the workers loaded, or of an earlier merge. Option: `policy`.
         """
         agent = cls.load(path, **options)
-        now, files = agent._ledger, [*map(Path, logs)]
-        now.state = merged(now.policy, now.state, files, now.header())
+        now, paths = agent._ledger, [*map(Path, logs)]
+        now.state = files.merged(now.policy, now.state, paths, now.header())
         return agent
 
     @classmethod
@@ -312,7 +305,6 @@ class Agent:
         path: File,
         *,
         policy: Policy | None = None,
-        truth: Truth | None = None,
         log: File | None = None,
         worker: int | None = None,
         **logging: Any,
@@ -323,7 +315,7 @@ class Agent:
         `logging` has any of `log_contexts`, `log_rows`, `fsync` and `save_every`.
         """
         agent = cls.__new__(cls)
-        agent._ledger = Ledger.load(Path(path), policy, truth, worker)
+        agent._ledger = Ledger.load(Path(path), policy, worker)
         agent._ledger.attach(log, **logging)
         return agent
 
@@ -337,14 +329,10 @@ class Agent:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Returns the state of a copy, which shares no memory and no log with this agent."""
-        truth = self._ledger.state.history.problem.truth
-        return {**self._saved(), "policy": self.policy, "truth": truth}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self._ledger = Ledger.restored(state)
+    def __getstate__(self) -> Any:
+        """Refuses copies, which would share the log."""
+        raise FairbanditError("an agent cannot be copied or pickled: save it, and load the file")
 
     @call
     def _saved(self) -> dict[str, Any]:
-        return saving.plain(self._ledger.state, self._ledger.reader)
+        return self._ledger.plain()

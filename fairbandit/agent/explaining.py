@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -125,7 +125,6 @@ class Explanation:
         return pd.DataFrame({name: list(values) for name, values in columns.items()})
 
     def _place(self, candidate: int) -> int:
-        """Checks the place of a candidate who is asked about, and logs the note."""
         place = whole(candidate, "candidate")
         if place >= len(self.groups):
             raise FairbanditError(f"candidate: the pool has {len(self.groups)}, got {candidate}")
@@ -142,9 +141,7 @@ class Explanation:
 
     @property
     def _columns(self) -> dict[str, Sequence[Any]]:
-        columns: dict[str, Sequence[Any] | Tensor | None] = {
-            "candidate": range(len(self.groups)),
-            "group": [shown(label) for label in self.groups],
+        tensors = {
             "score": self.scores,
             "lower": self.lower,
             "upper": self.upper,
@@ -157,11 +154,9 @@ class Explanation:
             "probability": self.probabilities,
             "picked": self.picked,
         }
-        return {
-            name: values.tolist() if isinstance(values, Tensor) else values
-            for name, values in columns.items()
-            if values is not None
-        }
+        of_tensors = {name: t.tolist() for name, t in tensors.items() if t is not None}
+        groups = [*map(shown, self.groups)]
+        return {"candidate": range(len(groups)), "group": groups, **of_tensors}
 
 
 def explanation(
@@ -169,45 +164,47 @@ def explanation(
 ) -> Explanation:
     """Explains the decision about a pool, or about the next candidate of an opening."""
     policy, reader, lock = ledger.policy, ledger.reader, ledger.lock
-    contexts, labels, rows = pool
-    state, codes = with_groups(policy, ledger.state, labels)
-    m, history = min(whole(picks, "picks", 1), len(contexts)), state.numbered
-    values: dict[str, Any] = dict.fromkeys(field.name for field in fields(Explanation))
-    names, compares = reader.names or unnamed(contexts.shape[1]), "contexts" in policy.rank.needs
-    numbers = torch.from_numpy(codes)[None, None]
+    state, codes = with_groups(policy, ledger.state, pool.labels)
+    m, history = min(whole(picks, "picks", 1), len(codes)), state.numbered
+    groups, selector = torch.from_numpy(codes)[None, None], policy.selector
 
     def play(contexts: Floats) -> tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]:
         with lock, torch.inference_mode():
-            ranked = policy.considered(history, torch.from_numpy(contexts)[None, None], numbers)
-            selector = policy.selector
-            if isinstance(selector, Rolling):
-                if offers is None:
-                    return ranked, selector.course(ranked, m)[1:]
-                _, step = offers.step(selector, ranked)
-                inclusion, bars, expected = (part[..., None] for part in step[1:])
-                return ranked, (inclusion, bars, expected)
-            return ranked, (selector.select(ranked, m).inclusion, None, None)
+            ranked = policy.considered(history, torch.from_numpy(contexts)[None, None], groups)
+            if not isinstance(selector, Rolling):
+                return ranked, (selector.select(ranked, m).inclusion, None, None)
+            if offers is None:
+                return ranked, selector.course(ranked, m)[1:]
+            _, (_, *step) = offers.step(selector, ranked)
+            inclusion, bars, expected = (part[..., None] for part in step)
+            return ranked, (inclusion, bars, expected)
 
-    asked = Asked(contexts, names, reader.encoder, rows, compares, m, play)
-    ranked, outcome = play(contexts)
+    names, compares = reader.names or unnamed(reader.features), "contexts" in policy.rank.needs
+    asked = Asked(pool.contexts, names, reader.encoder, pool.rows, compares, m, play)
+    ranked, (inclusion, bars, expected) = play(pool.contexts)
     scored = ranked.scored
-    values["probabilities"], values["threshold"], values["to_come"] = outcome
-    values["scores"], values["index"] = scored.scores.value, ranked.index.value
-    values["theta"] = scored.models.distinct.theta
+    values: dict[str, Tensor | None] = {
+        "scores": scored.scores.value,
+        "index": ranked.index.value,
+        "past_count": scored.past.count.to(torch.int64) if compares else None,
+        "probabilities": inclusion,
+        "threshold": bars,
+        "to_come": expected,
+        "theta": scored.models.distinct.theta,
+    }
+    values |= dict.fromkeys(["lower", "upper", "index_lower", "index_upper"])
     with suppress(NoBounds):
         values["lower"], values["upper"] = scored.bounds()
         bounds = policy.rank.bounds(scored, ranked.index)
         values["index_lower"], values["index_upper"] = Ranked(scored, ranked.index, bounds).bounds
-    if compares:
-        values["past_count"] = scored.past.count.to(torch.int64)
-    # copies, which the caller can modify and differentiate
-    with torch.inference_mode(False):
-        for name, tensor in values.items():
-            values[name] = None if tensor is None else tensor[0, 0].detach().clone()
-    known = spellings(state.groups)
-    values["_asked"], values["groups"] = asked, tuple(known[code] for code in codes.tolist())
-    values["note"] = _note(state.learned, history, scored) if policy.learns else ""
-    return Explanation(**values)
+    with torch.inference_mode(False):  # copies, which the caller can modify and differentiate
+        copies: dict[str, Any] = {
+            name: None if tensor is None else tensor[0, 0].detach().clone()
+            for name, tensor in values.items()
+        }
+    labels = tuple(map(spellings(state.groups).__getitem__, codes.tolist()))
+    note = _note(state.learned, history, scored) if policy.learns else ""
+    return Explanation(groups=labels, **copies, picked=None, note=note, _asked=asked)
 
 
 def _note(learned: int, history: History, scored: Scored) -> str:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit.environments import Encoder
-from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown, typed
 from fairbandit.logs import Floats
 from fairbandit.logs.events import Observed
 from fairbandit.logs.schema import described
-from fairbandit.policy.policy import Policy
 from fairbandit.tables.encoder import Cells
-from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, pool_codes, words_of
-from fairbandit.tables.reading import read_table
+from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, words_of
 
 LARGEST, SMALLEST = 1e100, 1e-100
 """The bounds of the size of numbers other than 0. The squares of larger or smaller numbers could
@@ -118,47 +115,6 @@ def labels(values: Any, expected: str = 'labels, as in `pool["ethnicity"]`') -> 
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 
-def policy(given: Any, refresh: Any) -> Policy:
-    """Returns the policy of an agent, with another `refresh` unless it is None."""
-    if not isinstance(given, Policy):
-        raise FairbanditError(
-            f"expected a fairbandit.Policy, got {shown(given)}; see Agent.from_config"
-        )
-    refresh = given.refresh if refresh is None else number(refresh, "refresh")
-    return Policy(**given.parts, refresh=refresh, name=given.name)  # type: ignore[arg-type]
-
-
-def truth(given: Truth, features: int) -> Truth:
-    """Checks a ground truth, whose θ becomes a tensor of d numbers."""
-    if not isinstance(given, Truth):
-        raise FairbanditError(f"truth: expected a fairbandit.Truth(theta, cdf), got {shown(given)}")
-    if given.theta is None:
-        return given
-    theta = numbers(given.theta, "truth.theta")
-    if theta.shape != (features,):
-        raise FairbanditError(
-            f"truth.theta: expected shape ({features},), one number per feature; got {theta.shape}"
-        )
-    return Truth(torch.from_numpy(np.array(theta, dtype=np.float64)), given.cdf)
-
-
-def check_known(policy: Policy, given: Truth | None, groups: Codes, first: int) -> None:
-    """Checks that a truth that a policy reads knows the CDF of each group from `first` on."""
-    if given is None or "truth" not in policy.rank.needs:
-        return
-    top, rounds = torch.full((1,), LARGEST, dtype=torch.float64), torch.tensor([1])
-    for code, label in list(groups.values())[first:]:
-        try:
-            share = float(given.cdf(torch.tensor([code]), top, rounds))
-            covered, reason = abs(share - 1) < 1e-6, f"it is {share:g} at {LARGEST:g}, not 1"
-        except IndexError as error:
-            covered, reason = False, str(error)
-        if not covered:
-            raise FairbanditError(
-                f"the truth's cdf does not know group {label!r}, number {code}: {reason}"
-            )
-
-
 @contextmanager
 def of_pool(at: int) -> Iterator[None]:
     """Re-raises errors of a block with the number of the pool in their messages."""
@@ -209,27 +165,22 @@ class Reader(NamedTuple):
                 f"contexts: expected shape (K, {self.features}), a row of {self.features} features "
                 f"per candidate; got shape {array.shape}"
             )
-        given = forms if groups is None and forms is not None else labels(groups)
-        if len(given) != len(array):
+        names = forms if groups is None and forms is not None else labels(groups)
+        if len(names) != len(array):
             raise FairbanditError(
-                f"groups: expected {len(array)} labels, one per candidate; got {len(given)}"
+                f"groups: expected {len(array)} labels, one per candidate; got {len(names)}"
             )
         if self.encoder is not None:
             forms = self.encoder.labels_in(array) if forms is None else forms
-            check_labels(given, forms, JOINED.join(self.encoder.groups), self.encoder.unknown)
-        return Pool(np.array(array, dtype=np.float64), given, cells)
+            check_labels(names, forms, JOINED.join(self.encoder.groups), self.encoder.unknown)
+        return Pool(np.array(array, dtype=np.float64), names, cells)
 
-    def pools(
-        self, contexts: Any, groups: Any, pools: Any = None, where: str = "the pool"
-    ) -> list[Pool]:
+    def pools(self, contexts: Any, groups: Any, where: str = "the pool") -> list[Pool]:
         """Returns N pools, whose contexts are copies."""
-        if pools is not None:
-            return self._split(contexts, groups, pools)
         if _is_table(contexts):
             raise FairbanditError(
-                "contexts: expected an array or a list of pools, got one table; "
-                "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each "
-                "row"
+                "contexts: expected an array or a list of pools, got one table; a list of pools is "
+                "[pool for _, pool in table.groupby(COLUMN, sort=False)]"
             )
         if not isinstance(contexts, (list, tuple)):
             contexts = numbers(contexts, "contexts")
@@ -246,6 +197,12 @@ class Reader(NamedTuple):
                 f"groups: expected the labels of {len(contexts)} pools, like the contexts; got "
                 f"{len(of_pools)} pools"
             )
+        if groups is not None and all(type(pool) is np.ndarray for pool in contexts):
+            with suppress(FairbanditError, ValueError):  # the loop below names the wrong pool
+                names, sizes = [*map(labels, of_pools)], [*map(len, contexts)]
+                if [*map(len, names)] == sizes and all(sizes):
+                    every = [*chain.from_iterable(names)]
+                    return _parts(self.pool(np.concatenate(contexts), every, where), sizes)
         read = list[Pool]()
         for at, pool in enumerate(zip(contexts, of_pools, strict=True)):
             with of_pool(at):
@@ -258,7 +215,7 @@ class Reader(NamedTuple):
         if _is_table(contexts):
             check_index(contexts, actions=actions, rewards=rewards)
             table = self.pool(contexts, groups, where)
-            pools = _parts(table, [[row] for row in range(len(table.labels))])
+            pools = _parts(table, [1] * len(table.labels))
         else:
             pools = self.pools(contexts, groups, where=where)
         n = len(pools)
@@ -266,10 +223,10 @@ class Reader(NamedTuple):
             raise FairbanditError(
                 "actions: expected the place of the pick, as pools have several places"
             )
-        actions = [0] * n if actions is None else actions
         if rewards is None:
             raise FairbanditError("rewards: expected the reward of each round, rewards=...")
-        places, received = numbers(actions, "actions"), numbers(rewards, "rewards")
+        places = numbers([0] * n if actions is None else actions, "actions")
+        received = numbers(rewards, "rewards")
         if not places.shape == received.shape == (n,):
             raise FairbanditError(
                 f"expected actions and rewards of {n} rounds, like the contexts; got "
@@ -291,38 +248,13 @@ class Reader(NamedTuple):
             rewards=received.astype(np.float64).tolist(),
         )
 
-    def _split(self, contexts: Any, groups: Any, pools: Any) -> list[Pool]:
-        check_index(contexts, pools=pools)
-        if isinstance(pools, str):
-            table = read_table(contexts)
-            named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})
-            for what, name in named.items():
-                if name not in table:
-                    raise FairbanditError(f"{what}: the table lacks the column {shown(name)}")
-            cells = {
-                what: table[name].astype(object).where(table[name].notna(), None).tolist()
-                for what, name in named.items()
-            }
-            pools, groups = cells["pools"], cells.get("groups", groups)
-            if self.encoder is None:  # encoders ignore other columns
-                table = table.drop(columns=sorted({*named.values()} - {*(self.names or ())}))
-            contexts = table
-        table, pool_of_row = self.pool(contexts, groups), listed(pools, "pools")
-        if len(pool_of_row) != (n := len(table.labels)):
-            raise FairbanditError(
-                f"pools: expected the pools of {n} candidates, got {len(pool_of_row)}"
-            )
-        codes = pool_codes(pool_of_row)
-        *places, _ = np.split(codes.argsort(kind="stable"), np.bincount(codes).cumsum())
-        return _parts(table, [at.tolist() for at in places])
 
-
-def _parts(table: Pool, places: Iterable[list[int]]) -> list[Pool]:
-    """Splits the candidates of a table into pools, whose places are given."""
-    (x, labels, rows), pools = table, list[Pool]()
-    for at in places:
-        cells = rows and {name: [column[row] for row in at] for name, column in rows.items()}
-        pools.append(Pool(x[at], [labels[row] for row in at], cells))
+def _parts(table: Pool, sizes: Iterable[int]) -> list[Pool]:
+    """Cuts the candidates of a table into consecutive pools."""
+    (x, names, rows), pools, low = table, list[Pool](), 0
+    for size in sizes:
+        at = slice(low, low := low + size)
+        pools.append(Pool(x[at], names[at], rows and {name: c[at] for name, c in rows.items()}))
     return pools
 
 

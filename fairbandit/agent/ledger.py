@@ -9,31 +9,22 @@ from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 import torch
 from msgspec.structs import replace
 
-from fairbandit.agent import fold, inputs, saving
-from fairbandit.agent.journal import after_lines, check_settings, resume
-from fairbandit.agent.state import State, first_state
-from fairbandit.environments.base import Truth
-from fairbandit.errors import FairbanditError, did_you_mean
+from fairbandit.agent import files, fold, inputs
+from fairbandit.agent.state import State
+from fairbandit.errors import FairbanditError, did_you_mean, shown
+from fairbandit.history import Problem
+from fairbandit.logs import events as logged
 from fairbandit.logs.chain import LogFile, Position, encoded, holds, now
-from fairbandit.logs.events import (
-    SCHEMA,
-    Decided,
-    Event,
-    Header,
-    Observed,
-    Offered,
-    Refreshed,
-    check_label,
-)
 from fairbandit.notices import listed, remark
 from fairbandit.policy.build import build_saved
 from fairbandit.policy.policy import Policy
+from fairbandit.streams import Streams
 from fairbandit.tables.labels import is_unknown
 from fairbandit.version import VERSION
 
@@ -65,6 +56,14 @@ class Ledger:
     `digest` of the agent that wrote this file.
     """
 
+    log: LogFile | None = None
+    next: State | None = None
+    digest: str | None = None
+    origin: str | None = None
+    _contexts = _rows = True
+    _every: int | None = None
+    _saved_line = 0
+
     def __init__(
         self,
         policy: Policy,
@@ -72,47 +71,36 @@ class Ledger:
         groups: Any = (),
         seed: Any = 0,
         exploration: Any = 1.0,
-        truth: Truth | None = None,
-        refresh: Any = None,
         reward: str | None = None,
         patience: Any = None,
         unknown: Any = (),
         shadow: bool = False,
     ) -> None:
-        self.policy = inputs.policy(policy, refresh)
+        if not isinstance(policy, Policy):
+            raise FairbanditError(
+                f"expected a fairbandit.Policy, got {shown(policy)}; see Agent.from_config"
+            )
+        self.policy = policy
         self.reader, codes = inputs.reader(features, reward, groups, unknown)
-        given = self.reader.features, codes, seed, exploration, truth, patience, shadow
-        self.state = first_state(self.policy, *given)
-        self.next: State | None = None
-        self.log: LogFile | None = None
-        self.digest: str | None = None
-        self.origin: str | None = None
-        self._contexts = self._rows = True
-        self._every: int | None = None
-        self._saved_line = 0
+        problem = Problem(
+            features=self.reader.features,
+            groups=len(codes),
+            streams=Streams(inputs.whole(seed, "seed"), [0]),
+            exploration=inputs.number(exploration, "exploration", least=0),
+        )
+        patience = None if patience is None else inputs.whole(patience, "patience")
+        self.state = State(self.policy.init(problem), codes, patience, shadow)
         torch.set_num_threads(1)
         self.renew_locks()
         self._note_groups(0)
 
     @classmethod
-    def restored(cls, saved: Mapping[str, Any]) -> Ledger:
-        """Returns the ledger of an agent that was saved, with its policy and truth."""
-        ledger = cls(saved["policy"], truth=saved["truth"], **saving.options(saved["options"]))
-        ledger.state = saving.restored(saved, ledger.state)
-        return ledger
-
-    @classmethod
-    def load(
-        cls,
-        path: Path,
-        policy: Policy | None = None,
-        truth: Truth | None = None,
-        worker: int | None = None,
-    ) -> Ledger:
+    def load(cls, path: Path, policy: Policy | None = None, worker: int | None = None) -> Self:
         """Loads a saved agent, without a log; see `Agent.load`."""
-        with saving.reading(path) as saved:
+        with files.reading(path) as saved:
             policy = build_saved(saved["config"], policy)
-            ledger = cls.restored({**saved, "policy": policy, "truth": truth})
+            ledger = cls(policy, **files.options(saved["options"]))
+            ledger.state = files.restored(saved, ledger.state)
         ledger.digest, ledger.origin = saved["digest"], saved.get("agent")
         if worker is not None:
             ledger.state = ledger.state.of_worker(inputs.whole(worker, "worker", most=inputs.MOST))
@@ -123,12 +111,12 @@ class Ledger:
         self.lock, self.writing = RLock(), RLock()
         _ledgers.add(self)
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: logged.Event) -> None:
         """Applies an event, and commits it."""
         before = self.state
         self.commit(before, fold.apply(self.policy, before, event), event)
 
-    def commit(self, before: State, state: State, *events: Event) -> None:
+    def commit(self, before: State, state: State, *events: logged.Event) -> None:
         """Ends a call: assigns a new state, after the state `before` at its start.
 
         The call is committed once its lines in the log are complete. After an earlier interrupt,
@@ -147,10 +135,10 @@ class Ledger:
         if self.log is not None and start is not None:
             if state.groups is not before.groups:
                 for group in [*state.groups.values()][len(before.groups) :]:
-                    check_label(group.spelling)
+                    logged.check_label(group.spelling)
             at, time, data = start, now(), b""
             for event in events:
-                if isinstance(event, Decided | Offered | Observed):
+                if isinstance(event, logged.Decided | logged.Offered | logged.Observed):
                     if not self._contexts:
                         event = replace(event, contexts=None, rows=None)
                     elif not self._rows and event.rows is not None:
@@ -202,16 +190,18 @@ class Ledger:
         The agent goes on from the file beside the log, if it saved itself there.
         """
         every = None if save_every is None else inputs.whole(save_every, "save_every", 1)
-        if path is None and every is not None:
-            raise FairbanditError("save_every: expected a log=…, from which a saved agent goes on")
         if path is None:
+            if every is not None:
+                raise FairbanditError(
+                    "save_every: expected a log=…, from which a saved agent goes on"
+                )
             return
         log = LogFile(path, fsync)
-        begin = resume(log, self.header(log_contexts), self.state.own.log)
+        begin = files.resume(log, self.header(log_contexts), self.state.own.log)
         state = self.state.with_own(log=begin)
         if every is not None and (saved := self._saved_beside(log.path)):
             state, begin = max((state, begin), saved, key=itemgetter(1))
-        state, last = after_lines(self.policy, state, log.path)
+        state, last = files.after_lines(self.policy, state, log.path)
         if last not in (None, self.digest):
             raise FairbanditError(
                 f"{log.path} goes on from a saved agent whose file has the SHA-256 {last}; load "
@@ -230,14 +220,12 @@ class Ledger:
         if not beside(log).exists():
             return None
         try:
-            truth = self.state.history.problem.truth
-            saved = self.load(beside(log), self.policy, truth)
+            saved = self.load(beside(log), self.policy)
         except FairbanditError as error:
             remark(f"{error}; the agent repeats its log without this file")
             return None
         at = saved.state.own.log
-        same = saved.origin == self.digest and at is not None and holds(log, at)
-        return (saved.state, at) if same and at is not None else None
+        return (saved.state, at) if saved.origin == self.digest and at and holds(log, at) else None
 
     def _save_beside(self) -> None:
         """Saves the agent beside its log, if enough lines were added; a failure is noted."""
@@ -245,22 +233,25 @@ class Ledger:
         if at and log and every and at.line - self._saved_line >= every:
             self._saved_line = at.line
             try:
-                self.save(beside(log.path), saving.plain(self.state, self.reader))
+                self.save(beside(log.path), self.plain())
             except FairbanditError as error:
                 remark(f"{error}; the log holds everything, and the agent goes on")
 
+    def plain(self) -> dict[str, Any]:
+        """Returns the options and the state of the agent as plain data."""
+        return files.plain(self.state, self.reader)
+
     def save(self, path: Path, plain: Mapping[str, Any]) -> None:
         """Writes the state of the agent as plain data to a file."""
-        head = {"config": self.policy.describe(), "agent": self.digest}
-        saving.write(path, {**head, **plain})
+        files.write(path, {"config": self.policy.describe(), "agent": self.digest, **plain})
 
-    def header(self, contexts: bool = True) -> Header:
+    def header(self, contexts: bool = True) -> logged.Header:
         """Returns the header of a log that begins now."""
-        return Header(
-            schema=SCHEMA,
+        return logged.Header(
+            schema=logged.SCHEMA,
             version=VERSION,
             config=self.policy.describe(),
-            options=saving.plain_options(self.state, self.reader),
+            options=files.plain_options(self.state, self.reader),
             agent=self.digest,
             contexts=contexts,
             rounds=self.state.history.rounds,
@@ -271,12 +262,11 @@ class Ledger:
         """Takes up the state of a saved agent."""
         if self.log is None:
             raise FairbanditError("only an agent with a log can take up a saved agent")
-        truth = self.state.history.problem.truth
-        other = self.load(path, self.policy, truth, self.state.worker)
-        check_settings(self.header(), other.header(), "the agent")
-        state, _ = after_lines(self.policy, other.state, self.log.path)
+        other = self.load(path, self.policy, self.state.worker)
+        files.check_settings(self.header(), other.header(), "the agent")
+        state, _ = files.after_lines(self.policy, other.state, self.log.path)
         assert other.digest is not None
-        self.commit(self.state, state, Refreshed(agent=other.digest))
+        self.commit(self.state, state, logged.Refreshed(agent=other.digest))
         self.digest = other.digest
 
     def close(self, unlock: bool = True) -> None:

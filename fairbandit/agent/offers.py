@@ -1,9 +1,7 @@
-"""Decisions about pools, and the candidates of an opening so far, as a value."""
+"""The candidates of an opening so far, as a value, and the decision about each."""
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, cast
@@ -12,12 +10,9 @@ import msgspec
 import torch
 from torch import Tensor
 
-from fairbandit.agent.inputs import numbers, whole
-from fairbandit.errors import FairbanditError
 from fairbandit.files.formats import Count, Natural, Number, fitted, mapping
 from fairbandit.history import Problem
 from fairbandit.logs import Floats, Ints
-from fairbandit.logs.events import Decided
 from fairbandit.selectors import Candidates, Course, Places, Ranked, Rolling, Selector
 from fairbandit.selectors.stopping import hazards, thresholds
 
@@ -28,52 +23,6 @@ _STATE = mapping(
     candidates=int | None,
     held=list[tuple[Natural, Number]],
 )
-
-_log = logging.getLogger("fairbandit")
-
-
-def law_of(selector: Selector, candidates: Any, count: Any) -> tuple[str | list[float], int | None]:
-    """Returns the law of the number of candidates of a new opening; see `Agent.round`."""
-    if not isinstance(selector, Rolling):
-        raise FairbanditError(
-            f"{selector} picks from whole pools; candidates who come one at a time need the "
-            "selector rolling, secretary or secretary_by_group, as in the policy fair_rolling"
-        )
-    law: Any = selector.count if count is None else count
-    if not isinstance(law, str):
-        law = numbers(law, "count").tolist()
-    elif candidates is None:
-        candidates = selector.candidates
-    return law, None if candidates is None else whole(candidates, "candidates")
-
-
-class Decision(NamedTuple):
-    """The picks of an agent in one round.
-
-    Attributes:
-        candidate: the index of the pick, or of the first pick, in its pool, from 0; −1 if the
-            selector picked no candidate, as `rolling` may.
-        ticket: the round's number, from 1, by which its reward is reported.
-        propensity: the probability of the pick, given the past and the round's draws of the
-            estimator and the rank.
-        picks: all picks, in order of preference.
-        propensities: the probability of each pick to be among the picks.
-    """
-
-    candidate: int
-    ticket: int
-    propensity: float
-    picks: tuple[int, ...]
-    propensities: tuple[float, ...]
-
-    @classmethod
-    def of(cls, event: Decided) -> Self:
-        """Returns the decision of an event."""
-        picks, ticket = event.picks, event.ticket
-        if not picks:
-            return cls(-1, ticket, math.nan, (), ())
-        shares = tuple([event.probabilities[place] for place in picks])
-        return cls(picks[0], ticket, shares[0], picks, shares)
 
 
 class Offer(NamedTuple):
@@ -109,7 +58,6 @@ class Offers(NamedTuple):
     ranked by what is known at the arrival.
 
     Attributes:
-        name: the name of the opening.
         places: m, the number of places.
         law, candidates: the law of the number of candidates, as for `hazards`.
         contexts, groups: of the candidates in their order, (1, n, d) and (1, n).
@@ -174,19 +122,6 @@ class Offers(NamedTuple):
         taken, probability, threshold, to_come = (part.item() for part in course)
         rank, at = float(ranked.index.value), ticket if taken else None
         return new, Offer(bool(taken), self.n, at, probability, rank, threshold, to_come)
-
-    def note_candidate(self) -> None:
-        """Notes a candidate who comes after the law of the number of candidates has run out."""
-        law = hazards(self.law, self.candidates)
-        if self.n == len(law) and law[-1] == 0:
-            text = "opening %r: more candidates come than the %d of its law; they are taken while "
-            _log.warning(text + "places are left", self.name, self.n)
-
-    def note_end(self) -> None:
-        """Notes places that stay open when the opening is closed."""
-        if left := self.places - len(self.picks):
-            text = "opening %r: %d of %d places stay open after %d candidates"
-            _log.warning(text, self.name, left, self.places, self.n)
 
     def state(self) -> dict[str, Any]:
         """Returns the opening as plain tensors and numbers."""

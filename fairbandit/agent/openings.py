@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
 from fairbandit.agent import fold, inputs
 from fairbandit.agent.explaining import Explanation, explanation
+from fairbandit.agent.inputs import Pool
 from fairbandit.agent.ledger import Ledger, call
-from fairbandit.agent.offers import Offer, Offers, law_of
+from fairbandit.agent.offers import Offer, Offers
 from fairbandit.agent.state import with_groups
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs.events import Closed, Offered, Opened
+from fairbandit.selectors import Rolling
+from fairbandit.selectors.stopping import hazards
+from fairbandit.tables.labels import spellings
+
+_log = logging.getLogger("fairbandit")
 
 
 class Opening:
@@ -42,15 +49,18 @@ class Opening:
             FairbanditError: an invalid candidate, or the opening is closed.
         """
         ledger, before, offers = self._ledger, self._ledger.state, self._offers()
-        x, labels, rows = ledger.reader.pool([context], _label(context, group))
+        x, labels, rows = self._pool(context, group)
         state, codes = with_groups(ledger.policy, before, labels)
-        offers.note_candidate()
+        law = hazards(offers.law, offers.candidates)
+        if offers.n == len(law) and law[-1] == 0:
+            text = "opening %r: more candidates come than the %d of its law; they are taken while "
+            _log.warning(text + "places are left", self.name, offers.n)
         state, offer = fold.offered(ledger.policy, state, self.ticket, x, codes)
         event = Offered(
             ticket=self.ticket,
             contexts=x,
             rows=rows,
-            groups=[[*state.groups.values()][codes[0]].spelling],
+            groups=[spellings(state.groups)[codes[0]]],
             probability=offer.probability,
             taken=offer.taken,
         )
@@ -60,15 +70,20 @@ class Opening:
     @call
     def explain(self, context: Any, group: Hashable = None) -> Explanation:
         """Explains how `offer` would decide about a candidate now, without changing anything."""
-        pool = self._ledger.reader.pool([context], _label(context, group))
-        return explanation(self._ledger, pool, 1, self._offers())
+        return explanation(self._ledger, self._pool(context, group), 1, self._offers())
 
     @call
     def close(self) -> None:
         """Ends the opening: its candidates become one round, and feed the ranks of later rounds."""
         offers = self._offers()
         self._ledger.apply(Closed(ticket=self.ticket))
-        offers.note_end()
+        if left := offers.places - len(offers.picks):
+            text = "opening %r: %d of %d places stay open after %d candidates"
+            _log.warning(text, self.name, left, offers.places, offers.n)
+
+    def _pool(self, context: Any, group: Hashable) -> Pool:
+        labels = None if group is None and isinstance(context, Mapping) else [group]
+        return self._ledger.reader.pool([context], labels)
 
     def _offers(self) -> Offers:
         openings = self._ledger.state.openings
@@ -84,10 +99,6 @@ class Opening:
             self.close()
 
 
-def _label(context: Any, group: Hashable) -> list[Hashable] | None:
-    return None if group is None and isinstance(context, Mapping) else [group]
-
-
 def _not_open(what: str, openings: Mapping[int, Offers]) -> FairbanditError:
     return FairbanditError(
         f"the opening {what} is not open; open ones: "
@@ -98,9 +109,13 @@ def _not_open(what: str, openings: Mapping[int, Offers]) -> FairbanditError:
 
 def begun(ledger: Ledger, name: str, places: Any, candidates: Any, count: Any) -> Opening:
     """Begins an opening, or goes on with an open one; see `Agent.round`."""
-    state = ledger.state
+    state, selector = ledger.state, ledger.policy.selector
+    if not isinstance(selector, Rolling):
+        raise FairbanditError(
+            f"{selector} picks from whole pools; candidates who come one at a time need the "
+            "selector rolling, secretary or secretary_by_group, as in the policy fair_rolling"
+        )
     begins = any(argument is not None for argument in (places, candidates, count))
-    law = law_of(ledger.policy.selector, candidates, count)
     tickets = {offers.name: ticket for ticket, offers in state.openings.items()}
     if not isinstance(name, str) or (begins and name in tickets):
         raise FairbanditError(
@@ -115,6 +130,12 @@ def begun(ledger: Ledger, name: str, places: Any, candidates: Any, count: Any) -
         raise FairbanditError(
             "an opening needs an agent alone: not in the shadow, and without other workers"
         )
+    law: Any = selector.count if count is None else count
+    if not isinstance(law, str):
+        law = inputs.numbers(law, "count").tolist()
+    elif candidates is None:
+        candidates = selector.candidates
+    n = None if candidates is None else inputs.whole(candidates, "candidates")
     m, ticket = inputs.whole(places, "places", 1, inputs.MOST), state.next_ticket
-    ledger.apply(Opened(ticket=ticket, name=name, places=m, count=law[0], candidates=law[1]))
+    ledger.apply(Opened(ticket=ticket, name=name, places=m, count=law, candidates=n))
     return Opening(ledger, name, ticket)

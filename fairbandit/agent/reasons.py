@@ -35,9 +35,9 @@ class Asked(NamedTuple):
     """The pool that an explanation is about, and a way to decide it again.
 
     `rows` are the raw rows by column, if they are known. `compares` says whether the policy reads
-    past contexts. `play` decides the pool with other
-    contexts (K, d) in the same round, with the same draws; it returns the ranked pool, and
-    probabilities, thresholds and numbers to come, (1, 1, K) each.
+    past contexts. `play` decides the pool with other contexts (K, d) in the same round, with the
+    same draws; it returns the ranked pool, and probabilities, thresholds and numbers to come,
+    (1, 1, K) each.
     """
 
     contexts: Floats
@@ -48,9 +48,9 @@ class Asked(NamedTuple):
     picks: int
     play: Callable[[Floats], tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]]
 
-    def chosen(self, contexts: Floats, place: int) -> bool:
-        """Whether a candidate is among the m most probable alone: certain but for exploration."""
-        chances, thresholds, _ = self.play(contexts)[1]
+    def chosen(self, place: int, row: Floats) -> bool:
+        """Whether a candidate with these features is the choice; certain but for exploration."""
+        chances, thresholds, _ = self.play(self.with_row(place, row))[1]
         chance = float(chances[0, 0, place])
         if thresholds is not None:  # candidates who come one at a time do not compete
             return chance >= 1 - 1e-12
@@ -82,12 +82,12 @@ class Asked(NamedTuple):
         return dict(zip(self.names, row.tolist(), strict=True))
 
     def moved(self, place: int, column: str, value: Any) -> Floats:
-        """Returns the contexts with another number or code in a column of one candidate."""
+        """Returns the features of a candidate with another number or code in a column."""
         row = self.contexts[place].copy()
         if self.encoder is not None:
-            return self.with_row(place, self.encoder.moved(row, column, value))
+            return self.encoder.moved(row, column, value)
         row[self.names.index(column)] = value
-        return self.with_row(place, row)
+        return row
 
 
 class Needed(NamedTuple):
@@ -138,8 +138,7 @@ def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
     away = row - past  # exactly 0 in features whose value all these candidates share
     terms = weights * away.mean(0)
     slack = PLAIN * float(np.abs(weights) @ np.abs(away).mean(0))
-    columns = asked.names if encoder is None else encoder.sources
-    pairs = {} if encoder is None else encoder.products
+    columns, pairs = (encoder.sources, encoder.products) if encoder else (asked.names, {})
     differ = {column for column, any_ in zip(columns, away.any(0), strict=True) if any_}
     contributions = dict.fromkeys(columns, 0.0)
     for column, term in zip(columns, terms.tolist(), strict=True):
@@ -148,14 +147,10 @@ def reasons(asked: Asked, place: int, against: str = "group") -> pd.DataFrame:
             column = second if first not in differ else first
         contributions[column] += term
     values, means = asked.values(place), asked.decoded(row - away.mean(0))
-    rows = [
-        (
-            *(column, values[column]),
-            means[column] if isinstance(values[column], float) else None,
-            term if abs(term) > slack else 0.0,
-        )
-        for column, term in contributions.items()
-    ]
+    rows = []
+    for column, term in contributions.items():
+        mean = means[column] if isinstance(values[column], float) else None
+        rows.append((column, values[column], mean, term if abs(term) > slack else 0.0))
     table = pd.DataFrame(rows, columns=["feature", "value", "mean", "contribution"])
     return table.sort_values("contribution", kind="stable", ignore_index=True)
 
@@ -164,86 +159,94 @@ def needed(asked: Asked, place: int) -> Needed:
     """Finds what makes a candidate the choice, by deciding anew; see `Explanation.needed`."""
     import pandas as pd
 
-    sure = asked.chosen(asked.contexts, place)
-    ranked, _ = asked.play(asked.contexts)
+    row, encoder = asked.contexts[place], asked.encoder
+    sure, (ranked, _) = asked.chosen(place, row), asked.play(asked.contexts)
     theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
     weights = None if theta is None else theta[0, 0].double().numpy()
-
-    def nearest(
-        move: Callable[[float], Floats],
-        value: float,
-        paths: Iterable[list[float]],
-        whole: bool = False,
-    ) -> float | None:
-        """Returns the nearest value beside which the choice changes, on paths from the present."""
-
-        def certain(value: float) -> bool:
-            return asked.chosen(move(value), place)
-
-        turns = []
-        for path in paths:
-            near = value
-            if whole:  # the present value may lie between two whole numbers
-                near = float(math.floor(value) if path[0] > value else math.ceil(value))
-            for far in path:
-                if certain(far) != sure:
-                    bad, good = (far, near) if sure else (near, far)
-                    turns.append(_bisected(bad, good, certain, whole))
-                    break
-                near = far
-        return min(filter(certain, turns), key=lambda other: abs(other - value), default=None)
-
-    row, rows = asked.contexts[place], list[tuple[str, Any, Any]]()
-    values, means = asked.values(place), asked.decoded(np.zeros_like(row))
-    numbers = dict.fromkeys(asked.names, ((), False))
-    for column, (span, whole) in (asked.encoder.ranges if asked.encoder else numbers).items():
-        value = values[column]
+    rows, values, means = (
+        list[tuple[str, Any, Any]](),
+        asked.values(place),
+        asked.decoded(np.zeros_like(row)),
+    )
+    ranges = encoder.ranges if encoder else dict.fromkeys(asked.names, ((), False))
+    for column, (span, whole) in ranges.items():
+        value, move = values[column], partial(asked.moved, place, column)
         start = means[column] if math.isnan(value) else value
-        move = partial(asked.moved, place, column)
         if span:
-            tried = _tried(start, span, whole, weights, move, place)
+            tried = _tried(start, span, whole, weights, move)
             paths = [[at for at in tried if at > start], [at for at in tried[::-1] if at < start]]
         else:
             size = max(abs(start), 1.0)
             paths = [[start + sign * size * step for step in STEPS] for sign in (-1, 1)]
-        sufficient = nearest(move, start, filter(None, paths), whole)
+        sufficient = _nearest(asked, place, sure, move, start, paths, whole)
         rows.append((column, value, math.nan if sufficient is None else sufficient))
-    for column, codes in ({} if asked.encoder is None else asked.encoder.categories).items():
-        rest = [code for code in codes if code != values[column]]
-        enough = [code for code in rest if asked.chosen(asked.moved(place, column, code), place)]
-        rows.append((column, values[column], listed([*map(str, enough)]) or math.nan))
+    for column, codes in (encoder.categories if encoder else {}).items():
+        enough = [
+            str(code)
+            for code in codes
+            if code != values[column] and asked.chosen(place, asked.moved(place, column, code))
+        ]
+        rows.append((column, values[column], listed(enough) or math.nan))
     names = ["feature", "value", "keeps" if sure else "needed"]
     # objects, since pandas would turn None and whole codes into floats
-    features = pd.DataFrame(rows, columns=names, dtype=object if asked.encoder else None)
+    features = pd.DataFrame(rows, columns=names, dtype=object if encoder else None)
 
-    score = float(scores[place])
     if weights is None:
         why = "The score is not linear in the features, so NaN means that no value was found."
         return Needed(None, None, features, why)
     if not weights.any():
         return Needed(None, None, features, "All weights of the model are 0.")
+    score = float(scores[place])
 
     def lifted(target: float) -> Floats:
-        return asked.with_row(place, row + (target - score) * weights / (weights @ weights))
+        lifted: Floats = row + (target - score) * weights / (weights @ weights)
+        return lifted
 
     size = max(float(scores.max() - scores.min()), abs(score) * 1e-3, 1e-12)
     path = [score + (-size if sure else size) * step for step in STEPS]
-    least = nearest(lifted, score, [path])
+    least = _nearest(asked, place, sure, lifted, score, [path])
     if least is None and sure:
         why = f"The candidate is the choice with every score from {path[-1]:g} on."
         return Needed(None, None, features, why)
     if least is None:
-        index = asked.play(lifted(path[-1]))[0].index.value[0, 0]
+        index = asked.play(asked.with_row(place, lifted(path[-1])))[0].index.value[0, 0]
         above, level = (int((index > index[place] + gap).sum()) for gap in (1e-12, -1e-12))
         why = f"Scores up to {path[-1]:g} are not enough."
         if above < asked.picks < level:
             why = "Others already have the highest possible index, so only a tie is possible."
         return Needed(None, None, features, why)
-    scored = asked.play(lifted(least))[0].scored
-    rank = None
+    scored, rank = asked.play(asked.with_row(place, lifted(least)))[0].scored, None
     if asked.compares and float(scored.past.count[0, 0, place]) > 0:
         rank = float((scored.past.count_le() / scored.past.count)[0, 0, place])
     return Needed(float(scored.scores.value[0, 0, place]), rank, features)
+
+
+def _nearest(
+    asked: Asked,
+    place: int,
+    sure: bool,
+    move: Callable[[float], Floats],
+    value: float,
+    paths: Iterable[Sequence[float]],
+    whole: bool = False,
+) -> float | None:
+    """Returns the nearest value beside which the choice changes, on paths from the present."""
+
+    def certain(value: float) -> bool:
+        return asked.chosen(place, move(value))
+
+    turns = []
+    for path in filter(None, paths):
+        near = value
+        if whole:  # the present value may lie between two whole numbers
+            near = float(math.floor(value) if path[0] > value else math.ceil(value))
+        for far in path:
+            if certain(far) != sure:
+                bad, good = (far, near) if sure else (near, far)
+                turns.append(_bisected(bad, good, certain, whole))
+                break
+            near = far
+    return min(filter(certain, turns), key=lambda other: abs(other - value), default=None)
 
 
 def _tried(
@@ -252,7 +255,6 @@ def _tried(
     whole: bool,
     weights: Floats | None,
     move: Callable[[float], Floats],
-    place: int,
 ) -> list[float]:
     """Returns values of a column in ascending order: the ends of its range, and values between.
 
@@ -266,7 +268,7 @@ def _tried(
     else:
         low, high = min(start, *span), max(start, *span)
         middle, half = (low + high) / 2, (high - low) / 2
-        left, centre, right = (float(weights @ move(at)[place]) for at in (low, middle, high))
+        left, centre, right = (float(weights @ move(at)) for at in (low, middle, high))
         bend = left - 2 * centre + right
         if abs(left - right) < 2 * abs(bend):  # the vertex is between the ends
             tried.add(middle + half * (left - right) / (2 * bend))

@@ -10,14 +10,10 @@ from typing import NamedTuple
 
 import torch
 
-from fairbandit.agent import fold
+from fairbandit.agent import files, fold
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.inputs import Pool
-from fairbandit.agent.journal import after_lines
 from fairbandit.agent.ledger import Ledger
-from fairbandit.agent.offers import Offers
-from fairbandit.agent.saving import options
-from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.logs.chain import LoggedLine, of_line, own_lines
 from fairbandit.logs.events import Closed, Decided, Header, Offered, Refreshed, Rewarded
@@ -37,12 +33,7 @@ class Receipt(NamedTuple):
     sha256: str
 
 
-def replay(
-    path: Path | str,
-    agent: Saved | None = None,
-    truth: Truth | None = None,
-    policy: Policy | None = None,
-) -> Receipt:
+def replay(path: Path | str, agent: Saved | None = None, policy: Policy | None = None) -> Receipt:
     """Replays a log from its first line, and verifies every decision, probability and hash.
 
     Probabilities are compared up to rounding.
@@ -51,7 +42,6 @@ def replay(
         path: a log that an agent wrote.
         agent: the file of the saved agent with which the log began, if there is one; or a list
             with the files, too, that the worker took up later.
-        truth: the ground truth, for policies that need it.
         policy: the policy, if it has parts that were made in Python; see `Agent.load`.
 
     Raises:
@@ -59,7 +49,7 @@ def replay(
             replayed; the message names the first such line.
     """
     kinds = Counter[type]()
-    for _, last in _lines(Path(path), agent, truth, policy):
+    for _, last in _lines(Path(path), agent, policy):
         kinds[type(last.event)] += 1
     decisions = kinds[Decided] + kinds[Closed]
     return Receipt(last.at.line, decisions, kinds[Rewarded], last.at.sha256)
@@ -69,7 +59,6 @@ def explain(
     path: Path | str,
     ticket: int,
     agent: Saved | None = None,
-    truth: Truth | None = None,
     policy: Policy | None = None,
     *,
     candidate: int = 0,
@@ -79,39 +68,35 @@ def explain(
     Args:
         path: a log that an agent wrote, with contexts.
         ticket: the ticket of the decision.
-        agent, truth, policy: as for `replay`.
+        agent, policy: as for `replay`.
         candidate: for an opening, the number of the candidate whose offer is explained, from 0.
 
     Raises:
         FairbanditError: as for `replay`, or the log does not have this decision.
     """
-    for ledger, line in _lines(Path(path), agent, truth, policy):
+    for ledger, line in _lines(Path(path), agent, policy):
         event = line.event
         if not isinstance(event, Decided | Offered) or event.ticket != ticket:
             continue
-        if event.contexts is None:
-            continue
+        offers, picks = None, 1
         if isinstance(event, Decided):
-            picks, places = event.places or len(event.picks), event.picks
-            offers: Offers | None = None
+            places, picks = event.picks, event.places or len(event.picks)
         else:
-            picks, places = 1, (0,) * event.taken
-            offers = ledger.state.openings[ticket]
-            if offers.n != candidate:
-                continue
-        pool = Pool(event.contexts, event.groups, event.rows)
-        with torch.inference_mode():
-            found = explanation(ledger, pool, picks, offers)
-        picked = torch.zeros(len(event.groups), dtype=torch.bool)
-        picked[list(places)] = True
-        return replace(found, picked=picked)
+            places, offers = (0,) * event.taken, ledger.state.openings[ticket]
+        if event.contexts is not None and (offers is None or offers.n == candidate):
+            pool = Pool(event.contexts, event.groups, event.rows)
+            with torch.inference_mode():
+                found = explanation(ledger, pool, picks, offers)
+            picked = torch.zeros(len(event.groups), dtype=torch.bool)
+            picked[list(places)] = True
+            return replace(found, picked=picked)
     raise FairbanditError(
         f"{path} lacks a decision of ticket {ticket}, or candidate {candidate} of an opening"
     )
 
 
 def _lines(
-    path: Path, saved: Saved | None, truth: Truth | None, policy: Policy | None
+    path: Path, saved: Saved | None, policy: Policy | None
 ) -> Iterator[tuple[Ledger, LoggedLine]]:
     """Yields the lines of a log, the header first, each with the agent before it; replays each."""
     lines = own_lines(path)
@@ -124,37 +109,33 @@ def _lines(
             f"{path}: every hash is right, but decisions were erased from the log, so it cannot be "
             f"replayed; the last hash is {last.at.sha256}"
         )
-    files = [saved] if isinstance(saved, (str, Path)) else [*(saved or ())]
 
     def load(digest: str) -> Ledger:
         found = list[str]()
-        for file in files:
-            ledger = Ledger.load(Path(file), policy, truth, header.worker)
+        for file in [saved] if isinstance(saved, (str, Path)) else saved or ():
+            ledger = Ledger.load(Path(file), policy, header.worker)
             if ledger.digest == digest:
                 return ledger
             found.append(f"{file} of SHA-256 {ledger.digest}")
-        expected = f"the log goes on from a saved agent whose file has the SHA-256 {digest}"
-        remedy = f"got {', '.join(found)}" if found else "give this file"
-        raise FairbanditError(f"{expected}; {remedy}")
+        raise FairbanditError(
+            f"the log goes on from a saved agent whose file has the SHA-256 {digest}; "
+            + (f"got {', '.join(found)}" if found else "give this file")
+        )
 
     try:
         with of_line(first.where):
             if header.agent is None:
-                policy = build_saved(header.config, policy)
-                ledger = Ledger(policy, truth=truth, **options(header.options))
+                ledger = Ledger(build_saved(header.config, policy), **files.options(header.options))
             else:
                 ledger = load(header.agent)
         yield ledger, first
         for line in lines:
             yield ledger, line
-            with of_line(line.where), torch.inference_mode():
-                event = line.event
-                if isinstance(event, Refreshed):
-                    state = load(event.agent).state
-                    ledger.state, _ = after_lines(ledger.policy, state, path, line.at.line)
-                else:
-                    given = ledger.policy, ledger.state, event, line.where
-                    ledger.state = fold.applied(*given, check=True)
+            if isinstance(line.event, Refreshed):
+                with of_line(line.where):
+                    state = load(line.event.agent).state
+                    ledger.state, _ = files.after_lines(ledger.policy, state, path, line.at.line)
+            ledger.state = fold.after_line(ledger.policy, ledger.state, line, check=True)
     except FairbanditError as error:
         if header.version == VERSION:
             raise

@@ -9,19 +9,16 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import torch
 
-from fairbandit.agent import inputs
 from fairbandit.agent.offers import Offers
-from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.files.formats import fitted
-from fairbandit.history import History, Problem
+from fairbandit.history import History
 from fairbandit.logs import Floats, Ints
 from fairbandit.logs.chain import Position
-from fairbandit.logs.events import TICKETS, Cell, Decided, Dropped, Rewarded, Taken
+from fairbandit.logs.events import TICKETS, Dropped, Rewarded, Taken
 from fairbandit.policy.policy import Policy
 from fairbandit.streams import Streams
 from fairbandit.tables.labels import Codes, coded
@@ -45,49 +42,36 @@ def key(*parts: object) -> int:
 
 
 class Remembered(NamedTuple):
-    """An append-only mapping from 8-byte hashes to 8-byte numbers, as a value.
+    """A mapping from 8-byte hashes to 8-byte numbers, as a value that only grows.
 
-    Attributes:
-        keys, numbers: older items in the order of their hashes, (n,) each.
-        recent: newer items with their positions. Values share this dictionary: the newest value
-            appends in place, and an older one copies first.
-        known: the number of items of `recent` that belong to this value.
+    Older items are sorted arrays, (n,) each, and newer items are a small dictionary.
     """
 
     keys: Ints = np.zeros(0, np.int64)
     numbers: Ints = np.zeros(0, np.int64)
-    recent: Mapping[int, tuple[int, int]] = {}
-    known: int = 0
+    recent: Mapping[int, int] = MappingProxyType({})
 
     def get(self, hashed: int) -> int | None:
         """Returns the number that is stored for a hash; None if the hash is unknown."""
-        position, number = self.recent.get(hashed, (self.known, 0))
-        if position < self.known:
-            return number
         at = int(self.keys.searchsorted(hashed))
-        return int(self.numbers[at]) if at < len(self.keys) and self.keys[at] == hashed else None
+        if at < len(self.keys) and self.keys[at] == hashed:
+            return int(self.numbers[at])
+        return self.recent.get(hashed)
 
     def plus(self, items: Mapping[int, int]) -> Remembered:
         """Returns the mapping with further items; the number of a known hash stays."""
-        keys, recent, known = self.keys, self.recent, self.known
-        if len(recent) != known or not known:
-            recent = {h: item for h, item in recent.items() if item[0] < known}
-        assert isinstance(recent, dict)
-        for hashed, number in items.items():
-            at = int(keys.searchsorted(hashed))
-            if hashed not in recent and not (at < len(keys) and keys[at] == hashed):
-                recent[hashed] = len(recent), number
-        new = self._replace(recent=recent, known=len(recent))
+        recent = {**self.recent, **items}
+        if len(recent) < len(self.recent) + len(items):
+            recent |= self.recent
+        new = self._replace(recent=recent)
         return new if len(recent) < RECENT else Remembered(*new.items)
 
     @property
     def items(self) -> tuple[Ints, Ints]:
         """All hashes in ascending order, and their numbers."""
-        newer = [(h, number) for h, (at, number) in self.recent.items() if at < self.known]
-        more = np.array(newer, np.int64).reshape(-1, 2)
-        keys = np.concatenate([self.keys, more[:, 0]])
-        order = keys.argsort(kind="stable")
-        return keys[order], np.concatenate([self.numbers, more[:, 1]])[order]
+        newer = np.array([*self.recent.items()], np.int64).reshape(-1, 2)
+        keys, at = np.unique(np.append(self.keys, newer[:, 0]), return_index=True)
+        return keys, np.append(self.numbers, newer[:, 1])[at]
 
     def state(self) -> dict[str, Any]:
         """Returns the items as plain data."""
@@ -120,13 +104,6 @@ class Waiting(NamedTuple):
     open: tuple[int, ...]
     recommended: tuple[int, ...] = ()
 
-    def without(self, places: Mapping[int, float]) -> tuple[int, ...]:
-        """Returns the open places without some of them; another place raises an error."""
-        left = tuple(place for place in self.open if place not in places)
-        if len(left) + len(places) != len(self.open):
-            raise FairbanditError(f"candidates {[*places]} do not all wait for a reward")
-        return left
-
 
 class Worker(NamedTuple):
     """One of several agents that decide side by side.
@@ -148,7 +125,8 @@ class State(NamedTuple):
     Attributes:
         history: the history of its policy.
         groups: all groups so far, by the normal forms of their labels.
-        patience: for how many further rounds a decision waits for its reward; None waits forever.
+        patience: for how many further rounds of its worker a decision waits for its reward; None
+            waits forever.
         shadow: whether a person decides, so that no pick counts before somebody is taken.
         worker: the number of the worker whose events come next.
         workers: all workers so far by number.
@@ -181,8 +159,8 @@ class State(NamedTuple):
 
     def with_own(self, **changes: Any) -> State:
         """Returns the state with other values of the worker whose events come next."""
-        workers = {**self.workers, self.worker: self.own._replace(**changes)}
-        return self._replace(workers=workers)
+        own = self.workers[self.worker]._replace(**changes)
+        return self._replace(workers={**self.workers, self.worker: own})
 
     def of_worker(self, worker: int) -> State:
         """Returns the state before an event of a worker, who has random numbers of its own."""
@@ -196,15 +174,12 @@ class State(NamedTuple):
 
     @property
     def waiting(self) -> dict[int, Waiting]:
-        """The decisions that wait for a reward by ticket, oldest round first."""
+        """The decisions that wait for a reward by ticket, oldest first."""
         every = {**self.settled, **self.changed}
         return {ticket: waiting for ticket in every if (waiting := self.waits(ticket))}
 
     def waits(self, ticket: int) -> Waiting | None:
-        """Returns the decision of a ticket, or None unless it waits for a reward and is in time.
-
-        Patience counts the rounds of the worker of the decision.
-        """
+        """Returns the decision of a ticket, or None unless it waits for a reward and is in time."""
         waiting = self.changed.get(ticket) if ticket in self.changed else self.settled.get(ticket)
         if waiting is None or self.patience is None:
             return waiting
@@ -234,24 +209,14 @@ class State(NamedTuple):
 
         Each candidate thus has its own draws, which are addressed by its number.
         """
-        if not self.openings:
-            return self.history
         offered = sum(offers.n for offers in self.openings.values())
         return self.history._replace(candidates=self.history.candidates + offered)
 
     @property
     def pending(self) -> tuple[int, ...]:
         """The tickets that wait for rewards, oldest first."""
-        openings = self.openings.items()
-        return (
-            *self.waiting,
-            *(t for t, offers in openings if len(offers.picks) > len(offers.held)),
-        )
-
-    def learned_from(self, keys: Sequence[int]) -> State:
-        """Returns the state after rewards of picks with some keys."""
-        remembered = self.remembered.plus(dict.fromkeys(keys, 0))
-        return self._replace(learned=self.learned + len(keys), remembered=remembered)
+        held = (t for t, o in self.openings.items() if len(o.picks) > len(o.held))
+        return (*self.waiting, *held)
 
     def find(self, ticket: int) -> Waiting:
         """Returns the decision of a ticket that waits for rewards; else raises an error."""
@@ -266,8 +231,8 @@ class State(NamedTuple):
                 f"dropped, or the ticket does not exist; waiting tickets: {tickets}{ellipsis}"
             )
         offers = self.openings[ticket]
-        waiting = Waiting(0, 0, *offers.rows, offers.picks, offers.picks)
-        return waiting._replace(open=waiting.without(offers.held))
+        left = tuple(place for place in offers.picks if place not in offers.held)
+        return Waiting(0, 0, *offers.rows, offers.picks, left)
 
     def is_early(self, ticket: int) -> bool:
         """Whether the decision of a ticket may be known to another worker alone."""
@@ -290,49 +255,14 @@ class State(NamedTuple):
                 "such as decision.ticket"
             ) from error
 
-    def named(self, event: Decided, id: Any, about: Any) -> Decided:
-        """Returns a new decision with the caller's id and remarks."""
-        if id is not None and (not isinstance(id, str) or not id):
-            raise FairbanditError(f"id: expected a text, as in str(id), got {shown(id)}")
-        if id is not None and self.remembered.get(key("id", id)) is not None:
-            raise FairbanditError(f"the id {shown(id)} belongs to an earlier decision")
-        try:
-            about = msgspec.convert(about, dict[str, Cell] | None)
-        except msgspec.ValidationError as error:
-            raise FairbanditError(f"about: {error}; got {shown(about)}") from error
-        return msgspec.structs.replace(event, id=id, about=about)
-
-    def on(
-        self, history: History, count: int, waiting: Mapping[int, Waiting] = {}, latest: int = 0
+    def after(
+        self, history: History, count: int, decided: Mapping[int, Waiting] = {}, latest: int = 0
     ) -> State:
         """Returns the state after `count` rounds, some of whose decisions wait for rewards."""
         own = self.workers[self.worker]
         own = Worker(max(own.latest, latest), own.rounds + count, own.log)
         state = self._replace(history=history, workers={**self.workers, self.worker: own})
-        return state.with_waiting(waiting) if waiting else state
-
-
-def first_state(
-    policy: Policy,
-    features: int,
-    groups: Codes,
-    seed: Any,
-    exploration: Any,
-    truth: Truth | None,
-    patience: Any,
-    shadow: bool,
-) -> State:
-    """Returns the state before the first event; a group that the truth lacks raises an error."""
-    problem = Problem(
-        features=features,
-        groups=len(groups),
-        streams=Streams(inputs.whole(seed, "seed"), [0]),
-        exploration=inputs.number(exploration, "exploration", least=0),
-        truth=None if truth is None else inputs.truth(truth, features),
-    )
-    inputs.check_known(policy, problem.truth, groups, 0)
-    patience = None if patience is None else inputs.whole(patience, "patience")
-    return State(policy.init(problem), groups, patience, shadow)
+        return state.with_waiting(decided) if decided else state
 
 
 def with_groups(policy: Policy, state: State, labels: Sequence[Any]) -> tuple[State, Ints]:
@@ -343,7 +273,5 @@ def with_groups(policy: Policy, state: State, labels: Sequence[Any]) -> tuple[St
 
 def grown(policy: Policy, state: State, groups: Codes) -> State:
     """Returns a state that knows further groups."""
-    problem = state.history.problem
-    inputs.check_known(policy, problem.truth, groups, len(state.groups))
-    history = policy.grow(state.history, replace(problem, groups=len(groups)))
-    return state._replace(history=history, groups=groups)
+    problem = replace(state.history.problem, groups=len(groups))
+    return state._replace(history=policy.grow(state.history, problem), groups=groups)

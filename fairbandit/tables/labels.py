@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 from unicodedata import name, normalize
 
@@ -134,9 +135,10 @@ def _normal(text: str) -> str:
 
 def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Codes]:
     """Returns the numbers of labels, and all groups, in which new groups get the next numbers."""
-    groups = [known.get(str(label)) if type(label) in _CODED_AS_TEXT else None for label in labels]
-    if None not in groups:  # most labels of agents are known texts or whole numbers
-        return np.array([group.code for group in groups if group], np.int64), known
+    if {*map(type, labels)} <= _CODED_AS_TEXT:  # most labels of agents are known texts or numbers
+        groups = [*map(known.get, map(str, labels))]
+        if None not in groups:
+            return np.fromiter(map(attrgetter("code"), groups), np.int64, len(groups)), known
     try:
         plain = [_plain(group_label(label, known.words)) for label in labels]
         forms = as_numbers([normal(label) for label in plain], known)
@@ -153,22 +155,9 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
     return np.array([known[form].code for form in forms], np.int64), known
 
 
-def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
-    """Returns the number of the pool of each candidate: equal values of one type are one pool."""
-    numbers = dict[Any, int]()
-    if gaps := [row for row, pool in enumerate(pools) if is_missing(pool)]:
-        raise FairbanditError(f"pools: candidate {gaps[0]} lacks a pool")
-    try:
-        plain = map(_item, pools)
-        codes = [numbers.setdefault((type(pool), pool), len(numbers)) for pool in plain]
-    except TypeError as error:
-        raise FairbanditError(f"pools: {error}") from error
-    return np.array(codes, np.int64)
-
-
 def spellings(known: Codes) -> tuple[Hashable, ...]:
     """Returns the first spelling of each known group, in the order of their numbers."""
-    return tuple(group.spelling for group in known.values())
+    return tuple(map(attrgetter("spelling"), known.values()))
 
 
 def check_labels(

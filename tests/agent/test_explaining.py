@@ -11,7 +11,7 @@ from tests import support
 from tests.agent import worlds
 
 CONFIGS: dict[str, Any] = {
-    **{name: name for name in (*support.PRESETS, *support.NOTIONS)},
+    **worlds.deployable({name: name for name in (*support.PRESETS, *support.NOTIONS)}),
     "a lazy model": {**support.PRESETS["fair_greedy"], "rank": "recent_cdf", "refresh": 1.2},
 }
 
@@ -19,7 +19,7 @@ CONFIGS: dict[str, Any] = {
 @pytest.mark.parametrize("name", support.some(CONFIGS, 3))
 def test_an_agent_that_was_asked_decides_like_its_twin(name: str) -> None:
     """With pools of any size, groups that come late, rewards out of order, and a refresh."""
-    given, options = worlds.stories(4, 40), {"features": 3, "truth": worlds.TRUTH, "seed": 1}
+    given, options = worlds.stories(4, 40), {"features": 3, "seed": 1}
     agent, twin = (Agent.from_config(CONFIGS[name], **options) for _ in range(2))
     for t, (x, labels) in enumerate(zip(given.contexts, given.labels, strict=True), 1):
         found, other = agent.explain(x, labels), agent.explain(-x, ["other", *labels[1:]])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairbandit import Agent
-from fairbandit.agent import replaying
+from fairbandit.agent import replay
 from tests.agent import worlds
 
 ROLLING = {"split": "halves", "estimator": "ridge", "rank": "recent_cdf", "selector": "rolling"}
@@ -82,31 +82,35 @@ def test_one_state(
             call(agent, kind, draw)
         held = worlds.held(agent)
         agent.close()
-        *_, (replayed, _) = replaying._lines(log, first, None, None)
-        assert worlds.held(replayed, log=False) == worlds.held(agent, log=False)
+        assert replay(log, first).sha256 == agent.log_hash
         for file in (first, middle):
             with Agent.load(file, log=log) as loaded:
                 assert worlds.held(loaded) == held
             assert worlds.held(Agent.merge(file, [log])) == held
 
 
-@pytest.mark.all
-def test_a_log_that_is_cut_off_anywhere(tmp_path: Path) -> None:
-    """At every byte of the last two lines, the agent goes on after the last complete line."""
+def test_a_log_that_is_cut_off_anywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As by a crash: the agent goes on after the last complete line, and writes over the rest."""
     log, first, draw = tmp_path / "log", tmp_path / "first", random.Random(0)
     Agent.from_config("fair_greedy", features=3, groups=["a"]).save(first)
     with Agent.load(first, log=log) as agent:
+        header = log.stat().st_size
         for kind in ("act", "act", "taken", "update", "act"):
             call(agent, kind, draw)
-        states = [worlds.held(agent)]
+        states, ends = [worlds.held(agent)], [log.stat().st_size]
         for kind in ("act", "update"):
             call(agent, kind, draw)
             states.append(worlds.held(agent))
+            ends.append(log.stat().st_size)
     whole = log.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    ends = np.cumsum([len(line) for line in lines[-2:]]) + len(whole) - len(b"".join(lines[-2:]))
-    for size in range(len(whole) - len(b"".join(lines[-2:])), len(whole) + 1):
+    for size in {*range(ends[0], ends[2], 7), *ends, ends[1] - 1, ends[2] - 1}:
         log.write_bytes(whole[:size])
-        complete = int((ends <= size).sum())
+        caplog.clear()
         with Agent.load(first, log=log) as agent:
-            assert worlds.held(agent) == states[complete]
+            assert worlds.held(agent) == states[sum(end <= size for end in ends[1:])]
+            assert ("is cut off and left out" in caplog.text) == (size not in ends)
+            agent.act(np.ones((2, 3)), ["a", "b"])
+        assert replay(log, first).lines > 5
+    log.write_bytes(whole[: header - 20])
+    with Agent.load(first, log=log) as agent:
+        assert agent.rounds == 0

@@ -16,11 +16,10 @@ from types import FrameType
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor
 
 import fairbandit
-from fairbandit import Agent, FairbanditError, Truth
+from fairbandit import Agent, FairbanditError
 from fairbandit.estimators.ties import Approximate
 from fairbandit.policy.build import build_policy
 from fairbandit.ranks import EmpiricalCdf, Scored
@@ -41,8 +40,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {},
     ),
     "sums": (
-        {"split": "full", "estimator": "ridge", "rank": {"name": "recent_cdf", "size": 9}},
-        {"refresh": 1.2, "patience": 20},
+        {
+            **{"split": "full", "estimator": "ridge", "refresh": 1.2},
+            "rank": {"name": "recent_cdf", "size": 9},
+        },
+        {"patience": 20},
     ),
 }
 
@@ -129,7 +131,7 @@ def broken_off(call: Callable[[], object], when: AbstractContextManager[Any]) ->
 @pytest.mark.parametrize("name", support.some(CONFIGS, 2))
 def test_broken_off_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Either nothing has changed, or the call was whole; then it is made again from the start."""
-    monkeypatch.setattr("fairbandit.agent.learning.PIECE", 2)  # logs come in several pieces
+    monkeypatch.setattr("fairbandit.agent.rounds.PIECE", 2)  # logs come in several pieces
     draw, broken = random.Random(name), 0
     past, now, future = worlds.spans(worlds.stories(5, 300), 250, 260)
     with ways(searched=name == "rounds"):  # past contexts are sorted wherever that can be done
@@ -193,30 +195,25 @@ def test_a_fork_while_a_thread_is_inside() -> None:
     assert (agent.rounds, agent.groups) == (1, ("a", "new"))
 
 
-def test_an_oracle_that_calls_back() -> None:
+def test_a_part_that_calls_back() -> None:
     """A call from within another one is made, and the outer one is refused and changes nothing."""
     inner: list[Callable[[], object]] = []
 
-    def cdf(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
-        while inner:
-            inner.pop()()
-        return torch.special.ndtr(values)
+    class Calls(EmpiricalCdf):
+        def _index(self, scored: Scored) -> Tensor | Approximate:
+            while inner:
+                inner.pop()()
+            return super()._index(scored)
 
-    truth = Truth(torch.ones(2, dtype=torch.float64), cdf)
-    agent, twin = (
-        Agent.from_config("gmf", features=2, groups=["a"], truth=truth) for _ in range(2)
-    )
+    policy, pool = build_policy("fair_greedy"), ([[1.0, 2.0]], ["a"])
+    agent, twin = (Agent(support.replaced(policy, rank=Calls()), features=2) for _ in range(2))
     for one in (agent, twin):
-        one.act([[1.0, 2.0]], ["a"])
-    for method, given in (
-        ("act", ([[1.0, 2.0]], ["a"])),
-        ("update", (1.0,)),
-        ("observe", ([[[1.0, 2.0]]], [["a"]], [0], [1.0])),
-    ):
+        one.act(*pool)
+    for method, given in (("act", pool), ("update", (1.0,))):
         inner[:] = [partial(getattr(agent, method), *given)]
         with pytest.raises(FairbanditError, match="called from within one of its own calls"):
             agent.act([[3.0, 2.0]], ["a"])
         getattr(twin, method)(*given)
         assert worlds.held(agent) == worlds.held(twin)
-    inner[:] = [lambda: agent.explain([[1.0, 2.0]], ["a"])]  # which may be asked
-    assert agent.act([[1.0, 2.0]], ["a"]) == twin.act([[1.0, 2.0]], ["a"])
+    inner[:] = [lambda: agent.explain(*pool)]  # which may be asked
+    assert agent.act(*pool) == twin.act(*pool)

@@ -26,17 +26,15 @@ def test_any_order_gives_the_model_that_the_data_in_order_gives(
 ) -> None:
     rounds = 40
     past, future = worlds.spans(worlds.stories(seed, rounds + 10, delay=15), rounds)
-    config = {"split": split, "estimator": estimator, "rank": rank}
-    late, in_order = (
-        Agent.from_config(config, features=3, seed=seed, refresh=refresh) for _ in range(2)
-    )
+    config = {"split": split, "estimator": estimator, "rank": rank, "refresh": refresh}
+    late, in_order = (Agent.from_config(config, features=3, seed=seed) for _ in range(2))
     order = np.random.default_rng(seed)
     picked = worlds.live(late, past, order)
     for ticket in order.permutation(late.pending).tolist():
         late.update(past.rewards[ticket - 1][picked[ticket - 1]], ticket)
     assert late.pending == ()
     rewards = [float(r[a]) for r, a in zip(past.rewards, picked, strict=True)]
-    with patch("fairbandit.agent.learning.PIECE", 16):  # in several pieces
+    with patch("fairbandit.agent.rounds.PIECE", 16):  # in several pieces
         in_order.observe(past.contexts, past.labels, picked, rewards)
     assert in_order.groups == late.groups
     for x, labels, reward in zip(future.contexts, future.labels, future.rewards, strict=True):

@@ -19,7 +19,7 @@ from tests.agent import worlds
 LAW = {"name": "rolling", "count": "uniform", "candidates": 9, "epsilon": 0.2}
 
 POLICIES: dict[str, Any] = {
-    **{name: name for name in presets()},
+    **worlds.deployable({name: name for name in presets()}),
     "refresh": {"name": "fair_greedy", "rank": {"name": "recent_cdf", "size": 20}},
     "rounding": {"split": "halves", "estimator": "ridge", "rank": "identity"},
     "open places": {"name": "fair_rolling", "selector": LAW},
@@ -38,7 +38,7 @@ def pools(draws: np.random.Generator, n: int, names: str) -> list[Pool]:
 
 def begun(config: Any, log: Path) -> Agent:
     """An agent that has learned from 200 rounds."""
-    options = {"features": 3, "groups": ["a"], "truth": worlds.TRUTH, "patience": 60, "log": log}
+    options = {"features": 3, "groups": ["a"], "patience": 60, "log": log}
     agent, draws = Agent.from_config(config, **options), np.random.default_rng(0)
     x, labels = draws.normal(size=(200, 4, 3)), draws.choice([*"abc"], (200, 4))
     agent.observe(x, labels, draws.integers(0, 4, 200), x[:, 0].sum(1) + draws.normal(size=200))
@@ -84,7 +84,7 @@ def test_as_single_calls(name: str, picks: int, tmp_path: Path) -> None:
         assert a == b
         np.testing.assert_allclose(chances, others, rtol=0, atol=1e-9)
     if picks == 3:
-        assert replay(logs[1], truth=worlds.TRUTH).sha256 == many.log_hash
+        assert replay(logs[1]).sha256 == many.log_hash
 
 
 X, LABELS = np.arange(24.0).reshape(2, 3, 4), [["a", "b", "a"], ["b", "a", "a"]]
@@ -96,28 +96,24 @@ def agent() -> Agent:
 
 
 @pytest.mark.parametrize(
-    ("contexts", "groups", "more", "message"),
+    ("contexts", "groups", "message"),
     [
-        ([X[0], X[1, :, :2]], LABELS, {}, r"pool 1: contexts: expected shape \(K, 4\)"),
-        ([X[0], X[1] * np.nan], LABELS, {}, r"pool 1: contexts: .* got nan at \[0, 0\]"),
-        (X, [LABELS[0], ["b"]], {}, r"pool 1: groups: expected 3 labels, .* got 1"),
-        (X[0], LABELS[0], {"pools": [1, 2, None]}, "candidate 2 lacks a pool"),
-        (pd.DataFrame(X[0]), LABELS[0], {}, "got one table; .* pools=COLUMN"),
-        (pd.DataFrame(X[0]), LABELS[0], {"pools": "day"}, "the table lacks the column 'day'"),
-        ({"day": [1]}, "sex", {"pools": "day"}, "groups: the table lacks the column 'sex'"),
+        ([X[0], X[1, :, :2]], LABELS, r"pool 1: contexts: expected shape \(K, 4\)"),
+        ([X[0], X[1] * np.nan], LABELS, r"pool 1: contexts: .* got nan at \[0, 0\]"),
+        (X, [LABELS[0], ["b"]], r"pool 1: groups: expected 3 labels, .* got 1"),
+        (pd.DataFrame(X[0]), LABELS[0], "got one table; a list of pools is .*groupby"),
     ],
 )
 def test_a_bad_pool_is_named_and_nothing_is_decided(
-    agent: Agent, contexts: Any, groups: Any, more: Any, message: str
+    agent: Agent, contexts: Any, groups: Any, message: str
 ) -> None:
     before = worlds.held(agent)
     with pytest.raises(FairbanditError, match=message):
-        agent.act_many(contexts, groups, **more)
+        agent.act_many(contexts, groups)
     assert worlds.held(agent) == before
 
 
-def test_a_table_with_a_column_of_pools() -> None:
-    """Its rows may be in any order; the pools come in the order of their first rows."""
+def test_pools_of_a_table() -> None:
     draws = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -130,23 +126,13 @@ def test_a_table_with_a_column_of_pools() -> None:
     )
     encoder = Encoder.from_table(table, group="sex", reward="pay", exclude=["day"])
     one, many = (Agent.from_config("fair_greedy", features=encoder) for _ in range(2))
-    days = table["day"].unique()
-    apart = [table[table["day"] == day] for day in days]
-    single = [one.act(pool, pool["sex"]) for pool in apart]
-    assert many.act_many(table, "sex", pools="day") == single
-    single = [one.act(pool, pool["sex"]) for pool in apart]
-    assert many.act_many(apart, [pool["sex"] for pool in apart]) == single
-    single = [one.act(pool, pool["sex"]) for pool in apart]
-    assert many.act_many(encoder.encode(table), table["sex"], pools=table["day"]) == single
+    days = [day for _, day in table.groupby("day", sort=False)]
+    for pools in (days, [encoder.encode(day) for day in days]):
+        labels = [day["sex"].tolist() for day in days]
+        single = [one.act(*pool) for pool in zip(pools, labels, strict=True)]
+        assert many.act_many(pools, labels) == single
     with pytest.raises(FairbanditError, match=r"pool 1: .* no column 'job'"):
-        many.act_many([apart[0], apart[1][["age"]]], [pool["sex"] for pool in apart[:2]])
-    named = Agent.from_config("fair_greedy", features=["age", "pay"])
-    assert len(named.act_many(table.drop(columns="job"), "sex", pools="day")) == 3
-    table["age"] = table["age"].astype(object)
-    table.loc[7, "age"] = "x"
-    for given in (table, table.to_dict("list"), table.to_dict("records")):
-        with pytest.raises(FairbanditError, match=r"column 'age', row 7 .* a number .* got 'x'"):
-            many.act_many(given, "sex", pools="day")
+        many.act_many([days[0], days[1][["age"]]], [day["sex"] for day in days[:2]])
 
 
 def test_the_log_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ import pytest
 from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent import explain
 from fairbandit.notices import noted
-from tests.docs.pages import DOCS, Page
 
 DRAW = np.random.default_rng(3)
 
@@ -284,13 +283,9 @@ def test_a_logged_decision_is_explained_as_it_was_then(tmp_path):
 POOLED = {"name": "greedy", "rank": "pooled_cdf"}
 
 WORLDS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "group a feature": ("fair_greedy", {}),
-    "group no feature": ("fair_greedy", {"group_feature": False}),
-    "products": ("fair_greedy", {"products": "all"}),
+    "group a feature": ("fair_greedy", {"products": "all"}),
     "rank of all, group a feature": (POOLED, {}),
-    "rank of all, group no feature, products": (
-        *(POOLED, {"group_feature": False, "products": "all"}),
-    ),
+    "rank of all, group no feature": (POOLED, {"group_feature": False, "products": "all"}),
 }
 
 
@@ -313,36 +308,25 @@ def loans(n: int = 400) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_no_letter_names_a_reason_within_rounding_of_0_or_the_group_within_groups(world, capsys):
-    """The letter of the page, for 20 rejected people in each world."""
+def test_no_reason_is_within_rounding_of_0_or_the_group_within_groups(world):
+    """Of 20 rejected people in each world."""
     policy, options = WORLDS[world]
-    table = loans()
+    table, against = loans(), "all" if policy is POOLED else "group"
     names = {"group": "sex", "reward": "pay", "missing": "mean"}
     encoder = Encoder.from_table(table, **names, **options)
     agent = Agent.from_config(policy, features=encoder, groups=["female", "male"])
     agent.observe(table, groups=table["sex"].tolist(), rewards=table["pay"])
-    against = "all" if policy is POOLED else "group"
-    (block,) = (block.text for block in Page(DOCS / "logs.md").blocks if "reasons(" in block.text)
-    letter = "import pandas as pd\n" + block[block.index("reasons = ") :]
-    letter = letter.replace('against="all"', f'against="{against}"')
+    of_group = 0
     for i in range(20):
         pool = table.sample(4, random_state=i)
         found = agent.explain(pool, pool["sex"].tolist())
-        place = int(found.index.argmin())
-        sizes = found.reasons(place, against).contribution.abs()
+        reasons = found.reasons(int(found.index.argmin()), against)
+        sizes = reasons.contribution.abs()
         assert ((sizes == 0) | (sizes > 1e-9 * sizes.max())).all()
-        reasons = found.reasons(place, against).query("contribution < 0")
-        assert (
-            world == "rank of all, group a feature" or not reasons.feature.str.contains("sex").any()
-        )
+        reasons = reasons.query("contribution < 0")
+        of_group += reasons.feature.str.contains("sex").sum()
         assert not reasons.feature.isin(["member", "bias"]).any()
-        if i < 2:  # a letter takes longer
-            exec(letter, {"found": found, "candidate": place})
-            printed = capsys.readouterr().out
-            lines = [line for line in printed.splitlines() if line.startswith("* ")]
-            assert len(lines) == min(4, len(reasons)) > 0
-            assert all(f"* {name} is " in printed for name in reasons.feature[:4])
-            assert "nan" not in printed
+    assert (of_group > 0) == (world == "rank of all, group a feature")
 
 
 def test_a_product_with_the_group_is_a_part_of_the_other_column_within_groups():
@@ -401,7 +385,7 @@ def test_needed_and_kept_values_are_those_of_a_fine_grid(sign):
     agent, cases = bent("greedy", sign), set()
     assert agent.encoder is not None
     spans = {"age": np.arange(20, 61.0), "hours": np.linspace(10, 46.5, 3651)}
-    for i in range(3):
+    for i in range(2):
         pool = BENT.sample(3, random_state=i).astype({"age": float})
         found = agent.explain(pool)
         assert found.theta is not None

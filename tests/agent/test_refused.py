@@ -53,7 +53,7 @@ POOLS: list[tuple[Any, Any, str]] = [
     (X, ["a", "b"], "groups: expected 3 labels"),
     (X, "abc", r"groups: expected labels, as in `pool\[\"ethnicity\"\]`"),
     (X, ["a", "new", Shy()], "groups: .* hashable .* 'Shy'"),
-    (X, ["a", "new", (1, (2, Decimal("nan")))], "groups: .* equal to themselves; got .*NaN"),
+    (X, ["a", "new", Decimal("nan")], "groups: .* equal to themselves; got .*NaN"),
 ]
 
 LOG: dict[str, Any] = {
@@ -101,10 +101,9 @@ def test_calls(agent: Agent, method: str, given: tuple[Any, ...], message: str) 
         ("greedy", {"features": 10**9}, "features: .* at most 1,000,000, got 1000000000"),
         ("greedy", {"features": 10**6}, "does not fit into memory"),
         ("greedy", {"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
-        ("greedy", {"refresh": 1e30}, r"refresh: .* above 1 and at most 1e\+09, got 1e\+30"),
         ("greedy", {"groups": "ab"}, "groups: expected an array or a list, got str 'ab'"),
         ("greedy", {"groups": ["a", "a"]}, "groups: expected labels that differ"),
-        ("optimal", {"truth": worlds.TRUTH}, r"truth.theta: expected shape \(2,\), .* got \(3,\)"),
+        ("optimal", {}, "needs a truth"),
     ],
 )
 def test_agents(config: Any, options: dict[str, Any], message: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,8 @@ def test_copied_replayed_and_read(selector: str, tmp_path: Path) -> None:
     agent = Agent.from_config(settings, features=3, groups=["a"], log=log)
     decisions, given = serve(agent, 40)
     assert {len(one.picks) for one in decisions} == {1, 2, 3, 4}
-    twin = copy(agent)
+    agent.save(tmp_path / "agent")
+    twin = Agent.load(tmp_path / "agent")
     later, more = serve(agent, 20)
     assert serve(twin, 20) == (later, more)
     found = replay(log)
@@ -119,6 +119,7 @@ def test_what_is_picked_beside_does_not_wait_with_patience() -> None:
 
 PAIRS = [(estimator, "identity") for estimator in registry.names("estimator")]
 PAIRS += [("optimistic_ridge", rank) for rank in registry.names("rank")]
+PAIRS = [p for p in PAIRS if "truth" not in build_policy(support.playable("full", *p)).needs]
 
 
 @pytest.mark.parametrize(("estimator", "rank"), support.some(PAIRS, 3))

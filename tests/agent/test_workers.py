@@ -180,7 +180,6 @@ def test_four_processes_of_which_two_are_killed(tmp_path: Path) -> None:
     of_log = {str(log): worker for worker, log in enumerate(logs, 1)}
     for line in sorted(lines, key=lambda line: str(line.event.time)):
         worker = of_log[line.where.split(", line")[0]]
-        state = fold.applied(policy, state.of_worker(worker), line.event, "")
-        state = state.with_own(log=line.at)
+        state = fold.after_line(policy, state.of_worker(worker), line)
     alone._ledger.state = state.of_worker(0)
     assert worlds.held(alone) == worlds.held(merged)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairbandit import Agent, registry
-from fairbandit.agent import saving
-from fairbandit.agent.ledger import Ledger
 from fairbandit.environments.base import Environment, Pools, Truth
+from fairbandit.policy.build import build_policy
 from fairbandit.streams import Purpose, Streams
 from fairbandit.tables.population import GroupedCdf
 from tests import literal, support
@@ -43,12 +42,11 @@ class Coarse(Environment):
         return Pools(contexts, groups, rewards, expected, self.truth.cdf(groups, expected, groups))
 
 
-def _normal(groups: Tensor, values: Tensor, rounds: Tensor) -> Tensor:
-    return torch.special.ndtr(values + groups)
-
-
-TRUTH = Truth(torch.ones(3), _normal)
-"""Of three features and any groups."""
+def deployable(policies: dict[str, Any]) -> dict[str, Any]:
+    """The policies that need no truth, which no agent knows."""
+    return {
+        name: given for name, given in policies.items() if "truth" not in build_policy(given).needs
+    }
 
 
 def every_part(split: str) -> dict[str, dict[str, Any]]:
@@ -75,7 +73,6 @@ def agent_for(world: Environment, config: Any, seed: int, **options: Any) -> Age
         groups=len(world.group_names),
         seed=seed,
         exploration=world.exploration,
-        truth=world.truth,
         **options,
     )
 
@@ -94,9 +91,9 @@ def play(agent: Agent, pools: Pools, picks: int = 1) -> list[list[int]]:
     return picked
 
 
-def held(agent: Agent | Ledger, log: bool = True) -> Any:
+def held(agent: Agent, log: bool = True) -> Any:
     """All that an agent holds, comparable; without the positions of its logs, if they are out."""
-    saved = agent._saved() if isinstance(agent, Agent) else saving.plain(agent.state, agent.reader)
+    saved = agent._saved()
     if not log:
         saved["workers"] = [worker[:-1] for worker in saved["workers"]]
     return comparable(saved)

@@ -110,9 +110,6 @@ def _call(draw: random.Random, agent: Agent) -> tuple[str, dict[str, Any], str]:
             return "act", {"contexts": odd, "groups": ["a", "new", "b", "a"][:count]}, "contexts"
         case "groups":
             return "act", {"contexts": rows, "groups": _labels(draw, len(rows))}, "groups"
-        case "pools" if draw.random() < 0.3:
-            pools, table = _labels(draw, len(rows)), {"contexts": np.array(rows)}
-            return "act_many", {**table, "groups": ["a"] * len(rows), "pools": pools}, "pools"
         case "pools":
             many: dict[str, Any] = {"contexts": [rows] * 2, "groups": [["a"] * len(rows)] * 2}
             key = draw.choice(list(many))

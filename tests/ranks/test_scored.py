@@ -53,7 +53,9 @@ def test_picks_in_simulation() -> None:
 def test_picks_online(refresh: float | None) -> None:
     """Whether a reward is awaited, given up or known; observed rounds count; groups may be new."""
     watching = Watching()
-    agent = Agent(greedy(watching), features=2, groups=["a"], refresh=refresh, patience=40)
+    policy = greedy(watching)
+    policy.refresh = refresh
+    agent = Agent(policy, features=2, groups=["a"], patience=40)
     draws, picked = np.random.default_rng(0), list[str]()
     for t in range(300):
         labels = [["a", "b", "c"][code] for code in draws.integers(0, 1 + min(t // 20, 2), 3)]

@@ -74,11 +74,5 @@ def test_a_lazy_model_in_simulation_and_online(
     assert torch.equal(*played)
     assert not torch.equal(support.actions(build_policy(given), world, rounds, 2, 4), played[0])
     pools = worlds.pools_of(world, rounds, 4)
-    other = {**given, "refresh": 9.0}  # in whose place the agent's own is
-    for config, options in (
-        (given, {"refresh": refresh}),
-        (other, {"refresh": refresh}),
-        (lazy, {}),
-    ):
-        agent = worlds.agent_for(world, config, 4, **options)
-        assert worlds.play(agent, pools) == played[0][0, :, None].tolist()
+    agent = worlds.agent_for(world, lazy, 4)
+    assert worlds.play(agent, pools) == played[0][0, :, None].tolist()

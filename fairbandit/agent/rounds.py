@@ -1,0 +1,316 @@
+"""Rounds: decisions about pools that come next, and rounds that another system decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+
+from fairbandit.agent.inputs import Pool, of_pool
+from fairbandit.agent.state import State, Waiting, grown, key, with_groups
+from fairbandit.errors import FairbanditError
+from fairbandit.history import History, Outcomes
+from fairbandit.logs import Floats, Ints, Log
+from fairbandit.logs.events import Decided, Observed
+from fairbandit.logs.log import check_log, padded, pick_key, pieces
+from fairbandit.notices import remark
+from fairbandit.policy.policy import Policy
+from fairbandit.selectors import Selection
+from fairbandit.splits.base import refresh_numbers
+from fairbandit.streams import CHUNK_ROUNDS
+from fairbandit.tables.labels import Codes, coded, normal, spellings
+
+BLOCK = CHUNK_ROUNDS // 2
+"""The most pools that are decided together. Larger blocks share more work, but the rank windows of
+their rounds differ more, which costs masks."""
+
+PIECE = 16 * CHUNK_ROUNDS
+"""The number of rounds that are processed at once."""
+
+UNUSUAL, LARGE = 1e3, 1e6
+"""Outcomes with a feature above UNUSUAL are tried before they are added. Estimators that refit are
+tried only above LARGE, with all outcomes."""
+
+FEW = 5
+"""Fewer observed rounds are not compared with earlier ones."""
+
+FAR = 3.29
+"""With probability 0.001, a normal variable is more standard deviations away from its mean."""
+
+
+class Decision(NamedTuple):
+    """The picks of an agent in one round.
+
+    Attributes:
+        candidate: the index of the pick, or of the first pick, in its pool, from 0; −1 if the
+            selector picked no candidate, as `rolling` may.
+        ticket: the round's number, from 1, by which its reward is reported.
+        propensity: the probability of the pick, given the past and the round's draws of the
+            estimator and the rank.
+        picks: all picks, in order of preference.
+        propensities: the probability of each pick to be among the picks.
+    """
+
+    candidate: int
+    ticket: int
+    propensity: float
+    picks: tuple[int, ...]
+    propensities: tuple[float, ...]
+
+    @classmethod
+    def of(cls, event: Decided) -> Self:
+        """Returns the decision of an event."""
+        picks, ticket = event.picks, event.ticket
+        if not picks:
+            return cls(-1, ticket, math.nan, (), ())
+        shares = tuple(map(event.probabilities.__getitem__, picks))
+        return cls(picks[0], ticket, shares[0], picks, shares)
+
+
+def opened(
+    policy: Policy, state: State, sizes: Sequence[int] | Ints, contexts: Floats, codes: Ints
+) -> State:
+    """Returns a state with n pools as the open block; candidates are rows, pool after pool."""
+    if len(sizes) == 1:
+        x, g = contexts[None], codes[None]
+    else:
+        x, g = (padded(np.array(sizes), *rows) for rows in ((contexts, 0.0), (codes, -1)))
+    history = policy.open(state.history, torch.from_numpy(x)[None], torch.from_numpy(g)[None])
+    return state._replace(history=history)
+
+
+def decide(
+    policy: Policy, state: State, pools: Sequence[Pool], codes: Sequence[Ints], picks: int
+) -> tuple[State, list[Decided]]:
+    """Decides N pools as the next rounds; returns them as the open block, and the decisions."""
+    contexts, _, _ = zip(*pools, strict=True)
+    rows = np.concatenate(contexts), np.concatenate(codes)
+    at = opened(policy, state, [*map(len, contexts)], *rows)
+    if len(pools) > 1:
+        at = at._replace(history=at.history._replace(rewards_pending=True))
+    selection = policy.propose(at.numbered if state.openings else at.history, picks)
+    [actions], [chances] = selection.actions.tolist(), selection.inclusion.tolist()
+    names, m, events = spellings(state.groups), len(actions[0]), list[Decided]()
+    decided = zip(pools, codes, actions, chances, strict=True)
+    for ticket, (pool, numbers, places, shares) in enumerate(decided, state.next_ticket):
+        if places[-1] < 0:  # empty slots come last
+            places = places[: places.index(-1)]
+        event = Decided(
+            ticket=ticket,
+            contexts=pool.contexts,
+            rows=pool.rows,
+            groups=[*map(names.__getitem__, numbers.tolist())],
+            probabilities=shares[: len(numbers)],
+            picks=tuple(places),
+            places=m if round(math.fsum(shares) - m, 6) else None,  # some may stay open
+        )
+        events.append(event)
+    return at, events
+
+
+def moved(policy: Policy, state: State, events: Sequence[Decided]) -> State:
+    """Returns the state after the decisions about the pools of its open block."""
+    block, n, m, ids = state.history.block, len(events), 1, dict[int, int]()
+    for event in events:
+        m = max(m, len(event.picks))
+        if event.id is not None:
+            ids[key("id", event.id)] = event.ticket
+    actions, waiting = np.full((1, n, m), -1), dict[int, Waiting]()
+    codes, turn = block.groups[0].numpy(), state.workers[state.worker].rounds
+    for at, event in enumerate(events):
+        if picks := event.picks:
+            assert event.contexts is not None
+            pool = event.contexts, codes[at, : len(event.contexts)]
+            if n > 1:  # views keep the block in memory
+                pool = pool[0].copy(), pool[1].copy()
+            taken, recommended = ((), picks) if state.shadow else (picks, ())
+            actions[0, at, : len(taken)] = taken
+            rounds = block.first + at, turn + at + 1
+            waiting[event.ticket] = Waiting(*rounds, *pool, picks, taken, recommended)
+    history = policy.close(state.history, Selection.of(torch.from_numpy(actions)))
+    state = state.after(history, n, waiting, events[-1].ticket)
+    return state._replace(remembered=state.remembered.plus(ids)) if ids else state
+
+
+def decide_many(
+    policy: Policy, state: State, pools: Sequence[Pool], picks: int
+) -> tuple[State, list[Decided]]:
+    """Decides N pools like N calls between which no reward comes; returns the later state."""
+    codes, groups_at, groups = list[Ints](), list[Codes](), state.groups
+    for at, pool in enumerate(pools):
+        with of_pool(at):
+            numbers, groups = coded(pool.labels, groups)
+        codes.append(numbers)
+        groups_at.append(groups)
+    sizes, events = np.array([*map(len, codes)], np.int64), list[Decided]()
+    for cut in _blocks(policy, state.history.rounds, sizes, groups_at, picks):
+        if (groups := groups_at[cut.start]) is not state.groups:
+            state = grown(policy, state, groups)
+        m = min(picks, int(sizes[cut.start]))
+        state, decided = decide(policy, state, pools[cut], codes[cut], m)
+        state = moved(policy, state, decided)
+        events += decided
+    return state, events
+
+
+def _blocks(
+    policy: Policy, played: int, sizes: Ints, groups_at: Sequence[Codes], picks: int
+) -> Iterator[slice]:
+    """Cuts N pools into consecutive ones that can be decided together, as if one by one.
+
+    Pools of a block have the same number of picks and of known groups, and a similar size. No
+    decision reads the pick of another. A block ends with a chunk of rounds, after which contexts
+    may be forgotten.
+    """
+    alike = np.stack([sizes.clip(max=picks), [*map(len, groups_at)]])
+    stops = {0, *(np.flatnonzero(np.diff(alike).any(0)) + 1).tolist(), len(sizes)}
+    stops |= {*range(-played % CHUNK_ROUNDS, len(sizes), CHUNK_ROUNDS)}
+    for low, high in pairwise(sorted(stops)):
+        step = 1 if policy.reads_picks else high - low
+        for first in range(low, high, step):
+            yield from pieces(sizes[first : first + step], BLOCK, first)
+
+
+def tell_checked(policy: Policy, history: History, outcomes: Outcomes) -> History:
+    """Adds outcomes to the history; raises an error if a later call could not process them."""
+    history = policy.tell(history, outcomes)
+    refits = "rewards" in policy.estimator.needs
+    tried = history.outcomes if refits else outcomes
+    largest = float(torch.linalg.vector_norm(tried.contexts, torch.inf))
+    if largest <= (LARGE if refits else UNUSUAL) or not policy.learns:
+        return history
+    if not refits:  # a trial of outcomes that wait
+        policy.estimator.advance(history.state, outcomes)
+        return history
+    # a trial of the models of later rounds, as if no further reward came, one round at a time
+    t = history.rounds + 1
+    trained = np.arange(max(history.n_state, policy.n_train(t), int(outcomes.rounds[0])), t)
+    if policy.refresh is not None:
+        numbers = refresh_numbers(policy.refresh, t)
+        trained = np.unique(numbers[numbers.searchsorted(trained)])
+    for number in trained.tolist():
+        plan = policy.plan(max(t, number + 1), 1)
+        policy.estimator.models(history, plan._replace(n_train=np.array([number])))
+    return history
+
+
+def observed(policy: Policy, state: State, event: Observed) -> State:
+    """Returns the state after rounds that another system decided, with a notice if most repeat."""
+    pools, actions, rewards = event.contexts or [], event.actions, event.rewards
+    if not len(pools) == len(event.groups) == len(actions) == len(rewards):
+        raise FairbanditError("its rounds have different numbers of pools, actions and rewards")
+    state, codes = with_groups(policy, state, [*chain.from_iterable(event.groups)])
+    sizes, forms = np.array([*map(len, pools)], np.int64), [*state.groups]
+    every, low, keys = [*map(forms.__getitem__, codes.tolist())], 0, list[int]()
+    for pool, place, reward in zip(pools, actions, rewards, strict=True):
+        labels = every[low : low + len(pool)]
+        low += len(pool)
+        keys.append(pick_key("", labels, pool, place, reward))  # the decisions have no names
+    n, get = len(pools), state.remembered.get
+    known = sum(get(key) is not None for key in keys) if state.learned and n >= FEW else 0
+    if known > n / 2:
+        remark(
+            f"{known / n:.0%} of the observed rounds equal rounds that were observed before; if "
+            "they are the same, they count again"
+        )
+    none = np.zeros((0, state.history.problem.features))
+    picks, received = np.array(actions)[:, None], np.array(rewards)[:, None]
+    rows = np.concatenate([none, *pools]), codes
+    return _after_rounds(policy, state, sizes, *rows, picks, received, keys)
+
+
+def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of an agent that learns from a log."""
+    check_log(log)
+    if log.contexts is None:
+        raise FairbanditError("an agent cannot learn from a log without contexts")
+    if "log" in options:
+        raise FairbanditError(
+            "from_log cannot write a log: save the agent, and load it with log=..."
+        )
+    features = log.encoder or log.schema.names or log.schema.width
+    return {"groups": log.labels, "features": features, "reward": log.reward, **options}
+
+
+@torch.inference_mode()
+def after_log(policy: Policy, state: State, log: Log) -> State:
+    """Returns the state after the decisions of a log that numbers the groups like it."""
+    assert log.contexts is not None
+    keys, rows = [key for key, _ in log.pick_keys], (log.contexts, log.groups)
+    return _after_rounds(policy, state, log.sizes, *rows, log.picks, log.rewards, keys)
+
+
+def _after_rounds(
+    policy: Policy,
+    state: State,
+    sizes: Ints,
+    contexts: Floats,
+    groups: Ints,
+    picks: Ints,
+    rewards: Floats,
+    keys: Sequence[int],
+) -> State:
+    """Returns the state after n decided rounds, in pieces of similar pools.
+
+    The pools of given sizes are rows, one pool after another. Picks and rewards are (n, m): −1 for
+    an empty slot, and NaN for an unknown reward. The keys are of the picks with rewards.
+    """
+    ends = np.append(0, sizes.cumsum())
+    for cut in pieces(sizes, PIECE):
+        rows, first = slice(ends[cut.start], ends[cut.stop]), state.history.rounds + 1
+        history = opened(policy, state, sizes[cut], contexts[rows], groups[rows]).history
+        at, slots = np.nonzero(~np.isnan(rewards[cut]))
+        if len(at):
+            places, received = picks[cut][at, slots], rewards[cut][at, slots][None]
+            x, g = (part[0].numpy() for part in history.block[1:])
+            parts = at + first, x[at, places][None], g[at, places][None], received
+            history = tell_checked(policy, history, Outcomes(*map(torch.from_numpy, parts)))
+        history = policy.close(history, Selection.of(torch.from_numpy(picks[cut])[None]))
+        state = state.after(history, cut.stop - cut.start)
+    remembered = state.remembered.plus(dict.fromkeys(keys, 0))
+    return state._replace(learned=state.learned + len(keys), remembered=remembered)
+
+
+def probabilities(
+    policy: Policy, state: State, contexts: Floats, groups: Ints, labels: Sequence[Any], picks: int
+) -> Floats:
+    """Returns the candidates' probabilities in n pools, (n, K), as if each pool came next."""
+    state, codes = with_groups(policy, state, labels)
+    groups = np.append(codes, -1)[groups]
+    x, g = torch.from_numpy(contexts)[None], torch.from_numpy(groups)[None]
+    cuts = [slice(low, low + 4 * CHUNK_ROUNDS) for low in range(0, len(groups), 4 * CHUNK_ROUNDS)]
+    inclusion = [torch.zeros_like(x[:, :0, :, 0])]
+    inclusion += [policy.probabilities(state.numbered, x[:, at], g[:, at], picks) for at in cuts]
+    return torch.cat(inclusion, 1)[0].numpy()
+
+
+def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
+    """Notes n observed rounds of one candidate each that are sorted, by group or by reward.
+
+    This matters to a policy that learns from early rounds and ranks among later candidates. Under a
+    random order, the mean of the first h = n/2 values is √((1 − h/n)/h)·S away from the mean of
+    all, where S is their standard deviation. The notice names the values that are farthest away, if
+    this is beyond `FAR` times that distance: the rewards, or the indicators of a group.
+    """
+    n, h = len(rewards), len(rewards) // 2
+    plan = policy.plan(n + 1, 1)
+    if not h or not policy.learns or plan.n_train[0] == n == plan.rank_stop[0] - plan.rank_start[0]:
+        return
+    names = np.array([normal(label) for label in labels])
+    series = {f"share of group {name!r}": names == name for name in dict.fromkeys(names.tolist())}
+    farthest, what = FAR, ""
+    for name, values in {"mean reward": rewards, **series}.items():
+        early, mean, deviation = values[:h].mean(), values.mean(), values.std(ddof=1)
+        distance = abs(early - mean) / (deviation * math.sqrt((1 - h / n) / h) or 1)
+        if distance > farthest:
+            farthest = distance
+            what = f"the {name} is {early:.3g} in their first half, and {mean:.3g} in all"
+    if what:
+        remark(
+            f"the observed rounds seem sorted: {what}; this policy learns from early rounds and "
+            "ranks among later ones, so shuffle them, as by table.sample(frac=1, random_state=0)"
+        )
