@@ -295,8 +295,8 @@ class Agent:
         file that the workers loaded, or of an earlier merge. Option: `policy`.
         """
         agent = cls.load(path, **options)
-        now, paths = agent._ledger, [*map(Path, logs)]
-        now.state = files.merged(now.policy, now.state, paths, now.header())
+        ledger = agent._ledger
+        ledger.state = files.merged(ledger.policy, ledger.state, logs, ledger.header())
         return agent
 
     @classmethod

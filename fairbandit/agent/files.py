@@ -234,13 +234,13 @@ def after_lines(
     return state, last
 
 
-def merged(policy: Policy, state: State, logs: Sequence[Path], header: logged.Header) -> State:
+def merged(policy: Policy, state: State, logs: Sequence[Any], header: logged.Header) -> State:
     """Returns a state after the lines of several workers' logs that it lacks, in order of time.
 
     The order of each log is kept.
     """
     rows, first = dict[int, Iterator[tuple[int, LoggedLine]]](), state.worker
-    for path in logs:
+    for path in map(Path, logs):
         head = next(own_lines(path))
         assert isinstance(head.event, logged.Header)
         worker = head.event.worker

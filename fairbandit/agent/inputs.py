@@ -197,12 +197,13 @@ class Reader(NamedTuple):
                 f"groups: expected the labels of {len(contexts)} pools, like the contexts; got "
                 f"{len(of_pools)} pools"
             )
-        if groups is not None and all(type(pool) is np.ndarray for pool in contexts):
-            with suppress(FairbanditError, ValueError):  # the loop below names the wrong pool
-                names, sizes = [*map(labels, of_pools)], [*map(len, contexts)]
+        if groups is not None and all(type(pool) in (np.ndarray, list) for pool in contexts):
+            with suppress(Exception):  # all pools at once; if this fails, the loop names the pool
+                arrays, names = [*map(np.asarray, contexts)], [*map(labels, of_pools)]
+                sizes = [*map(len, arrays)]
                 if [*map(len, names)] == sizes and all(sizes):
                     every = [*chain.from_iterable(names)]
-                    return _parts(self.pool(np.concatenate(contexts), every, where), sizes)
+                    return _parts(self.pool(np.concatenate(arrays), every, where), sizes)
         read = list[Pool]()
         for at, pool in enumerate(zip(contexts, of_pools, strict=True)):
             with of_pool(at):

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from fairbandit import Agent, FairbanditError
 from tests.agent import worlds
 
-FEW = settings(max_examples=8)
 
-
-@settings(FEW, max_examples=25)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 10**6),
     split=st.sampled_from(["halves", "full"]),
