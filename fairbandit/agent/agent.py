@@ -183,18 +183,23 @@ class Agent:
         return Decision.of(event)
 
     @call
-    def act_many(self, contexts: Any, groups: Any = None, picks: int = 1) -> list[Decision]:
+    def act_many(
+        self, contexts: Any, groups: Any = None, picks: int = 1, *, pools: Any = None
+    ) -> list[Decision]:
         """Decides the next N rounds, as N calls of `act` between which no reward comes.
 
         Probabilities are the same up to rounding. If a pool is invalid, none is decided.
 
         Args:
-            contexts, groups: an array (N, K, d) or a list of pools, and the labels of each pool.
+            contexts, groups: an array (N, K, d) or a list of pools, and their labels. With `pools`,
+                the candidates of all pools: a table or an array (R, d), and their labels or column.
             picks: the number of picks from each pool.
+            pools: the column, or the R values, that say the pool of each row. Pools are decided in
+                the order of their first rows.
         """
         ledger, before, m = self._ledger, self._ledger.state, inputs.whole(picks, "picks", 1)
-        pools = ledger.reader.pools(contexts, groups)
-        state, events = rounds.decide_many(ledger.policy, before, pools, m)
+        read = ledger.reader.pools(contexts, groups, pools)
+        state, events = rounds.decide_many(ledger.policy, before, read, m)
         ledger.commit(before, state, *events)
         return [Decision.of(event) for event in events]
 

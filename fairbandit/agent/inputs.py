@@ -17,7 +17,8 @@ from fairbandit.logs import Floats
 from fairbandit.logs.events import Observed
 from fairbandit.logs.schema import described
 from fairbandit.tables.encoder import Cells
-from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, words_of
+from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, pool_codes, words_of
+from fairbandit.tables.reading import read_table
 
 LARGEST, SMALLEST = 1e100, 1e-100
 """The bounds of the size of numbers other than 0. The squares of larger or smaller numbers could
@@ -175,12 +176,17 @@ class Reader(NamedTuple):
             check_labels(names, forms, JOINED.join(self.encoder.groups), self.encoder.unknown)
         return Pool(np.array(array, dtype=np.float64), names, cells)
 
-    def pools(self, contexts: Any, groups: Any, where: str = "the pool") -> list[Pool]:
+    def pools(
+        self, contexts: Any, groups: Any, pools: Any = None, where: str = "the pool"
+    ) -> list[Pool]:
         """Returns N pools, whose contexts are copies."""
+        if pools is not None:
+            return self._split(contexts, groups, pools)
         if _is_table(contexts):
             raise FairbanditError(
-                "contexts: expected an array or a list of pools, got one table; a list of pools is "
-                "[pool for _, pool in table.groupby(COLUMN, sort=False)]"
+                "contexts: expected an array or a list of pools, got one table; "
+                "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each "
+                "row"
             )
         if not isinstance(contexts, (list, tuple)):
             contexts = numbers(contexts, "contexts")
@@ -248,6 +254,32 @@ class Reader(NamedTuple):
             actions=places.tolist(),
             rewards=received.astype(np.float64).tolist(),
         )
+
+    def _split(self, contexts: Any, groups: Any, pools: Any) -> list[Pool]:
+        """Returns the pools of one table, of whose rows `pools` gives the pool or the column."""
+        check_index(contexts, pools=pools)
+        if isinstance(pools, str):
+            table = read_table(contexts)
+            named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})
+            for what, name in named.items():
+                if name not in table:
+                    raise FairbanditError(f"{what}: the table lacks the column {shown(name)}")
+            cells = {
+                what: table[name].astype(object).where(table[name].notna(), None).tolist()
+                for what, name in named.items()
+            }
+            pools, groups = cells["pools"], cells.get("groups", groups)
+            if self.encoder is None:  # encoders ignore other columns
+                table = table.drop(columns=sorted({*named.values()} - {*(self.names or ())}))
+            contexts = table
+        (x, names, rows), of_row = self.pool(contexts, groups), listed(pools, "pools")
+        if len(of_row) != (n := len(names)):
+            raise FairbanditError(f"pools: expected the pools of {n} candidates, got {len(of_row)}")
+        codes = pool_codes(of_row)
+        order = codes.argsort(kind="stable").tolist()
+        cells = rows and {name: [column[row] for row in order] for name, column in rows.items()}
+        ordered = Pool(x[order], [names[row] for row in order], cells)
+        return _parts(ordered, np.bincount(codes).tolist())
 
 
 def _parts(table: Pool, sizes: Iterable[int]) -> list[Pool]:

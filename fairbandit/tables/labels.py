@@ -155,6 +155,19 @@ def coded(labels: Collection[Any], known: Codes) -> tuple[NDArray[np.int64], Cod
     return np.array([known[form].code for form in forms], np.int64), known
 
 
+def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
+    """Returns the number of the pool of each candidate: equal values of one type are one pool."""
+    numbers = dict[Any, int]()
+    if gaps := [row for row, pool in enumerate(pools) if is_missing(pool)]:
+        raise FairbanditError(f"pools: candidate {gaps[0]} lacks a pool")
+    try:
+        plain = map(_item, pools)
+        codes = [numbers.setdefault((type(pool), pool), len(numbers)) for pool in plain]
+    except TypeError as error:
+        raise FairbanditError(f"pools: {error}") from error
+    return np.array(codes, np.int64)
+
+
 def spellings(known: Codes) -> tuple[Hashable, ...]:
     """Returns the first spelling of each known group, in the order of their numbers."""
     return tuple(map(attrgetter("spelling"), known.values()))

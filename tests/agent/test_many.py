@@ -96,24 +96,28 @@ def agent() -> Agent:
 
 
 @pytest.mark.parametrize(
-    ("contexts", "groups", "message"),
+    ("contexts", "groups", "more", "message"),
     [
-        ([X[0], X[1, :, :2]], LABELS, r"pool 1: contexts: expected shape \(K, 4\)"),
-        ([X[0], X[1] * np.nan], LABELS, r"pool 1: contexts: .* got nan at \[0, 0\]"),
-        (X, [LABELS[0], ["b"]], r"pool 1: groups: expected 3 labels, .* got 1"),
-        (pd.DataFrame(X[0]), LABELS[0], "got one table; a list of pools is .*groupby"),
+        ([X[0], X[1, :, :2]], LABELS, {}, r"pool 1: contexts: expected shape \(K, 4\)"),
+        ([X[0], X[1] * np.nan], LABELS, {}, r"pool 1: contexts: .* got nan at \[0, 0\]"),
+        (X, [LABELS[0], ["b"]], {}, r"pool 1: groups: expected 3 labels, .* got 1"),
+        (X[0], LABELS[0], {"pools": [1, 2, None]}, "candidate 2 lacks a pool"),
+        (pd.DataFrame(X[0]), LABELS[0], {}, "got one table; .* pools=COLUMN"),
+        (pd.DataFrame(X[0]), LABELS[0], {"pools": "day"}, "the table lacks the column 'day'"),
+        ({"day": [1]}, "sex", {"pools": "day"}, "groups: the table lacks the column 'sex'"),
     ],
 )
 def test_a_bad_pool_is_named_and_nothing_is_decided(
-    agent: Agent, contexts: Any, groups: Any, message: str
+    agent: Agent, contexts: Any, groups: Any, more: Any, message: str
 ) -> None:
     before = worlds.held(agent)
     with pytest.raises(FairbanditError, match=message):
-        agent.act_many(contexts, groups)
+        agent.act_many(contexts, groups, **more)
     assert worlds.held(agent) == before
 
 
-def test_pools_of_a_table() -> None:
+def test_a_table_with_a_column_of_pools() -> None:
+    """Its rows may be in any order; the pools come in the order of their first rows."""
     draws = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -126,13 +130,23 @@ def test_pools_of_a_table() -> None:
     )
     encoder = Encoder.from_table(table, group="sex", reward="pay", exclude=["day"])
     one, many = (Agent.from_config("fair_greedy", features=encoder) for _ in range(2))
-    days = [day for _, day in table.groupby("day", sort=False)]
-    for pools in (days, [encoder.encode(day) for day in days]):
-        labels = [day["sex"].tolist() for day in days]
-        single = [one.act(*pool) for pool in zip(pools, labels, strict=True)]
-        assert many.act_many(pools, labels) == single
+    days = table["day"].unique()
+    apart = [table[table["day"] == day] for day in days]
+    single = [one.act(pool, pool["sex"]) for pool in apart]
+    assert many.act_many(table, "sex", pools="day") == single
+    single = [one.act(pool, pool["sex"]) for pool in apart]
+    assert many.act_many(apart, [pool["sex"] for pool in apart]) == single
+    single = [one.act(pool, pool["sex"]) for pool in apart]
+    assert many.act_many(encoder.encode(table), table["sex"], pools=table["day"]) == single
     with pytest.raises(FairbanditError, match=r"pool 1: .* no column 'job'"):
-        many.act_many([days[0], days[1][["age"]]], [day["sex"] for day in days[:2]])
+        many.act_many([apart[0], apart[1][["age"]]], [pool["sex"] for pool in apart[:2]])
+    named = Agent.from_config("fair_greedy", features=["age", "pay"])
+    assert len(named.act_many(table.drop(columns="job"), "sex", pools="day")) == 3
+    table["age"] = table["age"].astype(object)
+    table.loc[7, "age"] = "x"
+    for given in (table, table.to_dict("list"), table.to_dict("records")):
+        with pytest.raises(FairbanditError, match=r"column 'age', row 7 .* a number .* got 'x'"):
+            many.act_many(given, "sex", pools="day")
 
 
 def test_the_log_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

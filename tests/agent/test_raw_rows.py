@@ -152,7 +152,7 @@ def test_logs_hold_raw_rows(tmp_path, path):
     assert without == [None, None]
     replay(log)
     with Agent.from_config("greedy", features=encoder, log=tmp_path / "greedy") as agent:
-        agent.act_many([rows[:1], rows[1:]])
+        agent.act_many(pd.DataFrame(rows), pools=["b", "a"])
     erase(tmp_path / "greedy", tmp_path / "erased", [1])
     kept: list[Any] = [line.event for line in own_lines(tmp_path / "erased")][1:]
     assert [event.rows for event in kept] == [{name: c[1:] for name, c in columns.items()}]
@@ -263,6 +263,8 @@ def test_labels_that_contradict_their_rows_are_refused():
             decide(table, table["sex"])
     with pytest.raises(FairbanditError, match="pool 1: " + says.format("south", "South")):
         agent.act_many([table, table[1:]], [table["region"], ["south", "South", 1]])
+    with pytest.raises(FairbanditError, match=r"groups\[1\] is 'North'"):
+        agent.act_many(table, ["North"] * 4, pools=[0] * 4)
     with pytest.raises(FairbanditError, match="pool 0: " + says.format("South", "North")):
         agent.observe([table], [["South"] * 4], [0], [1.0])
     with agent.round(places=1, candidates=2) as opening:
@@ -298,15 +300,23 @@ def test_labels_of_several_columns_are_rows_of_them():
 
 
 def test_labels_that_are_left_out_are_read_from_the_rows():
-    sizes = [1, "1e0", 2, "1.0"] * 2
-    rows = pd.DataFrame({"age": range(8), "sex": list("fm") * 4, "size": sizes})
-    table = rows.assign(pay=rows["age"])
-    encoder = Encoder.from_table(table, group=["sex", "size"], reward="pay")
+    rows = pd.DataFrame(
+        {
+            "age": range(8),
+            "sex": list("fm") * 4,
+            "size": [1, "1e0", 2, "1.0"] * 2,
+            "pool": [0, 1] * 4,
+        }
+    )
+    encoder = Encoder.from_table(
+        rows.assign(pay=rows["age"]), group=["sex", "size"], reward="pay", exclude=["pool"]
+    )
     given, left = (Agent.from_config("fair_greedy", features=encoder) for _ in range(2))
     labels = rows[["sex", "size"]].itertuples(index=False, name=None)
     labels = [normal(label) for label in labels]
     assert str(left.explain(rows[:3])) == str(given.explain(rows[:3], labels[:3]))
     assert left.act(rows.to_dict("records")) == given.act(rows, labels)
+    assert left.act_many(rows, pools="pool") == given.act_many(rows, labels, pools="pool")
     halves = [rows[:4], rows[4:]]
     assert left.act_many(halves) == given.act_many(halves, [labels[:4], labels[4:]])
     left.observe(halves, None, [0, 1], [1.0, 2.0])

@@ -124,16 +124,17 @@ def test_an_index_that_does_not_fit_is_refused():
     frame = pd.DataFrame({**PLAIN, "test": [row * 7 % 11 for row in range(N)]})
     agent = Agent.from_config("fair_greedy", features=fitted(frame, group_feature=False))
     pool, labels = frame.head(6).sort_values("test"), frame["sex"].head(6)
-    before = worlds.held(agent)
+    pools, before = pd.Series([1, 1, 1, 2, 2, 2]), worlds.held(agent)
     for call in (
         lambda: agent.act(pool, labels),
         lambda: agent.explain(pool, labels),
+        lambda: agent.act_many(pool, labels[pool.index], pools=pools),
         lambda: agent.act_many([pool], [labels]),
     ):
-        with pytest.raises(FairbanditError, match="groups: expected the index"):
+        with pytest.raises(FairbanditError, match=r"(groups|pools): expected the index"):
             call()
     assert worlds.held(agent) == before
-    agent.act(pool, labels[pool.index])
+    agent.act_many(pool, labels[pool.index], pools=pools[pool.index])
     with pytest.raises(FairbanditError, match="are Series of different indices"):
         fitted({**frame, "x": pd.Series(range(N), index=range(N)[::-1])})
 
