@@ -277,8 +277,8 @@ class Reader(NamedTuple):
             raise FairbanditError(f"pools: expected the pools of {n} candidates, got {len(of_row)}")
         codes = pool_codes(of_row)
         order = codes.argsort(kind="stable").tolist()
-        cells = rows and {name: [column[row] for row in order] for name, column in rows.items()}
-        ordered = Pool(x[order], [names[row] for row in order], cells)
+        rows = rows and {name: [column[row] for row in order] for name, column in rows.items()}
+        ordered = Pool(x[order], [names[row] for row in order], rows)
         return _parts(ordered, np.bincount(codes).tolist())
 
 

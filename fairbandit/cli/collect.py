@@ -24,7 +24,7 @@ def collect(
     folders: Sequence[Path],
     *,
     out: str | None = None,
-    against: str | None = None,
+    against: str | dict[str, Any] | None = None,
     by: Literal["group"] | None = None,
     columns: str | list[str] | None = None,
     policy: str | list[str] | None = None,

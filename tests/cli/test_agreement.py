@@ -66,7 +66,7 @@ def test_saved_runs_are_chosen_and_pooled(command):
     assert len(chosen.groupby(["policy", "seed"], observed=True)) == 2
     cases: list[tuple[tuple[str, ...], pd.DataFrame]] = [
         (choice, pooled(chosen)),
-        (("against=greedy",), compare(load("runs"), "greedy")),
+        (("against={policy: greedy}",), compare(load("runs"), {"policy": "greedy"})),
     ]
     for asked, made in cases:
         assert command("collect", "runs", *asked, "out=a.parquet")[0] == 0
