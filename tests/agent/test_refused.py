@@ -53,7 +53,7 @@ POOLS: list[tuple[Any, Any, str]] = [
     (X, ["a", "b"], "groups: expected 3 labels"),
     (X, "abc", r"groups: expected labels, as in `pool\[\"ethnicity\"\]`"),
     (X, ["a", "new", Shy()], "groups: .* hashable .* 'Shy'"),
-    (X, ["a", "new", Decimal("nan")], "groups: .* equal to themselves; got .*NaN"),
+    (X, ["a", "new", (1, (2, Decimal("nan")))], "groups: .* equal to themselves; got .*NaN"),
 ]
 
 LOG: dict[str, Any] = {
