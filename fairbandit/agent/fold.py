@@ -226,7 +226,7 @@ def named(state: State, event: logged.Decided, id: Any, about: Any) -> logged.De
 
 
 def reward_event(state: State, reward: Any, ticket: Any, candidate: Any) -> logged.Rewarded | None:
-    """Returns the event of a report, or None if it repeats an earlier one."""
+    """Returns the event of a report; None if the report repeats an earlier report."""
     if ticket is None and not (ticket := state.own.latest % logged.TICKETS and state.own.latest):
         raise FairbanditError("no decision waits for a reward: none was made so far")
     t = state.number_of(ticket)

@@ -35,8 +35,8 @@ class Audit(NamedTuple):
         table: one row for each measure (`selection`, and `scoring` if the log has scores) and for
             each group of each attribute and of each pair of attributes. `share` and `picked_share`
             are its shares of all candidates and of all picks. ε bounds the expectation of their
-            difference in a decision with a choice; `choices` is the number of these decisions, and
-            `gap` the mean difference in them. The interval of the `impact_ratio` to the group
+            difference in a decision with a choice; `choices` is the number of such decisions, and
+            `gap` the mean of their differences. The interval of the `impact_ratio` to the group
             `reference` is `ratio_low` to `ratio_high`, and `words` is the row as a sentence. For
             each test, rows of selection have a column such as `drift_p`, the anytime-valid p-value
             min(1, rows/largest wealth), and `drift_at`, the first decision after which it is at

@@ -44,7 +44,7 @@ _OTHERS = {
     "callbacks": "objects that take part in runs, as in callbacks=[{_target_: MODULE.CLASS}]",
     "hydra.run.dir": "the output folder of a run (hydra.sweep.dir: of a sweep)",
 }
-"""The keys of a run that are no `Settings`."""
+"""The keys of a run that are not in `Settings`."""
 
 
 def help_text(tools: Mapping[str, str]) -> str:

@@ -185,7 +185,7 @@ class Sweeps(Callback):
 
 
 def _begin(config: DictConfig) -> _Sweep:
-    """Checks what the jobs share, and chooses and locks the folder, also for remote workers."""
+    """Checks the settings that all jobs share, and chooses and locks the folder of the sweep."""
     paths = [Path(source.path) for source in config.hydra.runtime.config_sources]
     search_configs(path for path in paths if path.is_dir())
     figures = figures_asked(plain_config(config.figures))

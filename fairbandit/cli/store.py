@@ -20,7 +20,7 @@ from fairbandit.runs.settings import Settings
 class Config(Settings):
     """The schema of the root config: the settings, a policy, an environment, and what uses a run.
 
-    `figures` are those that a sweep draws at its end: a list of names, each alone or with the
+    `figures` lists the figures that a sweep draws at its end: names, each alone or with the
     policies that it shows. `callbacks` are mappings with `_target_`, the class of a
     `fairbandit.Callback`, and its arguments.
     """

@@ -185,7 +185,7 @@ def _inside(low: int, high: int, start: Tensor, stop: Tensor, limits: Limits) ->
 
 
 def _chunks(limits: Limits, segment: tuple[int, int], size: int) -> Iterator[tuple[int, int, bool]]:
-    """Yields low, high and whether entries low … high − 1 are all in the segment, or none is."""
+    """Yields low, high and whether entries low … high − 1 are in the segment; all are, or none."""
     first, greatest_start, least_stop, last = limits
     start, stop = segment if segment[0] < segment[1] else (first, first)
     for low, high in pairwise(sorted({*limits, start, stop})):

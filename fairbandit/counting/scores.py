@@ -35,7 +35,9 @@ SEARCH_SETUP = 400  # the setup of a search, in values times d, since comparison
 RESCORE = 20  # the score of one sorted entry, computed again
 SORT = 100  # the sorting of one entry
 SORTED_COST = 150_000  # contexts are sorted only for a count that costs at least this
-RETRY = 1.5  # sorting that did not pay is tried again for a count that costs so many times as much
+RETRY = (
+    1.5  # sorting that did not pay is tried again for a count that costs this many times as much
+)
 
 
 class PastScores:
@@ -54,7 +56,7 @@ class PastScores:
         contexts: the past contexts up to the last of the rounds.
         times, window: the N rounds t, (N,), and start and stop of their windows, (2, N), ascending.
         groups: the candidates' groups, (B, N, K) int64, −1 for an empty place.
-        model, model_of_round: the U reward models, and that of each round, (N,) int64, ascending.
+        model, model_of_round: the U reward models, and the ascending numbers of the rounds' models.
         own: the candidates' own scores, (B, N, K); None if the values do not belong to candidates.
     """
 

@@ -240,7 +240,7 @@ class CensusGender(_Census):
 class CensusEthnicity(_Census):
     """Income in the US census, candidates of all ethnicities at random (paper, App. E.1).
 
-    A `Table` like that of `CensusGender`, but the group is RAC1P, and the noisy reward the true
+    The table is that of `CensusGender`, but the group is RAC1P, and the noisy reward is the true
     reward plus noise·ξ.
 
     Args, beside the arguments of `CensusGender`:

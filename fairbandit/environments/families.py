@@ -20,7 +20,7 @@ Link = Enum("Link", ["identity", "logistic", "quadratic", "network"])
 Noise = Enum("Noise", ["normal", "student", "bernoulli"])
 Drift = Enum("Drift", ["features", "rewards", "weights"])
 UNITS = 16  # of the hidden layer of the link `network`
-SAMPLE = 100_000  # rewards of each group, of which the CDF of the link `network` is made
+SAMPLE = 100_000  # rewards of each group; they make the CDF of the link `network`
 
 
 @register("environment", "synthetic")

@@ -132,7 +132,7 @@ class OptimisticRidge(Ridge):
     def _radius(
         self, problem: Problem, log_det: Tensor, n_train: list[int], penalty: Tensor | None = None
     ) -> Tensor:
-        """c·β after each n, (B, U); the penalty is each model's λ, (B, U), or None if fixed."""
+        """c·β after each n, (B, U); `penalty` is each model's λ, (B, U); None if λ is fixed."""
         root: Tensor | float  # √λ
         if penalty is None:
             log, root = math.log(fixed := float(self.regularization)), math.sqrt(fixed)

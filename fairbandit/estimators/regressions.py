@@ -184,8 +184,9 @@ def solve(lower: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _woodbury(start: Regression, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """W, z and the diagonal of a Woodbury update with rows X, given Y = XF: θᵢ = θ + Σ_{j≤i} zⱼwⱼ.
 
-    LLᵀ = I + YYᵀ, [A z] = L⁻¹[Y r − Xθ], W = AFᵀ, and the diagonal is that of L. `SMALL` rows
-    are solved at a time; before the next rows, Y(AᵀA) is subtracted from Y, and Y(Aᵀz) from r − Xθ.
+    LLᵀ = I + YYᵀ, [A z] = L⁻¹[Y r − Xθ], W = AFᵀ, and the third result is the diagonal of L.
+    `SMALL` rows are solved at a time; before the next rows, Y(AᵀA) is subtracted from Y, and
+    Y(Aᵀz) from r − Xθ.
     """
     residual = torch.baddbmm(rows[..., :1], rows[..., 1:], start.theta[..., None], alpha=-1)
     solved, diagonals, taken = list[Tensor](), list[Tensor](), y.new_zeros(1)

@@ -80,7 +80,7 @@ def best_of(rows: pd.DataFrame, measure: str) -> list[str]:
 
 
 def _best(rows: pd.DataFrame, less: bool) -> tuple[str | None, list[str]]:
-    """The policy with the best worst case, None if all are infinite, and those that overlap it."""
+    """The policy with the best worst case, or None if all are infinite, and its overlaps."""
     ends = rows["high" if less else "low"]
     ends = ends[np.isfinite(ends)]
     if ends.empty:

@@ -96,5 +96,7 @@ def named(policies: Any) -> dict[str, Policy | Agent]:
         names = chain([name or own], (f"{name or own}-{number}" for number in count(2)))
         judges[next(free for free in names if free not in {LOGGED, *judges})] = judge
     if not judges:
-        raise FairbanditError("policies: expected a policy, an agent or a list of these")
+        raise FairbanditError(
+            "policies: expected a policy, an agent, or a list of policies and agents"
+        )
     return judges

@@ -175,7 +175,7 @@ def frontier(axes: Axes, facet: Facet) -> None:
     every = [[run.spreads[c]["mean"] for run in facet.runs] for c in _regrets(facet)]
     last, least = np.full(2, np.inf), 0.1 * np.ptp(np.array(every, np.float64), axis=1)
     for run, *place in zip(weighted, x, y, strict=True):
-        if (np.abs(np.array(place) - last) >= least).any():  # else it would cover the last one
+        if (np.abs(np.array(place) - last) >= least).any():  # else it would cover the last label
             axes.annotate(f"{float(run.settings['policy.rank.alpha']):g}", tuple(place), **offset)
             last = np.array(place)
     price(axes, replace(facet, runs=[run for run in facet.runs if run not in weighted]))

@@ -65,7 +65,7 @@ class Look(PolicyLook, frozen=True, kw_only=True):
         return {"color": self.colour, "linestyle": dashes, "label": self.name}
 
 
-# the looks of settings that are no named policy
+# the looks of settings that are not named policies
 _OTHERS = (
     PolicyLook("#999933", (7, 1, 1, 1), "h", "--"),
     PolicyLook("#332288", (5, 3), "p", "||"),

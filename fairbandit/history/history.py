@@ -145,7 +145,7 @@ class History(NamedTuple):
     def with_other_pick(self, group: int, instead: int | None) -> History:
         """The history, for later rounds, after a pick came to an earlier round of replica 0.
 
-        `group` is the group of the pick, and `instead` that of the pick that it replaces, if any.
+        `group` is the group of the pick, and `instead` the group of the replaced pick, if any.
         """
         if self.picks is None:
             return self

@@ -100,7 +100,7 @@ def _differ(log: Log, groups: Ints) -> bool:
     """Whether features of the candidates who were not picked differ between groups of pools.
 
     An F test must reject equal means at the level 0.01. The features must also explain the group at
-    least a quarter as well as the features of picks do, on which those of the others depend.
+    least a quarter as well as the features of the picks do, since the others depend on the picks.
     """
     from scipy.special import fdtrc
 

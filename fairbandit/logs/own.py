@@ -81,7 +81,7 @@ class _Decision:
             self.rewards.append(line)
 
     def pool(self) -> Pool | None:
-        """Returns the pool with its rewards; None if nobody was picked."""
+        """Returns the pool with its rewards; None without a pick."""
         if not self.taken:
             return None
         if by_person := bool(self.slots):

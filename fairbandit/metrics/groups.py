@@ -221,10 +221,10 @@ class DiscountedExposure(ParityGap):
 
 @register("metric", "ndkl")
 class NormalizedDivergence(Metric):
-    """How far the groups' shares in the first places of a shortlist are from those in the pool.
+    """The distance of the groups' shares of the first places from their shares of the pool.
 
     (1/Z) Σ_i D(p_i ‖ q)/log₂(1 + i), where p_i are the shares of the groups among the first i of m
-    picks, q those among the candidates of the pool, D(p ‖ q) = Σ_g p_g ln(p_g/q_g), and
+    picks, q their shares among the candidates of the pool, D(p ‖ q) = Σ_g p_g ln(p_g/q_g), and
     Z = Σ_i 1/log₂(1 + i). It is 0 if all first places are shared like the pool. Even a fair order
     has a positive value, since few places cannot be shared exactly; compare it with `uniform`.
     """

@@ -184,18 +184,18 @@ def _rewards(log: Log, confidence: float) -> Sheet:
 
 
 _ESTIMATES = """\
-Each estimate stands with its {confidence:.0%} interval, by one estimator for each measure: the one
-that most policies have, and of several the first of anytime, dr, direct, snips and ips. Arrows
-point in the better direction. ∞ is an end of an interval that the decisions do not bound. – stands
-where there is no estimate: it was refused, and a note gives the reason, or the policy makes no such
-picks."""
+Each estimate stands with its {confidence:.0%} interval. Each measure has one estimator: the
+estimator that most policies have, and of several the first of anytime, dr, direct, snips and ips.
+Arrows point in the better direction. ∞ is an end of an interval that the decisions do not bound.
+– stands where an estimate is missing: it was refused, and a note gives the reason, or the policy
+makes no such picks."""
 
 _BEST = """\
 The policy with the best worst case is bold and shaded: the highest lower end or, if lower is
 better, the lowest upper end. So is each policy whose interval overlaps the interval of this policy,
 since the estimates do not show which of the two is better, unless its own worst case is no better
-than the worst estimate of the row. No policy is marked if all intervals overlap that of the
-best."""
+than the worst estimate of the row. No policy is marked if all intervals overlap the interval
+of the best."""
 
 _MEASURES = """\
 The rank of a pick is the share of its own group with at most the pick's mean reward. Fair regret is

@@ -1,9 +1,9 @@
 """The results of a run: finals and curves of each replica, and the round log.
 
-`finals.parquet` is a tidy table with the columns `replica`, `measure`, `group` and `value`. A
-measure of the whole run has no group: each metric after the last round and, for a table whose
-rewards are standardised, `cost_per_pick`. The measures of a group are in `BY_GROUP`. Those after
-`share` are means over the group's picks, and NaN in a replica without such picks.
+`finals.parquet` is a tidy table with the columns `replica`, `measure`, `group` and `value`. The
+group is empty for a measure of the whole run: each metric after the last round and, for a table
+whose rewards are standardised, `cost_per_pick`. The measures of a group are in `BY_GROUP`. The
+measures after `share` are means over the group's picks, and NaN in a replica without such picks.
 `curves.parquet` is the same with a column `round`: each metric over rounds 1 … t, and the
 selection rates of up to `MAX_GROUPS` groups. The round log has a row for each pick.
 """

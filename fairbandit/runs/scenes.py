@@ -35,7 +35,7 @@ class PooledRuns:
         runs: the runs, at least one.
         table: the rows of the setting in a tidy table of finals, or of differences from a baseline.
         settings: the settings in which the runs agree, without the seed.
-        varied: the settings that tell this one from others; see `naming.varied`.
+        varied: the settings in which this row differs from other rows; see `naming.varied`.
         others: the settings in `varied` that do not belong to the environment.
         label: the name of the setting, unique in its environment.
         environment: the name of the environment, unique among the environments that were read.

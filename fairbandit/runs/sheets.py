@@ -35,7 +35,7 @@ _BETWEEN = 2  # between two columns of a sheet
 _ROUNDING = 1e-9
 _DECIMALS = 4
 
-# the special characters of Markdown, and those that turn bare addresses into links
+# the special characters of Markdown, and the characters that turn bare addresses into links
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|<>~$&@]|:(?=//)|(?<=(?i:www))\.)")
 
 _LATEX = str.maketrans(

@@ -63,7 +63,7 @@ def tune(
 
     Raises:
         FairbanditError: Optuna is not installed, the study is of another config, or a trial fails
-            before another one is complete.
+            before any trial is complete.
     """
     try:
         import optuna

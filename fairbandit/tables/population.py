@@ -67,7 +67,7 @@ class GroupedCdf:
 class Members:
     """The n members of D2 with their ground truth; features and rewards are standardised.
 
-    `expected` are the true rewards ⟨θ, x⟩, and `cdf` is of these. `order` has the positions of
+    `expected` are the true rewards ⟨θ, x⟩, and `cdf` is their CDF. `order` has the positions of
     members sorted by group, in which each group begins at its position in `starts`, (G,).
     """
 

@@ -100,7 +100,7 @@ def _without(column: pd.Series, marks: Marks) -> pd.Series:
 
 
 def _whole(column: pd.Series) -> pd.Series:
-    """Makes floats whole numbers if all are, as those of a column with gaps, and are exact."""
+    """Makes floats whole numbers if all of them are whole and exact, as in a column with gaps."""
     known = column.dropna().to_numpy()
     exact = len(known) and (np.abs(known) < EXACT).all() and (known % 1 == 0).all()
     if not exact or (np.signbit(known) & (known == 0)).any():
