@@ -25,6 +25,7 @@ from fairbandit.tables.population import GroupedCdf
 CdfSource = Enum("CdfSource", ["exact", "sampled"])
 MAX_TERMS = 12  # the largest number m of nonzero weights of a group, since the sum has 2^m terms
 ACCURACY = 1e-9  # the largest rounding error that the alternating sum may have
+WORK = 1 << 16  # the most terms computed at a time, so that they stay in cache
 RANGE = 650.0  # the largest |ln totalᵐ| for which no term of the sum underflows or overflows
 
 
@@ -38,35 +39,37 @@ class UniformSums:
     """
 
     def __init__(self, weights: Sequence[Sequence[float]], offsets: Sequence[float]) -> None:
-        self._starts = [
-            offset + sum(weight for weight in own if weight < 0)
-            for own, offset in zip(weights, offsets, strict=True)
-        ]
-        expansions = [_expansion(tuple(own)) for own in weights]
-        self._terms = [terms for terms, _ in expansions]
-        # all groups have as many subsets, some of them with a factor of 0
-        subsets = pad_sequence([rows.T for _, rows in expansions], batch_first=True)
-        self._subsets = subsets.movedim(2, 1)[..., None]  # (G, 2, S, 1)
+        expansions = [_expansion(tuple(terms)) for terms in weights]
+        powers = [len(terms) for terms, _ in expansions]
+        starts = [o + sum(w for w in ws if w < 0) for ws, o in zip(weights, offsets, strict=True)]
+        totals = [math.fsum(terms) for terms, _ in expansions]
+        self._frames = torch.tensor([starts, totals, powers], dtype=torch.float64)
+        subsets = [rows.T for _, rows in expansions]  # padded with edge and factor 0
+        self._subsets = pad_sequence(subsets).movedim(2, 0)  # (2, S, G)
+        self._powers = powers
 
     def __call__(self, groups: Tensor, values: Tensor, rounds: Tensor | None = None) -> Tensor:
         """P(offset + Σᵢ wᵢUᵢ ≤ v) for each value v and its group; 0 where the group is −1."""
-        shares = torch.zeros_like(values)
-        for group in range(len(self._terms)):
-            own = groups == group
-            shares[own] = self._shares(group, values[own])
-        return shares
+        size = max(WORK // self._subsets.shape[1], 1)
+        codes = groups.clamp(min=0).flatten()
+        parts = zip(codes.split(size), values.flatten().split(size), strict=True)
+        shares = torch.cat([self._shares(*part) for part in parts])
+        return shares.view(values.shape).masked_fill_(groups < 0, 0)
 
-    def _shares(self, group: int, values: Tensor) -> Tensor:
-        terms, shifted = self._terms[group], values - self._starts[group]
-        if not terms:
-            return (shifted >= 0).to(values.dtype)
-        mirrored = math.fsum(terms) - shifted
-        edges, factors = self._subsets[group].to(values.device)
+    def _shares(self, groups: Tensor, values: Tensor) -> Tensor:
+        """The CDF of groups (n,), none of them −1, at values (n,)."""
+        start, total, power = self._frames.to(values.device)[:, groups]
+        edges, factors = self._subsets.to(values.device)[..., groups]
+        shifted = values - start
+        mirrored = total - shifted
         powers = above = (torch.minimum(shifted, mirrored) - edges).clamp_(min=0)
-        for _ in terms[1:]:  # several times as fast as `pow`
-            powers = powers * above
-        tail = _total(powers * factors).clamp_(0, 1)
-        return torch.where(shifted > mirrored, 1 - tail, tail)
+        for exponent in range(2, max(self._powers) + 1):  # several times as fast as `pow`
+            counts = (power >= exponent).to(above.dtype)
+            # a factor of 1 once the power is reached; this is faster than `torch.where`
+            powers = powers * torch.addcmul(1 - counts, above, counts)
+        tail = _total(powers.mul_(factors)).clamp_(0, 1)
+        shares = torch.where(shifted > mirrored, 1 - tail, tail)
+        return torch.where(power > 0, shares, (shifted >= 0).to(values.dtype))
 
 
 def uniform_sum_pdf(values: Tensor, weights: Sequence[float], offset: float = 0.0) -> Tensor:
