@@ -56,7 +56,7 @@ class Agent:
             rows that an encoder read, and whether to wait until each line is on the disk.
         save_every: the agent saves itself to the file LOG.agent whenever the log is longer by this
             number of lines, and the next start goes on from this file; None never does.
-        shadow: whether a person decides: the agent learns from nobody but those who are `taken`.
+        shadow: whether a person decides: the agent learns only from candidates who are `taken`.
 
     >>> agent = Agent.from_config("fair_greedy", features=2, groups=["a", "b"], seed=0)
     >>> decision = agent.act([[0.1, 0.9], [0.3, 0.2], [0.8, 0.5]], ["a", "b", "b"])

@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     play: Callable[[Floats], tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]]
 
     def chosen(self, place: int, row: Floats) -> bool:
-        """Whether a candidate with these features is the choice; certain but for exploration."""
+        """Whether a candidate with these features is the choice, exploration aside."""
         chances, thresholds, _ = self.play(self.with_row(place, row))[1]
         chance = float(chances[0, 0, place])
         if thresholds is not None:  # candidates who come one at a time do not compete

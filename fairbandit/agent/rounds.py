@@ -24,21 +24,21 @@ from fairbandit.splits.base import refresh_numbers
 from fairbandit.streams import CHUNK_ROUNDS
 from fairbandit.tables.labels import Codes, coded, normal, spellings
 
-BLOCK = CHUNK_ROUNDS // 2
+POOLS_TOGETHER = CHUNK_ROUNDS // 2
 """The most pools that are decided together. Larger blocks share more work, but the rank windows of
 their rounds differ more, which costs masks."""
 
-PIECE = 16 * CHUNK_ROUNDS
+ROUNDS_TOGETHER = 16 * CHUNK_ROUNDS
 """The number of rounds that are processed at once."""
 
-UNUSUAL, LARGE = 1e3, 1e6
-"""Outcomes with a feature above UNUSUAL are tried before they are added. Estimators that refit are
-tried only above LARGE, with all outcomes."""
+TRIED_SIZE, TRIED_SIZE_OF_REFITS = 1e3, 1e6
+"""Outcomes with a larger feature are tried before they are added. The second limit is that of
+estimators that refit, which are tried with all outcomes."""
 
-FEW = 5
-"""Fewer observed rounds are not compared with earlier ones."""
+COMPARED_ROUNDS = 5
+"""The fewest observed rounds that are compared with the rounds before them."""
 
-FAR = 3.29
+FAR_DEVIATIONS = 3.29
 """With probability 0.001, a normal variable is more standard deviations away from its mean."""
 
 
@@ -172,7 +172,7 @@ def _blocks(
     for low, high in pairwise(sorted(stops)):
         step = 1 if policy.reads_picks else high - low
         for first in range(low, high, step):
-            yield from pieces(sizes[first : first + step], BLOCK, first)
+            yield from pieces(sizes[first : first + step], POOLS_TOGETHER, first)
 
 
 def tell_checked(policy: Policy, history: History, outcomes: Outcomes) -> History:
@@ -181,7 +181,7 @@ def tell_checked(policy: Policy, history: History, outcomes: Outcomes) -> Histor
     refits = "rewards" in policy.estimator.needs
     tried = history.outcomes if refits else outcomes
     largest = float(torch.linalg.vector_norm(tried.contexts, torch.inf))
-    if largest <= (LARGE if refits else UNUSUAL) or not policy.learns:
+    if largest <= (TRIED_SIZE_OF_REFITS if refits else TRIED_SIZE) or not policy.learns:
         return history
     if not refits:  # a trial of outcomes that wait
         policy.estimator.advance(history.state, outcomes)
@@ -199,7 +199,7 @@ def tell_checked(policy: Policy, history: History, outcomes: Outcomes) -> Histor
 
 
 def observed(policy: Policy, state: State, event: Observed) -> State:
-    """Returns the state after rounds that another system decided, with a notice if most repeat."""
+    """Returns the state after rounds that another system decided; notes repeated rounds."""
     pools, actions, rewards = event.contexts or [], event.actions, event.rewards
     if not len(pools) == len(event.groups) == len(actions) == len(rewards):
         raise FairbanditError("its rounds have different numbers of pools, actions and rewards")
@@ -211,7 +211,8 @@ def observed(policy: Policy, state: State, event: Observed) -> State:
         low += len(pool)
         keys.append(pick_key("", labels, pool, place, reward))  # the decisions have no names
     n, get = len(pools), state.remembered.get
-    known = sum(get(key) is not None for key in keys) if state.learned and n >= FEW else 0
+    compared = state.learned and n >= COMPARED_ROUNDS
+    known = sum(get(key) is not None for key in keys) if compared else 0
     if known > n / 2:
         remark(
             f"{known / n:.0%} of the observed rounds equal rounds that were observed before; if "
@@ -238,7 +239,7 @@ def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
 
 @torch.inference_mode()
 def after_log(policy: Policy, state: State, log: Log) -> State:
-    """Returns the state after the decisions of a log that numbers the groups like it."""
+    """Returns the state after the decisions of a log; both number the groups alike."""
     assert log.contexts is not None
     keys, rows = [key for key, _ in log.pick_keys], (log.contexts, log.groups)
     return _after_rounds(policy, state, log.sizes, *rows, log.picks, log.rewards, keys)
@@ -257,10 +258,10 @@ def _after_rounds(
     """Returns the state after n decided rounds, in pieces of similar pools.
 
     The pools of given sizes are rows, one pool after another. Picks and rewards are (n, m): −1 for
-    an empty slot, and NaN for an unknown reward. The keys are of the picks with rewards.
+    an empty slot, and NaN for an unknown reward. `keys` belong to the picks with rewards.
     """
     ends = np.append(0, sizes.cumsum())
-    for cut in pieces(sizes, PIECE):
+    for cut in pieces(sizes, ROUNDS_TOGETHER):
         rows, first = slice(ends[cut.start], ends[cut.stop]), state.history.rounds + 1
         history = opened(policy, state, sizes[cut], contexts[rows], groups[rows]).history
         at, slots = np.nonzero(~np.isnan(rewards[cut]))
@@ -294,7 +295,7 @@ def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
     This matters to a policy that learns from early rounds and ranks among later candidates. Under a
     random order, the mean of the first h = n/2 values is √((1 − h/n)/h)·S away from the mean of
     all, where S is their standard deviation. The notice names the values that are farthest away, if
-    this is beyond `FAR` times that distance: the rewards, or the indicators of a group.
+    this is beyond `FAR_DEVIATIONS` times that distance: the rewards, or the indicators of a group.
     """
     n, h = len(rewards), len(rewards) // 2
     plan = policy.plan(n + 1, 1)
@@ -302,7 +303,7 @@ def note_order(policy: Policy, labels: Sequence[Any], rewards: Floats) -> None:
         return
     names = np.array([normal(label) for label in labels])
     series = {f"share of group {name!r}": names == name for name in dict.fromkeys(names.tolist())}
-    farthest, what = FAR, ""
+    farthest, what = FAR_DEVIATIONS, ""
     for name, values in {"mean reward": rewards, **series}.items():
         early, mean, deviation = values[:h].mean(), values.mean(), values.std(ddof=1)
         distance = abs(early - mean) / (deviation * math.sqrt((1 - h / n) / h) or 1)

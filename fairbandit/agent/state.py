@@ -179,7 +179,7 @@ class State(NamedTuple):
         return {ticket: waiting for ticket in every if (waiting := self.waits(ticket))}
 
     def waits(self, ticket: int) -> Waiting | None:
-        """Returns the decision of a ticket, or None unless it waits for a reward and is in time."""
+        """Returns the decision of a ticket if it waits for a reward and is in time; else None."""
         waiting = self.changed.get(ticket) if ticket in self.changed else self.settled.get(ticket)
         if waiting is None or self.patience is None:
             return waiting

@@ -227,7 +227,7 @@ class Encoder:
         return {"columns": columns, **options, **lists}
 
     def labels_in(self, features: NDArray[np.float64]) -> list[str | None]:
-        """Returns the label that the features of each row, (n, d), hold, or None."""
+        """Returns the label in the features of each row, (n, d); None without a label."""
         values, parts = self._values(features), list[Any]()
         for column in self._labelled:
             at = self._places[column.name]

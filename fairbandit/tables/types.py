@@ -57,7 +57,7 @@ def typed(
     """Returns a column with a type, null where a cell is missing, and a reason or "".
 
     The types are whole numbers, float64, truth values, texts, and categories of numbers. The reason
-    says why there is no column, or why texts that look like numbers are not numbers.
+    says why the column is left out, or why texts that look like numbers are not numbers.
     """
     kind, is_type = cells.type, pa.types
     unfit = None, f"cells of the type {kind} are neither numbers nor texts"

@@ -131,7 +131,7 @@ def broken_off(call: Callable[[], object], when: AbstractContextManager[Any]) ->
 @pytest.mark.parametrize("name", support.some(CONFIGS, 2))
 def test_broken_off_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Either nothing has changed, or the call was whole; then it is made again from the start."""
-    monkeypatch.setattr("fairbandit.agent.rounds.PIECE", 2)  # logs come in several pieces
+    monkeypatch.setattr("fairbandit.agent.rounds.ROUNDS_TOGETHER", 2)  # logs come in several pieces
     draw, broken = random.Random(name), 0
     past, now, future = worlds.spans(worlds.stories(5, 300), 250, 260)
     with ways(searched=name == "rounds"):  # past contexts are sorted wherever that can be done

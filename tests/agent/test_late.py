@@ -32,7 +32,7 @@ def test_any_order_gives_the_model_that_the_data_in_order_gives(
         late.update(past.rewards[ticket - 1][picked[ticket - 1]], ticket)
     assert late.pending == ()
     rewards = [float(r[a]) for r, a in zip(past.rewards, picked, strict=True)]
-    with patch("fairbandit.agent.rounds.PIECE", 16):  # in several pieces
+    with patch("fairbandit.agent.rounds.ROUNDS_TOGETHER", 16):  # in several pieces
         in_order.observe(past.contexts, past.labels, picked, rewards)
     assert in_order.groups == late.groups
     for x, labels, reward in zip(future.contexts, future.labels, future.rewards, strict=True):
