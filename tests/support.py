@@ -102,7 +102,7 @@ def ranked(
     groups = torch.zeros(b, n, k, dtype=torch.int64) if groups is None else groups.expand(b, n, k)
     number = max(int(groups.max()), 0) + 1 if pick_counts is None else pick_counts.shape[2]
     problem = Problem(1, number, Streams(5, range(b)))
-    models = Models(LinearModel(index.new_zeros(b, n, 1)), torch.arange(n))
+    models = Models(LinearModel(index.new_zeros(b, n, 1)), np.arange(n))
     history = History.empty(problem).with_pools(index.new_zeros(b, n, k, 1), groups)
     scored = Scored(history, Full().plan(np.arange(1, n + 1)), models)
     return Ranked(scored, Approximate(index, slack), bounds, pick_counts)

@@ -267,7 +267,7 @@ def _after_rounds(
         at, slots = np.nonzero(~np.isnan(rewards[cut]))
         if len(at):
             places, received = picks[cut][at, slots], rewards[cut][at, slots][None]
-            x, g = (part[0].numpy() for part in history.block[1:])
+            x, g = (part[0].numpy() for part in history.block[1:3])
             parts = at + first, x[at, places][None], g[at, places][None], received
             history = tell_checked(policy, history, Outcomes(*map(torch.from_numpy, parts)))
         history = policy.close(history, Selection.of(torch.from_numpy(picks[cut])[None]))

@@ -91,7 +91,7 @@ def gives_a_candidate_the_same_index_in_any_pool(kind: str, spec: Spec) -> None:
     scored, index, rank = ranked.scored, ranked.index, policy.rank
     orders, fault = [[3, 0, 5, 1, 4, 2]], "permuting the candidates does more than permute indices"
     for order in orders + [[k] for k in range(PLACES) if "pool" not in rank.needs]:
-        block = Block(ROUNDS + 1, scored.contexts[:, :, order], scored.groups[:, :, order])
+        block = Block.of(ROUNDS + 1, scored.contexts[:, :, order], scored.groups[:, :, order])
         history = policy.history._replace(open=block)
         other = rank.index(Scored(history, scored.plan, scored.models))
         for among, alone in ((index.value, other.value), (index.high, other.high)):

@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from fairbandit.history.contexts import Contexts, occurrences
+from fairbandit.history.contexts import Contexts, Ints, occurrences
 
 CHUNK = 1 << 18
 """The approximate number of scores in a chunk; four times as many comparisons are made at once."""
@@ -48,12 +48,12 @@ class Windows:
         contexts: the entries.
         ends: the window of each round in every group, entries start … stop − 1, (2, B, N, G).
         groups: the group of each value, (B, N, M) int64, −1 for none.
-        model_of_round: the model of each round, (N,) int64, nondecreasing.
+        model_of_round: the model of each round, (N,), never decreasing.
         models: U.
     """
 
     def __init__(
-        self, contexts: Contexts, ends: Tensor, groups: Tensor, model_of_round: Tensor, models: int
+        self, contexts: Contexts, ends: Tensor, groups: Tensor, model_of_round: Ints, models: int
     ) -> None:
         self._contexts, self._shape = contexts, groups.shape
         least, greatest = ends.flatten(1, 2).aminmax(dim=1)  # (2, G) both
@@ -62,7 +62,8 @@ class Windows:
         if all(bool((part == part[:1]).all()) for part in (groups, ends.transpose(0, 1))):
             groups, ends = groups[:1], ends[:, :1]
         g, flat = contexts.groups, groups.flatten(1)
-        key = flat * models + model_of_round.repeat_interleave(groups.shape[2])
+        models_of_values = torch.from_numpy(model_of_round.repeat(groups.shape[2]))
+        key = flat * models + models_of_values.to(flat.device)
         replica = torch.arange(len(key), device=key.device)[:, None]
         each = (key + replica * (g + 1) * models).flatten().numpy(force=True)
         number = torch.from_numpy(occurrences(each)).to(key.device).view(key.shape)

@@ -67,7 +67,7 @@ class PastScores:
         window: Ints,
         groups: Tensor,
         model: RewardModel,
-        model_of_round: Tensor,
+        model_of_round: Ints,
         own: Approximate | None = None,
     ) -> None:
         self._contexts, self._times, self._window = contexts, times, window
@@ -92,8 +92,9 @@ class PastScores:
     @cached_property
     def count(self) -> Tensor:
         """The number of past scores of each candidate, (B, N, K) float64."""
-        start, stop = self._own_ends
-        return (stop - start).masked_fill_(self._groups < 0, 0).to(torch.float64)
+        starts, stops = self._ends
+        sizes = torch.from_numpy((stops - starts).astype(np.float64)).to(self._groups.device)
+        return sizes.gather(2, self._groups.clamp(min=0)).masked_fill_(self._groups < 0, 0)
 
     @cached_property
     def moments(self) -> tuple[Tensor, Tensor]:
@@ -250,12 +251,14 @@ class PastScores:
         # The count in the window minus the count in the segment is the signed count between their
         # stops minus the signed count between their starts.
         groups, ends = self._groups.clamp(min=0), segment.ends[:, None, None]
-        more = self._own_ends - torch.from_numpy(segment.ends).to(groups.device)[:, groups]
+        own_ends = self._device_ends.gather(3, groups.expand(2, -1, -1, -1))
+        more = own_ends - torch.from_numpy(segment.ends).to(groups.device)[:, groups]
         low, high = np.minimum(self._ends, ends), np.maximum(self._ends, ends)
         outside = float(more.abs().masked_fill_(self._groups < 0, 0).sum())
         sliced, outside_cost = self._cheapest(low, high, outside, more.numel())
+        models = torch.from_numpy(self._model_of_round)
         found = segment.count_le(
-            groups, values, self._model_of_round, theta, (budget - outside_cost) / RESCORE
+            groups, values, models.to(groups.device), theta, (budget - outside_cost) / RESCORE
         )
         if found is None:
             return None
@@ -285,10 +288,6 @@ class PastScores:
             now = contexts.up_to(self._times - 1)
             ends[0] = np.maximum(ends[0], now - contexts.max_contexts).clip(max=ends[1])
         return ends
-
-    @cached_property
-    def _own_ends(self) -> Tensor:
-        return self._device_ends.gather(3, self._groups.clamp(min=0).expand(2, -1, -1, -1))
 
     @cached_property
     def _device_ends(self) -> Tensor:

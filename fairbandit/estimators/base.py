@@ -16,6 +16,7 @@ from torch import Tensor
 from fairbandit.errors import FairbanditError, typed
 from fairbandit.estimators.ties import PLAIN, Approximate
 from fairbandit.history import NEVER, History, Outcomes, Problem, State
+from fairbandit.history.contexts import Ints
 from fairbandit.registry import Part, base
 from fairbandit.splits import Plan
 from fairbandit.streams import Purpose
@@ -61,7 +62,7 @@ class RewardModel(ABC):
     def take(self, index: Tensor) -> Self:
         """The models at the given positions, (N,) int64: one model for each round."""
         taken = copy(self)
-        taken.parameters = tuple(p.index_select(1, index) for p in self.parameters)
+        taken.parameters = tuple(p.index_select(1, index.to(p.device)) for p in self.parameters)
         return taken
 
     def score(self, contexts: Tensor, groups: Tensor) -> Tensor:
@@ -144,7 +145,7 @@ def all_finite(values: Tensor) -> bool:
 
 def check_size(contexts: Tensor, regularization: float) -> None:
     """Raises if 16·eps·‖x‖² > λ for a context x: rounding would hide all other contexts."""
-    largest = float(contexts.norm(dim=-1).max()) if contexts.numel() else 0.0
+    largest = float(torch.linalg.vector_norm(contexts, dim=-1).amax()) if contexts.numel() else 0.0
     if 16 * torch.finfo(torch.float64).eps * largest * largest > regularization:
         raise FairbanditError(
             f"rounding would hide all contexts but the largest, of norm {largest:.3g}; use "
@@ -168,21 +169,21 @@ class Models(NamedTuple):
 
     Attributes:
         distinct: U distinct reward models.
-        of_round: the number of the model that each round uses, (N,) int64, nondecreasing.
+        of_round: the number of the model that each round uses, (N,), never decreasing.
         informed: which rounds' models have learned from a reward, (N,) bool; None if all have, or
             if the estimator does not learn.
     """
 
     distinct: RewardModel
-    of_round: Tensor
+    of_round: Ints
     informed: Tensor | None = None
 
     @property
     def of_rounds(self) -> RewardModel:
         """One reward model for each round."""
-        if len(self.distinct) == self.of_round.shape[0]:
+        if len(self.distinct) == len(self.of_round):
             return self.distinct
-        return self.distinct.take(self.of_round)
+        return self.distinct.take(torch.from_numpy(self.of_round))
 
     def if_informed(self, values: Tensor, otherwise: float) -> Tensor:
         """Replaces values (B, N, K) in rounds whose model has seen no reward."""
@@ -226,12 +227,12 @@ class Estimator(Part):
         if self.learns and numbers[0] < history.first_reward:
             informed = torch.tensor(numbers, device=problem.device) >= history.first_reward
         rounds = list(range(first, first + n))
-        of_round = torch.arange(n, device=problem.device)
+        of_round = np.arange(n)
         may_share = not self.draws_models and "truth" not in self.needs  # a truth may drift
         if may_share and n > 1 and len(set(numbers)) < n:
             distinct, where, number = np.unique(numbers, return_index=True, return_inverse=True)
             rounds, numbers = [rounds[at] for at in where], distinct.tolist()
-            of_round = torch.from_numpy(number).to(problem.device)
+            of_round = number
         if "rewards" in self.needs:  # a fit to all outcomes may compute gradients
             with torch.inference_mode(False):
                 outcomes = history.outcomes_of(0, numbers[-1]).copied()
@@ -246,7 +247,7 @@ class Estimator(Part):
                 f"{numbers[-1]} rounds"
             )
         if len(model) < len(rounds):  # one model for all rounds
-            of_round.zero_()
+            of_round[:] = 0
         return Models(model, of_round, informed)
 
     def _check(self, model: RewardModel, number: int) -> None:

@@ -28,11 +28,23 @@ class Block(NamedTuple):
     Attributes:
         first: the first of the rounds, from 1.
         contexts, groups: the pools, (B, N, K, d) and (B, N, K) int64, −1 for an empty place.
+        sizes: the number of candidates of each pool, (B, N).
     """
 
     first: int
     contexts: Tensor
     groups: Tensor
+    sizes: Ints
+
+    @classmethod
+    def of(cls, first: int, contexts: Tensor, groups: Tensor) -> Block:
+        """The block of pools whose first round is given."""
+        return cls(first, contexts, groups, (groups.numpy(force=True) >= 0).sum(2))
+
+    def after(self, n: int) -> Block:
+        """The block without its first n rounds."""
+        first, contexts, groups, sizes = self
+        return Block(first + n, contexts[:, n:], groups[:, n:], sizes[:, n:])
 
 
 class History(NamedTuple):
@@ -125,12 +137,12 @@ class History(NamedTuple):
 
     def with_pools(self, contexts: Tensor, groups: Tensor) -> History:
         """The history with the pools of the next N rounds as its open block."""
-        present = groups.flatten(1).numpy(force=True) >= 0
+        block = Block.of(self.rounds + 1, contexts, groups)
         return self._replace(
             rounds=self.rounds + groups.shape[1],
-            candidates=self.candidates + present.sum(1),
+            candidates=self.candidates + block.sizes.sum(1),
             contexts=None if self.contexts is None else self.contexts.append(contexts, groups),
-            open=Block(self.rounds + 1, contexts, groups),
+            open=block,
         )
 
     def with_picks(self, groups: Tensor) -> History:
@@ -256,17 +268,20 @@ class Rows:
 
     def append(self, *parts: Tensor) -> Rows:
         """These rows followed by n further rows, (·, n, …) each."""
-        rows, stop = copy(self), self.stop + parts[0].shape[1]
-        if self._filled[0] != self.stop or stop - self._first > self._parts[0].shape[1]:
+        memory, first, filled = self._parts, self._first, self._filled
+        stop = self.stop + parts[0].shape[1]
+        if filled[0] != self.stop or stop - first > memory[0].shape[1]:
             room, kept = max(64, 2 * (stop - self.start)), self[self.start, self.stop]
-            rows._parts = [part.new_empty(len(part), room, *part.shape[2:]) for part in self._parts]
-            for new, old in zip(rows._parts, kept, strict=True):
+            memory = [part.new_empty(len(part), room, *part.shape[2:]) for part in memory]
+            for new, old in zip(memory, kept, strict=True):
                 new[:, : old.shape[1]] = old
-            rows._first, rows._filled = self.start, [self.stop]
-        rows._filled[0] = -1
-        for memory, new in zip(rows._parts, parts, strict=True):
-            memory.narrow(1, self.stop - rows._first, stop - self.stop).copy_(new)
-        rows._filled[0] = rows.stop = stop
+            first, filled = self.start, [self.stop]
+        filled[0] = -1
+        for memory_part, new in zip(memory, parts, strict=True):
+            memory_part[:, self.stop - first : stop - first] = new
+        filled[0] = stop
+        rows = Rows(memory, first)
+        rows.start, rows.stop, rows._filled = self.start, stop, filled
         return rows
 
     def forget(self, start: int) -> Rows:

@@ -16,7 +16,7 @@ import math
 import torch
 
 from fairbandit.environments.base import Pools
-from fairbandit.history import Block, History, Outcomes, Problem
+from fairbandit.history import History, Outcomes, Problem
 from fairbandit.history.outcomes import gather_picks
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
@@ -49,20 +49,16 @@ def fixed_point(
         The same picks as round by round, the number of repetitions that changed a pick, and the
         number of rounds decided, summed over all repetitions.
     """
-    first, contexts, groups = history.block
-    n = groups.shape[1]
+    block = history.block
+    first, n = block.first, block.groups.shape[1]
     selection = policy.propose(history, picks)
     # The first `confirmed` picks equal sequential play, and are not decided again.
     confirmed, changes, decisions = n_ready, 0, n
     while confirmed < n:
         outcomes, rest = outcomes_of(first, pools, selection), slice(confirmed, n)
         picked = outcomes.groups.view(selection.actions.shape)
-        again = policy.propose(
-            history.with_guess(outcomes, picked)._replace(
-                open=Block(first + confirmed, contexts[:, rest], groups[:, rest])
-            ),
-            picks,
-        )
+        guessed = history.with_guess(outcomes, picked)._replace(open=block.after(confirmed))
+        again = policy.propose(guessed, picks)
         decisions += n - confirmed
         differs = again.places != selection.places[:, rest]
         changed = differs.transpose(0, 1).flatten(1).any(1).nonzero()

@@ -148,12 +148,9 @@ class Policy:
 
         Nothing is learned from one pool for another, but each has its own draws.
         """
-        counts = (groups >= 0).sum((1, 2)).numpy(force=True)
-        opened = history._replace(
-            candidates=history.candidates + counts,
-            open=Block(history.rounds + 1, contexts, groups),
-        )
-        return self.ranked(opened, next_each=True)
+        block = Block.of(history.rounds + 1, contexts, groups)
+        candidates = history.candidates + block.sizes.sum(1)
+        return self.ranked(history._replace(candidates=candidates, open=block), next_each=True)
 
     def probabilities(
         self, history: History, contexts: Tensor, groups: Tensor, picks: int = 1

@@ -28,13 +28,14 @@ class Scored:
         plan, models: the past rounds that each round reads, and the reward models of the rounds.
         first: the first of the rounds, by which draws are addressed.
         contexts, groups: the pools, (B, N, K, d) and (B, N, K) int64, −1 for an empty place.
+        sizes: the number of candidates of each pool, (B, N), a NumPy array.
         present: whether each place holds a candidate, (B, N, K) bool.
         scores: each candidate's score under its own round's model, (B, N, K).
     """
 
     def __init__(self, history: History, plan: Plan, models: Models) -> None:
         self.problem, self.plan, self.models = history.problem, plan, models
-        self.first, contexts, groups = history.block
+        self.first, contexts, groups, self.sizes = history.block
         self.contexts, self.groups = contexts, groups
         self._history = history
         self.present = groups >= 0
@@ -75,7 +76,7 @@ class Scored:
         contexts = self._history.contexts
         if contexts is None:
             raise FairbanditError('this rank reads past contexts: declare needs = {"contexts"}')
-        window = np.stack([self.plan.rank_start, self.plan.rank_stop])
+        window = np.array([self.plan.rank_start, self.plan.rank_stop])
         models = self.models.distinct, self.models.of_round
         return PastScores(contexts, self.plan.rounds, window, self.groups, *models, self.scores)
 
@@ -102,7 +103,7 @@ class Scored:
 
         Draws are indexed by the candidate's running number among the candidates of all rounds.
         """
-        counts = self.present.sum((1, 2)).numpy(force=True)
+        counts = self.sizes.sum(1)
         starts = self._history.candidates - counts  # the history counts the open block
         stream, drawn = self.problem.streams[purpose], torch.zeros_like(self.scores.value)
         drawn[self.present] = stream.runs(starts.tolist(), counts.tolist())

@@ -128,15 +128,14 @@ class Selector(Part):
             FairbanditError: a pool without candidates, or probabilities that break the contract.
         """
         inclusion, sizes = self._checked(self._inclusion(ranked, picks), ranked, picks)
-        possible = inclusion > 0
-        if int(possible.count_nonzero()) > float(sizes.sum()):
+        if int(inclusion.count_nonzero()) > float(sizes.sum()):
             n, streams = sizes.shape[1], ranked.problem.streams
             start = streams[Purpose.SELECTOR].uniform(ranked.scored.first, n, 1)[..., 0]
             keys = ranked.scored.draws(Purpose.ORDER) if picks > 1 else None
             places = systematic(inclusion, sizes.to(torch.int64), start, keys)
         elif picks > 1:  # all picks are certain
             slots = torch.arange(1, picks + 1, device=sizes.device).expand(*sizes.shape, -1)
-            places = torch.searchsorted(possible.cumsum(2), slots.contiguous())
+            places = torch.searchsorted((inclusion > 0).cumsum(2), slots.contiguous())
         else:
             places = inclusion.argmax(2, keepdim=True)
         if picks == 1:
@@ -155,8 +154,8 @@ class Selector(Part):
         """
 
     def _checked(self, inclusion: Tensor, ranked: Ranked, picks: int) -> tuple[Tensor, Tensor]:
-        """All places of a pool of at most m candidates get the probability 1."""
-        value, present = ranked.index.value, ranked.present
+        """The probabilities, 1 for all of at most m candidates, and the numbers of picks (B, N)."""
+        value, present, least = ranked.index.value, ranked.present, ranked.scored.sizes.min()
         if inclusion.shape != value.shape or inclusion.dtype != value.dtype:
             raise FairbanditError(
                 f"{self} gave inclusion probabilities of shape {tuple(inclusion.shape)} and "
@@ -164,14 +163,14 @@ class Selector(Part):
             )
         capacity = present.to(inclusion.dtype)
         number = capacity.sum(2)
-        sizes, least = number.clamp(max=picks), float(number.amin())
+        sizes = number.clamp(max=picks)
         if least <= picks:
             inclusion = inclusion.where((number > picks)[..., None], capacity)
-        clipped = inclusion.clamp(min=0).minimum(capacity)
-        off = float(torch.dist(clipped, inclusion, torch.inf))
+        clipped = inclusion.relu().minimum(capacity)
         excess = float(torch.dist(clipped.sum(2), sizes, torch.inf))
+        fits = torch.equal(clipped, inclusion) or torch.dist(clipped, inclusion, torch.inf) <= SUMS
         # comparisons with NaN are false
-        if not (off <= SUMS and excess <= SUMS and least > 0):
+        if not (fits and excess <= SUMS and least > 0):
             sound = ((clipped - inclusion).abs() <= SUMS).all(2)
             sound &= ((clipped.sum(2) - sizes).abs() <= SUMS) & (sizes > 0)
             b, n = (~sound).nonzero()[0].tolist()
@@ -216,8 +215,10 @@ def best(
     if amount >= capacity.shape[2]:
         return capacity.to(dtype)
     low, high = index.low.where(present, -torch.inf), index.high
-    least = low.amax(2, keepdim=True) if amount == 1 else low.topk(amount, 2).values[..., -1:]
-    possible = (high >= least) & present
+    if amount == 1:
+        tied = ((high >= low.amax(2, keepdim=True)) & present).to(dtype)
+        return tied / tied.sum(2, keepdim=True)
+    possible = (high >= low.topk(amount, 2).values[..., -1:]) & present
     number = possible.sum(2, keepdim=True)
     if int(number.amax()) <= amount:  # no candidates tie for the last places
         return possible.to(dtype)

@@ -101,7 +101,7 @@ def ask(draws: np.random.Generator, dense: Any, start: int, n: int, kind: str) -
         np.stack([starts, stops]),
         groups,
         model,
-        torch.from_numpy(np.sort(draws.integers(0, u, n))),
+        np.sort(draws.integers(0, u, n)),
     ), values
 
 

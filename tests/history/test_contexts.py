@@ -27,7 +27,7 @@ def pools(b: int, n: int, k: int, d: int, groups: int, seed: int = 0) -> tuple[T
 def counts(value: Contexts) -> Tensor:
     """How many past scores of each group are at most 0 in all rounds."""
     b, _, d = value.memory.rows.shape
-    model, zero = Weights(torch.ones(b, 1, d).double()), torch.zeros(1).long()
+    model, zero = Weights(torch.ones(b, 1, d).double()), np.zeros(1, np.int64)
     groups = torch.arange(value.groups).expand(b, 1, -1)
     window = np.array([[0], [value.rounds]])
     past = PastScores(value, np.array([value.rounds + 1]), window, groups, model, zero)
@@ -110,11 +110,12 @@ def test_memory_is_flat(most: int | None) -> None:
 def test_windows_of_rounds_that_are_not_there_are_refused() -> None:
     value = Contexts.empty(torch.empty(1, 0, 1).double(), 1)
     value = value.append(torch.ones(1, 9, 1, 1).double(), torch.zeros(1, 9, 1, dtype=torch.int64))
-    model, zero = Weights(torch.ones(1, 1, 1).double()), torch.zeros(1).long()
+    model, zero = Weights(torch.ones(1, 1, 1).double()), np.zeros(1, np.int64)
+    groups = torch.zeros(1, 1, 1, dtype=torch.int64)
 
     def count(start: int, stop: int = 9) -> float:
         window = np.array([[start], [stop]])
-        past = PastScores(value.forget(4), np.array([11]), window, zero.view(1, 1, 1), model, zero)
+        past = PastScores(value.forget(4), np.array([11]), window, groups, model, zero)
         return float(past.count)
 
     assert count(4) == 5

@@ -103,9 +103,9 @@ def scored(
     groups = given.groups.take_along_dim(at, 2)[:, :, 0]
     outcomes = Outcomes(torch.arange(1, rounds + 1), x, groups, given.rewards)
     history = history.with_outcomes(outcomes)
-    models = Models(LinearModel(given.theta[:, rounds - last :]), torch.arange(last))
+    models = Models(LinearModel(given.theta[:, rounds - last :]), np.arange(last))
     rows = slice(rounds - last, rounds)
-    block = Block(rounds - last + 1, given.contexts[:, rows], given.groups[:, rows])
+    block = Block.of(rounds - last + 1, given.contexts[:, rows], given.groups[:, rows])
     plan = split().plan(np.arange(rounds - last + 1, rounds + 1))
     return Scored(history._replace(open=block), plan, models)
 
