@@ -72,9 +72,9 @@ class Approximate(NamedTuple):
     @property
     def least_tie(self) -> Tensor:
         """The least number, itself off by the same slack, that ties with each."""
-        return self.value - 2 * self.slack
+        return torch.sub(self.value, self.slack, alpha=2)
 
     @property
     def greatest_tie(self) -> Tensor:
         """The greatest number, itself off by the same slack, that ties with each."""
-        return self.value + 2 * self.slack
+        return torch.add(self.value, self.slack, alpha=2)

@@ -93,9 +93,8 @@ class History(NamedTuple):
         max_contexts: int | None = None,
     ) -> History:
         """The history before the first round, with the estimator's state before any outcome."""
-        b, d, g, device = problem.replicas, problem.features, problem.groups, problem.device
-        none = problem.zeros(b, 0, d)
-        integers = torch.zeros(b, 0, dtype=torch.int64, device=device)
+        b, g = problem.replicas, problem.groups
+        rounds, none, integers, rewards = problem.no_outcomes
         return cls(
             problem=problem,
             rounds=0,
@@ -103,7 +102,7 @@ class History(NamedTuple):
             first_reward=NEVER,
             last_reward=0,
             contexts=Contexts.empty(none, g, max_contexts) if contexts else None,
-            waiting=Rows([integers[:1], none, integers, problem.zeros(b, 0)]),
+            waiting=Rows([rounds[None], none, integers, rewards]),
             picks=Rows([integers.new_zeros(b, 1, g)]) if picks else None,
             state=state,
         )
@@ -123,9 +122,9 @@ class History(NamedTuple):
 
     def outcomes_of(self, start: int, stop: int) -> Outcomes:
         """The waiting and the guessed outcomes of rounds start + 1 … stop."""
-        outcomes = self.outcomes
         if min(stop, self.last_reward) <= start:
-            return outcomes.rows(0, 0)
+            return self.problem.no_outcomes
+        outcomes = self.outcomes
         return outcomes.rows(*outcomes.counts([start, stop]))
 
     def pick_counts(self, rounds: Ints) -> Tensor:
@@ -171,19 +170,18 @@ class History(NamedTuple):
         """The history with outcomes in order of round; the state includes the first `skipped`."""
         if not (n := outcomes.n):
             return self
-        rows = self.waiting
+        rows, rounds = self.waiting, outcomes.rounds.numpy(force=True)
         if skipped < n:
             new = outcomes.rows(skipped, n)
-            if int(new.rounds[0]) < self.last_reward:
-                rounds, *picks = self.outcomes.and_then(new)
-                order = rounds.argsort(stable=True)
-                rows = Rows([rounds[None, order], *(part[:, order] for part in picks)], rows.start)
+            if rounds[skipped] < self.last_reward:
+                came, *picks = self.outcomes.and_then(new)
+                order = came.argsort(stable=True)
+                rows = Rows([came[None, order], *(part[:, order] for part in picks)], rows.start)
             else:
                 rows = rows.append(new.rounds[None], *new[1:])
-        first, last = int(outcomes.rounds[0]), int(outcomes.rounds[-1])
         return self._replace(
-            first_reward=min(self.first_reward, first),
-            last_reward=max(self.last_reward, last),
+            first_reward=min(self.first_reward, int(rounds[0])),
+            last_reward=max(self.last_reward, int(rounds[-1])),
             waiting=rows,
         )
 

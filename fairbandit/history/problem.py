@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from fairbandit.environments.base import Truth
 from fairbandit.errors import FairbanditError
+from fairbandit.history.outcomes import Outcomes
 from fairbandit.streams import Streams
 
 
@@ -41,6 +43,16 @@ class Problem:
     def device(self) -> torch.device:
         """The device of all tensors."""
         return self.streams.device
+
+    @cached_property
+    def no_outcomes(self) -> Outcomes:
+        """Outcomes of no picks."""
+        groups = torch.zeros(self.replicas, 0, dtype=torch.int64, device=self.device)
+        rewards, contexts = (
+            self.zeros(self.replicas, 0),
+            self.zeros(self.replicas, 0, self.features),
+        )
+        return Outcomes(groups[0], contexts, groups, rewards)
 
     def zeros(self, *shape: int) -> Tensor:
         """A zero tensor of float64, on the problem's device.

@@ -65,9 +65,10 @@ class Split(Part):
             FairbanditError: the division reads round t or later.
         """
         n_train, start, stop, *_ = division = self._divide(rounds)
-        wrong = (n_train < 0) | (n_train >= rounds) | (stop >= rounds) | (start < 0)
-        wrong |= start > stop
-        if wrong.any():
+        last = rounds - 1
+        room = np.array([n_train, last - n_train, start, stop - start, last - stop])
+        if room.min() < 0:
+            wrong = room.min(0) < 0
             at = int(rounds[wrong][0])
             raise FairbanditError(
                 f"{self} at round {at}: expected 0 ≤ n_train < {at} and "
@@ -79,7 +80,7 @@ class Split(Part):
             n_train = numbers[numbers.searchsorted(n_train, side="right") - 1]
         if not learns:
             n_train = np.zeros_like(rounds)
-        return Plan(n_train, start, stop, rounds, rounds - 1 if reads_last else n_train)
+        return Plan(n_train, start, stop, rounds, last if reads_last else n_train)
 
     @abstractmethod
     def _divide(self, t: Ints) -> Plan:
