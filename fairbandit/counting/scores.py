@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from fairbandit.counting.scan import Windows, count_chunk, linear_scores, model_scores, sum_chunk
 from fairbandit.errors import FairbanditError
@@ -211,7 +212,7 @@ class PastScores:
                     if group not in scores:  # under all models, in all windows
                         high = highs[-1][group] if group >= 0 else low
                         window = rows[address + low : address + high]
-                        scores[group] = torch.mm(weights, window.mT).numpy(force=True)
+                        scores[group] = linear(weights, window).numpy(force=True)
                     windows[group] = scores[group][model, start[group] - low : stop[group] - low]
                 counts += [
                     float(np.count_nonzero(windows[group] <= value))

@@ -125,7 +125,7 @@ class LinearModel(RewardModel):
     def approximate(self, contexts: Tensor, groups: Tensor) -> Approximate:
         """Scores ⟨θ, x⟩ with the slack τ·Σⱼ|xⱼθⱼ|; see `RewardModel.approximate`."""
         terms = contexts * self.parameters[0].unsqueeze(2)
-        return Approximate(terms.sum(-1), self._tolerance * terms.abs_().sum(-1))
+        return Approximate(terms.sum(-1), terms.abs_().sum(-1).mul_(self._tolerance))
 
     def _score(self, contexts: Tensor, groups: Tensor) -> Tensor:
         return inner_products(self.parameters[0], contexts)

@@ -87,9 +87,9 @@ class Regression(NamedTuple):
         if (shared := at[0]) > MANY:  # summing the shared rows is cheaper
             rest = [i - shared for i in at]
             return self.with_rows(rows[:, :shared]).after(rows[:, shared:], rest)
-        root, log_det = self.root[:, None], self.log_det[:, None]
+        root, log_det = self.root.unsqueeze(1), self.log_det.unsqueeze(1)
         if not rows.shape[1]:
-            return Regressions(self.theta[:, None].expand(-1, len(at), -1), root, log_det, at)
+            return Regressions(self.theta.unsqueeze(1).expand(-1, len(at), -1), root, log_det, at)
         y = rows[..., 1:] @ self.root
         if not float(y.square().sum((1, 2)).amax()) <= HEAVY:
             solutions = [solve(lower, b) for lower, b in factors(self.gram, rows, at)]
