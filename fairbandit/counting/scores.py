@@ -200,7 +200,7 @@ class PastScores:
         self, values: Tensor, theta: Tensor, starts: Any, stops: Any, groups: Any
     ) -> Tensor:
         """The ends, (B, N, G), never decrease from round to round; all but tensors are lists."""
-        memory, models, counts = self._contexts.memory, self._model_of_round.tolist(), list[float]()
+        memory, models, counts = self._contexts.memory, self._model_of_round.tolist(), list[Any]()
         of_replicas = zip(starts, stops, groups, values.tolist(), strict=True)
         for b, (lows, highs, pools, of_pools) in enumerate(of_replicas):
             rows, weights, scores = memory.rows[b], theta[b], dict[int, Any]()
@@ -214,11 +214,10 @@ class PastScores:
                         window = rows[address + low : address + high]
                         scores[group] = linear(weights, window).numpy(force=True)
                     windows[group] = scores[group][model, start[group] - low : stop[group] - low]
-                counts += [
-                    float(np.count_nonzero(windows[group] <= value))
-                    for group, value in zip(members, of_pool, strict=True)
-                ]
-        return torch.from_numpy(np.array(counts)).view(values.shape).to(values.device)
+                for group, value in zip(members, of_pool, strict=True):
+                    counts.append(np.count_nonzero(windows[group] <= value))
+        found = np.array(counts, np.float64).reshape(values.shape)
+        return torch.from_numpy(found).to(values.device)
 
     def _count_sorted(self, values: Tensor, theta: Tensor, cost: float) -> Tensor | None:
         """None if a segment does not pay beside `cost`, the cost of the cheapest other way."""

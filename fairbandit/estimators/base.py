@@ -240,28 +240,26 @@ class Estimator(Part):
         else:
             outcomes = history.outcomes_of(history.n_state, numbers[-1])
             model = self._models(problem, state, rounds, numbers, outcomes)
-        self._check(model, len(rounds))
-        if not all(all_finite(p) for p in model.parameters if p.is_floating_point()):
-            raise FairbanditError(
-                f"{self} gave a model that is not finite, trained on the first {numbers[0]} to "
-                f"{numbers[-1]} rounds"
-            )
-        if len(model) < len(rounds):  # one model for all rounds
-            of_round[:] = 0
-        return Models(model, of_round, informed)
-
-    def _check(self, model: RewardModel, number: int) -> None:
         if not isinstance(model, RewardModel):
             raise FairbanditError(
                 f"{self} gave {typed(model)}; expected a reward model, such as LinearModel(theta)"
             )
-        theta = model.theta
-        if len(model) not in (1, number) or (theta is not None and theta.ndim != 3):
+        theta, u = model.theta, len(model)
+        if u not in (1, len(rounds)) or (theta is not None and theta.ndim != 3):
             raise FairbanditError(
                 f"{self} gave a {type(model).__name__} whose first parameter is "
-                f"{typed(model.parameters[0])}; expected the shape (B, U, …) with U = {number}, "
-                "the number of `n_train`, or U = 1"
+                f"{typed(model.parameters[0])}; expected the shape (B, U, …) with U = "
+                f"{len(rounds)}, the number of `n_train`, or U = 1"
             )
+        for parameter in model.parameters:
+            if parameter.is_floating_point() and not all_finite(parameter):
+                raise FairbanditError(
+                    f"{self} gave a model that is not finite, trained on the first {numbers[0]} to "
+                    f"{numbers[-1]} rounds"
+                )
+        if u < len(rounds):  # one model for all rounds
+            of_round[:] = 0
+        return Models(model, of_round, informed)
 
     def advance(self, state: State, outcomes: Outcomes) -> State:
         """The state after further outcomes, which may belong to any rounds."""
