@@ -47,12 +47,9 @@ class Problem:
     @cached_property
     def no_outcomes(self) -> Outcomes:
         """Outcomes of no picks."""
-        groups = torch.zeros(self.replicas, 0, dtype=torch.int64, device=self.device)
-        rewards, contexts = (
-            self.zeros(self.replicas, 0),
-            self.zeros(self.replicas, 0, self.features),
-        )
-        return Outcomes(groups[0], contexts, groups, rewards)
+        b = self.replicas
+        groups = torch.zeros(b, 0, dtype=torch.int64, device=self.device)
+        return Outcomes(groups[0], self.zeros(b, 0, self.features), groups, self.zeros(b, 0))
 
     def zeros(self, *shape: int) -> Tensor:
         """A zero tensor of float64, on the problem's device.
