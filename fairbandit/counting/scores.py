@@ -171,37 +171,32 @@ class PastScores:
 
     def _count_linear(self, values: Tensor, theta: Tensor) -> Tensor:
         starts, stops = self._ends
-        sliced, cost = self._cheapest(starts, stops, float(self.count.sum()), values.numel())
-        counts = self._count_sorted(values, theta, cost)
+        size = values.numel(), theta.shape[1]
+        sliced, cost = self._cheapest(starts, stops, float(self.count.sum()), *size)
+        counts = None if cost < SORTED_COST else self._count_sorted(values, theta, cost)
         if counts is not None:
             return counts.masked_fill_((self._groups < 0) | values.isnan(), 0)
         if sliced:
-            return self._count_slices(values, theta, *self._lists)
+            return self._count_slices(values, theta, starts, stops)
         return self._windows.sum(linear_scores(theta), count_chunk, [values])
 
     def _cheapest(
-        self, starts: Ints, stops: Ints, comparisons: float, values: int
+        self, starts: Ints, stops: Ints, comparisons: float, values: int, models: int
     ) -> tuple[bool, float]:
         """Whether slices of windows cost less than a scan, and the cost of the cheaper way."""
         (b, g), on_host = self._contexts.total.shape, self._groups.device.type == "cpu"
-        scores = float((stops[..., -1, :] - starts[..., 0, :]).sum()) * len(self._model)
+        scores = float((stops[..., -1, :] - starts[..., 0, :]).sum()) * models
         sliced = SLICE * values + SLICE_SCORE * scores + SLICE_COMPARISON * comparisons
         if not on_host or scores > SLICE_SCORES * b:
             sliced = math.inf
         scanned = comparisons + SCAN + SCAN_GROUP * g
         return sliced < scanned, min(sliced, scanned)
 
-    @cached_property
-    def _lists(self) -> tuple[Any, Any, Any]:
-        starts, stops = self._ends.tolist()
-        return starts, stops, self._groups.tolist()
-
-    def _count_slices(
-        self, values: Tensor, theta: Tensor, starts: Any, stops: Any, groups: Any
-    ) -> Tensor:
-        """The ends, (B, N, G), never decrease from round to round; all but tensors are lists."""
+    def _count_slices(self, values: Tensor, theta: Tensor, starts: Ints, stops: Ints) -> Tensor:
+        """The ends, (B, N, G), never decrease from round to round."""
         memory, models, counts = self._contexts.memory, self._model_of_round.tolist(), list[Any]()
-        of_replicas = zip(starts, stops, groups, values.tolist(), strict=True)
+        given = starts, stops, self._groups, values
+        of_replicas = zip(*(part.tolist() for part in given), strict=True)
         for b, (lows, highs, pools, of_pools) in enumerate(of_replicas):
             rows, weights, scores = memory.rows[b], theta[b], dict[int, Any]()
             of_rounds = zip(models, lows, highs, pools, of_pools, strict=True)
@@ -223,8 +218,8 @@ class PastScores:
         """None if a segment does not pay beside `cost`, the cost of the cheapest other way."""
         memory = self._contexts.memory
         budget = cost - SEARCH * (SEARCH_SETUP / theta.shape[2] + values.numel())
-        # too cheap, known not to pay, or a search alone costs a third of the other way
-        if cost < max(SORTED_COST, memory.refused) or budget < cost * 2 / 3:
+        # known not to pay, or a search alone costs a third of the other way
+        if cost < memory.refused or budget < cost * 2 / 3:
             return None
         segment, counts = memory.sorted, None
         # the entries of each group that all windows have in common
@@ -255,7 +250,8 @@ class PastScores:
         more = own_ends - torch.from_numpy(segment.ends).to(groups.device)[:, groups]
         low, high = np.minimum(self._ends, ends), np.maximum(self._ends, ends)
         outside = float(more.abs().masked_fill_(self._groups < 0, 0).sum())
-        sliced, outside_cost = self._cheapest(low, high, outside, more.numel())
+        size = more.numel(), theta.shape[1]
+        sliced, outside_cost = self._cheapest(low, high, outside, *size)
         models = torch.from_numpy(self._model_of_round)
         found = segment.count_le(
             groups, values, models.to(groups.device), theta, (budget - outside_cost) / RESCORE
@@ -268,8 +264,8 @@ class PastScores:
         if not sliced:
             skipped = list(zip(segment.start, segment.stop, strict=True))
             return counts + self._windows.sum(linear_scores(theta), count_chunk, [values], skipped)
-        sides = zip(low.tolist(), high.tolist(), strict=True)
-        between = [self._count_slices(values, theta, *side, self._lists[2]) for side in sides]
+        sides = zip(low, high, strict=True)
+        between = [self._count_slices(values, theta, *side) for side in sides]
         starts, stops = torch.stack(between) * more.sign_()
         return counts + stops - starts
 

@@ -185,7 +185,7 @@ class Policy:
 
     def tell(self, history: History, outcomes: Outcomes) -> History:
         """Takes in rewards of any rounds so far, now or late, in order of round."""
-        state, summed = history.state, outcomes.n
+        state, summed = history.state, len(outcomes.rounds)
         if self.learns:  # later outcomes wait, since some rounds still to come read them apart
             (summed,) = outcomes.counts([history.n_state])
             if summed:
