@@ -195,8 +195,8 @@ class PastScores:
     def _count_slices(self, values: Tensor, theta: Tensor, starts: Ints, stops: Ints) -> Tensor:
         """The ends, (B, N, G), never decrease from round to round."""
         memory, models, counts = self._contexts.memory, self._model_of_round.tolist(), list[Any]()
-        given = starts, stops, self._groups, values
-        of_replicas = zip(*(part.tolist() for part in given), strict=True)
+        lists = starts.tolist(), stops.tolist(), self._groups.tolist(), values.tolist()
+        of_replicas = zip(*lists, strict=True)
         for b, (lows, highs, pools, of_pools) in enumerate(of_replicas):
             rows, weights, scores = memory.rows[b], theta[b], dict[int, Any]()
             of_rounds = zip(models, lows, highs, pools, of_pools, strict=True)
