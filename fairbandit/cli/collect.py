@@ -39,8 +39,8 @@ def collect(
     a 95 % interval of the mean, as `fairbandit.pooled` or `fairbandit.compare` returns them.
 
     With against, rows are the other settings, and results are their differences from this baseline,
-    replica by replica. Against optimal, the cost_per_pick of gmf is the cost of fairness in the
-    unit of a table's reward, and of other policies also the cost of learning.
+    replica by replica. With against=optimal, the cost_per_pick of gmf is the cost of fairness, in
+    the unit of a table's reward; for other policies it includes the cost of learning.
 
       out=FILE         replaces this file by all results (.parquet, .csv), or by a table for print,
                        with labels and the best in bold (.tex, .md)

@@ -30,8 +30,8 @@ def figures(
     """Draws figures of the finished runs below some folders, as PNG and PDF, without simulating.
 
     Runs in different environments have separate figures, and runs that differ only in their seeds
-    are pooled. Without only and metrics, all figures are drawn that the runs allow, except for
-    frontier and notions.
+    are pooled. Without only and metrics, the command draws all figures for which the runs have
+    data, except frontier and notions.
 
     figures:
       overview       reward densities and both regrets (the paper's Fig. 1)

@@ -72,8 +72,8 @@ def _audit(path: Path, said: Sequence[str], /, *, out: Any = None, **settings: A
     The tests are valid at any sample size, and however often the audit is repeated as data arrive.
 
     For a log, the keys are its columns, as for `fairbandit evaluate`, and epsilon, order, seed and
-    confidence (0.95 by default). The audit tests for drift of groups and, given epsilon, for parity
-    of selection; with order=true, that candidates who come one at a time come in any order.
+    confidence (0.95 by default). The audit tests whether groups drift, and with epsilon the parity
+    of selection. With order=true it tests whether the order of arrival depends on quality.
 
     A table with a row for each person, such as applicants, needs no rewards: group, selected or
     score, decision, unknown and confidence are the keys, as for `fairbandit.audit.audit_table`. The
@@ -95,8 +95,8 @@ def _audit(path: Path, said: Sequence[str], /, *, out: Any = None, **settings: A
 def _plan(*, epsilon: float, share: float = 0.5, confidence: float = 0.95, seed: int = 0) -> None:
     """Prints how many decisions `fairbandit audit` needs to see a gap between two groups.
 
-    epsilon is the gap between a group's share of the candidates, which is share, and its share of
-    the picks. confidence is that of the audit, and seed that of the simulated logs.
+    epsilon is the gap between a group's share of the candidates, which is given by share, and its
+    share of the picks. confidence is for the audit, and seed for the simulated logs.
 
     example:
       fairbandit audit --plan epsilon=0.05
@@ -115,11 +115,11 @@ def report(
 ) -> None:
     """Writes one HTML file to send, out=FILE [report.html], on runs, a log or a table of people.
 
-    It has the question, tables with the best values marked, pictures, results by group, how sure
-    they are, assumptions, settings and hashes. It runs no script and loads nothing.
+    The page has a question, tables with the best values marked, pictures, results by group with
+    intervals, assumptions, settings and hashes. It runs no script and loads nothing.
 
     PATH is a folder with finished runs at any depth, a log, or a table with a row for each person.
-    For a log or a table, the other keys are those of `fairbandit audit`.
+    For a log or a table, the other keys are the keys of `fairbandit audit`.
 
     examples:
       fairbandit report outputs/sweeps/policy_seed

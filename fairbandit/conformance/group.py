@@ -5,10 +5,11 @@ such change moves a probability, then no change of several groups does: any two 
 groups are joined by changes of one candidate each. To rename the groups everywhere would not do,
 since a policy that ranks within groups treats all groups alike.
 
-The pasts are made, not played, so that rules show that bind late or seldom: after the first rounds
-a group was never seen; in some pasts a group is hardly ever picked; in one, picks are random and
-rewards so large that confidence intervals are narrow beside their differences. Half of the pools
-have candidates who are nearly equal, where a rank within groups decides even with a small weight.
+The pasts are made, not played, so that rules that bind late or seldom take effect: after the first
+rounds a group was never seen; in some pasts a group is hardly ever picked; in one past, picks are
+random, and rewards are so large that confidence intervals are narrow beside their differences. Half
+of the pools have candidates who are nearly equal, so that a rank within groups decides even with a
+small weight.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def answers(
 
 
 def in_words(found: Mapping[str, Sequence[str]]) -> str:
-    """Returns each answer with its policies, whose names one answer does not need.
+    """Returns each answer with the names of its policies; a single answer stands without names.
 
     >>> in_words({"yes": ["A", "B"], "no": ["C"]}), in_words({"no": ["C"]})
     ('yes (A, B); no (C)', 'no')

@@ -78,7 +78,7 @@ def plays_one_to_three_picks(kind: str, spec: Spec) -> None:
 
 @relation(*KINDS)
 def changes_nothing_but_what_it_returns(kind: str, spec: Spec) -> None:
-    """Given tensors, the part itself, settings and generators stay, and nothing is printed."""
+    """The given tensors, the part, settings and generators do not change; nothing is printed."""
     with restored(), _silent("playing"):
         torch.set_num_threads(3)  # a number that a part would not choose
         tested = _watched("__init__", partial(made, kind, spec))()

@@ -63,7 +63,8 @@ class Scattered(Environment):
     Args:
         upset_after: the rewards after this round are changed; None for no change.
         rare_after: the rare group appears after this round.
-        small_every: the pools of every so many rounds have at most two candidates.
+        small_every: in rounds whose number is a multiple of this, pools have at most two
+            candidates.
         twins: each pool has three candidates of group 0, the last of them at the origin, and in
             reverse order three equal candidates of group 1. True rewards have one distribution.
         known: whether the ground truth is known.

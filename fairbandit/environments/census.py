@@ -240,8 +240,8 @@ class CensusGender(_Census):
 class CensusEthnicity(_Census):
     """Income in the US census, candidates of all ethnicities at random (paper, App. E.1).
 
-    The table is that of `CensusGender`, but the group is RAC1P, and the noisy reward is the true
-    reward plus noise·ξ.
+    The table is the same as for `CensusGender`, except that the group is RAC1P, and that the noisy
+    reward is the true reward plus noise·ξ.
 
     Args, beside the arguments of `CensusGender`:
         candidates: K.

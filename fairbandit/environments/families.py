@@ -40,7 +40,8 @@ class Synthetic(Environment):
         link: `identity`; `logistic`, 1/(1 + exp(−u)) (Filippi et al., "Parametric Bandits: The
             Generalized Linear Case", NeurIPS 2010); `quadratic`, u²; or `network`,
             offsetsᵍ + Σⱼ vⱼ·tanh(⟨wⱼ, z⟩) of the first d features z, with 16 units of fixed random
-            weights; its CDF is that of a sample of 100,000 rewards of each group, without drift.
+            weights. The CDF of `network` is the ECDF of 100,000 drawn rewards of each group,
+            without drift.
         rewards: the observed reward: `normal` and `student` add noise; `bernoulli` pays 1 with the
             probability of the true reward, which takes the logistic link.
         noise: the scale of added noise, at least 0.

@@ -74,9 +74,9 @@ class Table(Environment):
         scaler_path: D1; null for D2 itself.
         bias: adds a last feature that is always 1.
         pool: `one_per_group`, where place g is of group g and K = G, or `random`, with groups at
-            their natural proportions. null for one_per_group, but for random if
-            `candidates` is given, or, without `group_size`, if a group has less than a tenth of the
-            mean size of the groups, so that its few members would be in every pool.
+            their natural proportions. null takes `random` if `candidates` is given, or, without
+            `group_size`, if a group has less than a tenth of the mean size of the groups, since its
+            few members would otherwise be in every pool; else null takes `one_per_group`.
         candidates: K of random pools; null for 10, and always null with one_per_group.
         rewards: the reward before noise: the reward `column`, or `model`, the true reward ⟨θ, x⟩.
         noise: standard deviation of the Gaussian reward noise, at least 0.

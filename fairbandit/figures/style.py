@@ -123,7 +123,7 @@ def group_name(name: str) -> str:
 
 
 def inches(text: str, points: float) -> float:
-    """Returns about the width of a line of text: 0.57 of its size a letter, if not a wide one."""
+    """Returns the approximate width of a line of text: a letter takes 0.57 of its size, or more."""
     wide = sum(east_asian_width(letter) in "WF" for letter in text)
     return (0.57 * len(text) + 0.45 * wide) * points / 72
 

@@ -147,9 +147,9 @@ class Metric(Registered, ABC):
         """Judges the next N rounds, given the sums of `init`, or of the last call.
 
         Returns:
-            One finite number for each round and replica, (B, N) float64; NaN if the metric needs a
-            ground truth that the problem lacks, or fixed models although models are drawn. And the
-            sums for the next call.
+            The values and the sums for the next call. The values are one finite number for each
+            round and replica, (B, N) float64; they are NaN if the metric needs a ground truth that
+            the problem lacks, or fixed models although models are drawn.
 
         Raises:
             FairbanditError: `_values` returns anything else.

@@ -55,8 +55,8 @@ pools may change. A model of the mean reward is trained on past
 decisions and frozen. From each later pool 1, 2, 4, 8 or more candidates of the group are drawn, and
 the test bets on the rank of their total score among the totals of equally many candidates since the
 freeze. If pools are independent over time, a small p means that the candidates have changed in the
-features that the model values, or in how alike those of a pool are, not that a candidate was
-treated wrongly. Candidates who apply again
+features that the model values, or in how alike the candidates of a pool are, not that a candidate
+was treated wrongly. Candidates who apply again
 violate the hypothesis, and so do good and bad times that last for several pools. Changes in the
 first 100 decisions cannot be detected, nor changes after too few pools since a freeze. Late rewards
 retrain old models, so earlier results may change.""",

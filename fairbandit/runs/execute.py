@@ -71,7 +71,7 @@ def execute(
     if summary is not None and not changed:  # before a lock, since the folder may be read-only
         return summary
     with _threads(job.settings.threads or THREADS), claim(folder, wait=wait):
-        environment: Environment = job.environment.build()  # which downloads missing data
+        environment: Environment = job.environment.build()  # it downloads missing data
         now = identity(job)
         summary, changed = finished(folder, now, resume=job.settings.resume)
         if summary is not None and not changed:  # played by the process that was waited for

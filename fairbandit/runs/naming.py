@@ -43,8 +43,8 @@ def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
     Environments of one name are told apart by their own settings. In one environment, policies of
     one label are told apart by all other settings, and all policies by the settings that belong to
     no part, such as `picks`. A setting that only some runs have, such as a parameter of a part of
-    some policies, is left out where the others tell as many runs apart. A named policy shows each
-    part that is not its own.
+    some policies, is left out where the others tell as many runs apart. Each part of a named policy
+    that differs from the policy's file is shown.
 
     >>> rows = [{"policy": "oful", "environment": "e", "policy.rank.z": z} for z in (1, -2.0)]
     >>> [joined("OFUL", run) for run in varied(rows)]
@@ -79,7 +79,7 @@ def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
 
 
 def with_replaced(policy: Policy) -> str:
-    """Returns the name of a policy, with each part and parameter that its file has otherwise.
+    """Returns the name of a policy, with each part and parameter that differs from its file.
 
     >>> with_replaced(build_policy({"name": "fair_greedy", "rank": "smoothed_cdf"}))
     'fair_greedy, rank=smoothed_cdf'
@@ -202,8 +202,8 @@ def full_key(settings: Sequence[Mapping[str, Any]], end: str) -> str:
     """Returns the key with the given end.
 
     If several keys have the end, it stands for the key that tells runs apart beyond the keys before
-    it: `noise` is the environment's in a sweep over that noise, although parameters of policies
-    have the name, too.
+    it: `noise` is `environment.noise` in a sweep over that key, although parts of policies also
+    have a parameter `noise`.
     """
     keys = union(settings)
     matches = [end] if end in keys else [key for key in keys if ends_with(key, end)]

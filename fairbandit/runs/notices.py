@@ -87,11 +87,10 @@ def note_rare_groups(
     if 0 < len(names) < len(n):
         least = float(n.min())
         remark(
-            f"{policy.rank} ranks candidates of {listed([*map(repr, names)])} among few different "
-            f"past contexts, as few as {least:,.0f} at the last round, so in steps of up to "
-            f"{1 / least:.2g}. With "
-            f"{picks} of {environment.places} candidates picked, a group with fewer than "
-            f"{needed:,.0f} is picked too often; in a run of {policy.name} alone, "
-            "policy/rank=smoothed_cdf is finer, or shrunk_cdf where all groups have one shape "
-            "(docs/rare.md)"
+            f"the ranks of {listed([*map(repr, names)])} by {policy.rank} are coarse: they have "
+            f"steps of up to {1 / least:.2g}, from {least:,.0f} different past contexts at the "
+            f"last round. With {picks} of {environment.places} candidates picked, a group with "
+            f"fewer than {needed:,.0f} is picked too often. Ranks are finer in a run of "
+            f"{policy.name} alone with policy/rank=smoothed_cdf, or with shrunk_cdf where all "
+            "groups have one shape (docs/rare.md)"
         )

@@ -51,7 +51,7 @@ def overview(
 
     `groups` gives each setting a row for each group. `columns` are columns of `PooledRuns.spreads`,
     or of `BY_GROUP` with `groups`; by default, measures that all rows have in the unit of the
-    reward are not shown in standard deviations, too. `sort` is a result, of which the best comes
+    reward are not shown in standard deviations, too. `sort` is a result, whose best row comes
     first, or a setting. A `printed` table has labels in place of names, rates with std, and the
     best in bold.
     """

@@ -54,7 +54,7 @@ def run(
         run = fairbandit.run({"policy": "fair_greedy", "rounds": 500, "environment.noise": 0.5})
         run.finals.groupby(["measure", "group"])["value"].mean()
     """
-    from fairbandit.runs.execute import execute  # which imports TensorBoard
+    from fairbandit.runs.execute import execute  # it imports TensorBoard
 
     given = plain(config)
     if folder is not None:

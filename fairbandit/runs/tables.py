@@ -46,15 +46,16 @@ def load(
     Args:
         folders: the folders to search, at any depth.
         curves: loads the metrics over rounds 1 … t, at some rounds t, in place of the finals.
-        where: only runs with one of these values, by settings, such as
-            `{"policy": ["greedy", "oful"], "noise": [0.1]}`; a key may be the end of its name.
+        where: the allowed values of some settings, such as
+            `{"policy": ["greedy", "oful"], "noise": [0.1]}`, by the keys of the settings or the
+            ends of keys.
 
     Returns:
         The settings in which the runs differ, `seed`, `replica`, `measure`, `group`, with `curves`
         also `round`, and `value`. The group of a measure of the whole run is "–".
 
     Raises:
-        FairbanditError: a folder does not exist, a summary is not valid, or no such run was found.
+        FairbanditError: a folder does not exist, a summary is not valid, or no run was found.
 
     Example:
         table = fairbandit.load("outputs/sweeps/ranks")
@@ -201,8 +202,8 @@ def compare(table: pd.DataFrame, against: str | Mapping[str, Any]) -> pd.DataFra
             with a number of rounds, exactly one setting must match.
 
     Returns:
-        A table like that of `pooled` of the differences, setting minus baseline, over the replicas
-        where both values are known, and the label of the `baseline`.
+        A table like the result of `pooled`, but of the differences, setting minus baseline, over
+        the replicas in which both values are known, with the label of the `baseline`.
 
     Raises:
         FairbanditError: the baseline does not match exactly one setting, or shares no environment

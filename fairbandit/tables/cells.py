@@ -171,7 +171,7 @@ def texts(table: pd.DataFrame, column: str) -> pd.Series:
 
 
 def number_of(cell: Any, decimal: str = ".") -> float:
-    """Returns a cell as a number: NaN if it is missing, infinity if it is none or too large."""
+    """Returns a cell as a number: NaN if missing, infinity if it is too large or not a number."""
     if cell is None:
         return math.nan
     if not isinstance(cell, str):

@@ -171,7 +171,7 @@ def _judged(table: pd.DataFrame, name: str) -> list[Any] | str | None:
         if (numbers & known).any() and not column.str.fullmatch(CODE).any():
             if not numbers.all():
                 text = column.iat[int(numbers.argmin())]
-                return f"numbers, but for texts such as {text!r}, which missing_values may list"
+                return f"numbers, except texts such as {text!r}, which missing_values may list"
             where = f"{cells.name_of(table)}, column {name!r}"
             if recur:
                 remark(f"{where}: numbers that are texts make a category; convert them")

@@ -122,9 +122,9 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
         return self._blocks[places]
 
     def _known(self, features: Floats) -> NDArray[np.bool_]:
-        """Whether the features of each row, (n, width), are not of a missing cell, so all 0.
+        """Whether each row, (n, width), has a code: all features of a missing cell are 0.
 
-        If all rows of the table have the same code, so are the features of this code.
+        If all rows of the table have the same code, its features are 0, too, and count as a code.
         """
         return np.logical_or(features.any(1), {*self.means} <= {0.0, 1.0})
 

@@ -53,12 +53,12 @@ class Encoder:
 
     Attributes:
         names: the names of the d features, such as `age`, `job=1`, `job=2`, `bias`.
-        labels: the labels of the table's groups; none if the group is not a feature.
+        labels: the labels of the table's groups; empty if the group is not a feature.
         columns: the names of the columns that the encoder reads.
-        products: the two columns of each product, by the name that it has among the columns.
+        products: the two columns of each product, by the name of the product.
         sources: the column or the product of each of the d features, or `bias`.
         ranges: the ends of each column of numbers, and whether all its numbers are whole.
-        categories: the codes of each column of categories, but for the groups.
+        categories: the codes of each categorical column except the column of groups.
 
     >>> table = {"sex": ["f", "m"] * 2, "pay": [1, 2, 3, 4], "age": [20, 40, 20, 40]}
     >>> encoder = Encoder.from_table(table, group="sex", reward="pay")

@@ -112,7 +112,7 @@ def as_numbers(forms: Sequence[str], known: Collection[str] = ()) -> list[str]:
 
 
 def look_alikes(texts: Iterable[str]) -> list[str]:
-    """Returns the texts, in ASCII, whose letters are Latin, and Cyrillic or Greek besides."""
+    """Returns the texts that mix Latin with Cyrillic or Greek letters, escaped as ASCII."""
     alike = list[str]()
     for text in texts:
         scripts = {name(sign, "?").split()[0] for sign in text if sign.isalpha()}
@@ -176,7 +176,7 @@ def spellings(known: Codes) -> tuple[Hashable, ...]:
 def check_labels(
     labels: Collection[Any], own: Iterable[str | None], column: str, words: Iterable[str] = ()
 ) -> None:
-    """Raises an error for a label that is not the normal form in its row, if this is known."""
+    """Raises an error for a label other than the row's own label, unless this is None."""
     unsaid = words_of(words)
     for at, (label, form) in enumerate(zip(labels, own, strict=False)):
         if form is None or (type(label) is str and label == form):

@@ -92,8 +92,8 @@ def usable(
 ) -> pd.DataFrame:
     """Returns the rows of a table that are used, or refuses its missing cells.
 
-    Of `taken`, the columns of the group and the reward, only `drop` leaves out missing cells of the
-    group, and no mean can stand for a reward.
+    `taken` has the columns of the group and, at its end, of the reward. A row without a group is
+    left out by `drop` alone, and a row without a reward is left out or refused, never filled in.
     """
     *groups, reward = taken
     asked = [*columns, *(groups if missing is Missing.drop else ()), reward]

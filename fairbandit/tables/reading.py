@@ -55,10 +55,10 @@ def read_table(
         separator: the separator of the cells of a CSV file; `tab` for a tab.
         decimal: the decimal mark of numbers that are texts, `.` or `,`.
         thousands: the mark of thousands in a CSV file, `,` or `.`; None if there is none.
-        missing_values: the texts that are missing cells, and the numbers. None: in a CSV file the
-            texts of `pandas.read_csv`, such as `NA`, and nothing elsewhere. An empty cell of a CSV
-            file, null and NaN are always missing.
-        name: the name in messages of a table that is no file.
+        missing_values: the texts and the numbers that are missing cells. None takes the texts of
+            `pandas.read_csv`, such as `NA`, in CSV files, and no texts elsewhere. An empty cell of
+            a CSV file, null and NaN are always missing.
+        name: the name of the table in messages, if it is not a file.
 
     Returns:
         The table. The index counts the rows, after the name of their file if there are several.

@@ -191,8 +191,8 @@ def _note_thousands(known: pa.ChunkedArray, marks: Marks, where: str, values: An
         return
     cell = cells[0].as_py()
     remark(
-        f"{where}: {cell!r} is read with three decimals, so that the numbers are "
-        f"{np.nanmin(values):g} to {np.nanmax(values):g}, but as no number of 1,000 or more lacks "
-        f"a mark, it may be {cell.replace(marks.decimal, '')} with a mark of thousands, which "
-        f"thousands={marks.decimal!r} and the other decimal mark read"
+        f"{where}: {cell!r} is read with three decimals, and the numbers are "
+        f"{np.nanmin(values):g} to {np.nanmax(values):g}. It may be "
+        f"{cell.replace(marks.decimal, '')} with a mark of thousands, since no number of 1,000 or "
+        f"more lacks a mark: then set thousands={marks.decimal!r} and the other decimal mark"
     )

@@ -60,8 +60,8 @@ def theory(
 
     Returns:
         A row for each `quantity` of a `table`, and for each `case`, such as the paper's theorem and
-        its repaired version: its `value`, its standard `error` (0 if it is not sampled), and `how`
-        it was computed or what it means. `attrs["notes"]` has remarks on the tables and their
+        its repaired version: its `value`, its standard `error` (0 if it is not sampled), and in
+        `how` its computation or its meaning. `attrs["notes"]` has remarks on the tables and their
         limits.
 
     Raises:

@@ -74,7 +74,7 @@ def test_what_is_no_feature_is_named_once(tmp_path, ending, caplog):
 def test_a_few_texts_among_numbers_are_named(tmp_path, caplog):
     table = cells(age=lambda row: "absent" if row == 7 else str(row % 9))
     assert made(tmp_path, "csv", table).features == 2
-    assert "'age' (numbers, but for texts such as 'absent', which missing_values" in caplog.text
+    assert "'age' (numbers, except texts such as 'absent', which missing_values" in caplog.text
     given = {"missing": "mean", "missing_values": ["absent"]}
     assert made(tmp_path, "csv", table, **given).features == 3
 
