@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fairbandit.audit.rates import (
     SCORING,
     SELECTION,
-    SMALL,
+    SMALL_SHARE,
     Attribute,
     in_words,
     note_unknown,
@@ -127,14 +127,14 @@ def audit_table(
                 f"selected: expected one column with its labels, got {shown(selected)}"
             )
         ((column, chosen),) = selected.items()
-    asked = {"group": names, "selected": [column], "score": [score], "decision": [decision]}
-    lacking = [key for key, columns in asked.items() if {*columns} - {None, *table}]
+    roles = {"group": names, "selected": [column], "score": [score], "decision": [decision]}
+    lacking = [key for key, columns in roles.items() if {*columns} - {None, *table}]
     where = f"set {' '.join(f'{key}=COLUMN' for key in lacking)}; "
-    cells.need(table, [of for columns in asked.values() for of in columns if of is not None], where)
+    cells.need(table, [of for columns in roles.values() for of in columns if of is not None], where)
     if not len(table):
         raise FairbanditError(f"{name} holds no row")
-    known = cells.with_unknown(table, names, texts_of("unknown", unknown))
-    labels = {of: cells.labels(known, of) for of in names}
+    labelled = cells.with_unknown(table, names, texts_of("unknown", unknown))
+    labels = {of: cells.labels(labelled, of) for of in names}
     decisions, measures = np.arange(len(table)), dict[str, Floats]()
     if decision is not None:
         cells.require(table, decision, ~cells.gaps(table, decision), "a value")
@@ -188,10 +188,10 @@ def _check_labels(table: str, column: str, labels: Labels) -> None:
     sizes = Counter(labels[labels != UNKNOWN].tolist())
     if not sizes:
         raise FairbanditError(f"{table}, column {column!r}: the group of everyone is unknown")
-    if max(sizes.values()) < SMALL * sizes.total():
+    if max(sizes.values()) < SMALL_SHARE * sizes.total():
         raise FairbanditError(
-            f"{table}, column {column!r}: none of {len(sizes):,} groups has {SMALL:.0%} of the "
-            "people; expected few labels, as of a number cut into intervals"
+            f"{table}, column {column!r}: none of {len(sizes):,} groups has {SMALL_SHARE:.0%} of "
+            "the people; expected few labels, as of a number cut into intervals"
         )
     folded = Counter(map(str.casefold, sizes))
     if alike := [repr(label) for label in sizes if folded[label.casefold()] > 1]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairbandit.agent.inputs import number, whole
-from fairbandit.audit.processes import FIRST, arrival, differences, disparity, drift
+from fairbandit.audit.processes import FIRST_FREEZES, arrival, differences, disparity, drift
 from fairbandit.audit.rates import (
     SCORING,
     SELECTION,
@@ -91,10 +91,10 @@ def audit(
     table["gap"] = pd.Series([d[choice].mean() if choice.any() else np.nan for d, choice in gaps])
     note_unknown("", table)
     wealths: dict[str, dict[str, Floats]] = {}
-    known = log.contexts is not None and log.missing < 1
-    if order and not known:
+    testable = log.contexts is not None and log.missing < 1
+    if order and not testable:
         raise FairbanditError("the test of the order of arrival needs contexts and rewards")
-    if known and len(log) > FIRST[0]:
+    if testable and len(log) > FIRST_FREEZES[0]:
         wealths["drift"] = {key: drift(log, *by, seed) for key, by in attributes.items()}
         if order:
             wealths["order"] = {key: arrival(log, *by) for key, by in attributes.items()}

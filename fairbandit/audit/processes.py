@@ -33,10 +33,10 @@ BETS = np.array([-1.0, 0.0, 1.0])
 FRACTIONS = np.array([-0.6, -0.2, -0.06, -0.02, 0.0, 0.02, 0.06, 0.2, 0.6])
 """Bets λ against differences, divided by 1 + ε for parity up to ε."""
 
-FIRST = (100, 150)
+FIRST_FREEZES = (100, 150)
 """The numbers of decisions after which the two gamblers freeze their first models."""
 
-_PIECE = 1024
+_RANKS_AT_ONCE = 1024
 
 POWERS = (0.8, 0.9)
 """The probabilities with which the gap is to be seen."""
@@ -44,7 +44,7 @@ POWERS = (0.8, 0.9)
 LOGS = 1_000
 """The number of simulated logs for the decisions needed, and of further logs for the check."""
 
-MOST = 100_000
+MOST_DECISIONS = 100_000
 """The largest number of decisions that is simulated."""
 
 
@@ -93,7 +93,7 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
         seed: the seed of the draws within pools, and of the choices among ties.
     """
     n, largest = len(log), np.full((len(labels), len(log)), -np.inf)
-    for first in FIRST:
+    for first in FIRST_FREEZES:
         freezes, scores = _frozen(log, first)
         for group, label in enumerate(labels):
             here = (groups == group) & (log.decisions >= first)
@@ -114,7 +114,7 @@ def drift(log: Log, groups: Ints, labels: Sequence[Hashable], seed: int = 0) -> 
             by_pool = wealth(1 + np.outer(ranks - 0.5, BETS))
             by_decision = by_pool[np.searchsorted(pools, np.arange(n), "right")]
             largest[group] = np.maximum(largest[group], by_decision)
-    return largest - math.log(len(FIRST))
+    return largest - math.log(len(FIRST_FREEZES))
 
 
 def arrival(log: Log, groups: Ints, labels: Sequence[Hashable]) -> Floats:
@@ -126,16 +126,16 @@ def arrival(log: Log, groups: Ints, labels: Sequence[Hashable]) -> Floats:
     candidates have the same probability, E[D | past] = 0. Bets have the factors 1 + λD, and skip a
     candidate without others of its group. For the arguments, see `drift`.
     """
-    first, (_, scores) = FIRST[0], _frozen(log, FIRST[0])
+    first, (_, scores) = FIRST_FREEZES[0], _frozen(log, FIRST_FREEZES[0])
     result = np.zeros((len(labels), len(log)))
     for group in range(len(labels)):
         here = (groups == group) & (log.decisions >= first)
         decisions, starts = np.unique(log.decisions[here], return_index=True)
         several, factors = np.zeros(len(log), np.int64), list[Floats]()
-        for decision, own in zip(decisions, np.split(scores[here], starts)[1:], strict=True):
-            if half := len(own) // 2:
-                below = (own < own[:, None]).sum(1) + ((own == own[:, None]).sum(1) - 1) / 2
-                ranks = below / (len(own) - 1)
+        for decision, part in zip(decisions, np.split(scores[here], starts)[1:], strict=True):
+            if half := len(part) // 2:
+                below = (part < part[:, None]).sum(1) + ((part == part[:, None]).sum(1) - 1) / 2
+                ranks = below / (len(part) - 1)
                 factors.append(1 + FRACTIONS * (ranks[:half].mean() - ranks[-half:].mean()))
                 several[decision] = 1
         result[group] = wealth(np.array(factors).reshape(-1, len(FRACTIONS)))[several.cumsum()]
@@ -152,8 +152,8 @@ def _frozen(log: Log, first: int) -> tuple[list[int], Floats]:
     n, scores = len(log), np.zeros(len(log.decisions))
     freezes = [first << i for i in range(n.bit_length()) if first << i < n]
     for start, stop in zip(freezes, [*freezes[1:], n], strict=False):
-        own = slice(edges[start], edges[stop])
-        scores[own] = RewardFit(log[:start]).scores(x[own])
+        piece = slice(edges[start], edges[stop])
+        scores[piece] = RewardFit(log[:start]).scores(x[piece])
     return freezes, scores
 
 
@@ -167,13 +167,13 @@ def sequential_ranks(values: Floats, uniforms: Floats) -> Floats:
     [0.5, 0.25, 0.667]
     """
     ranks, before = np.empty_like(values), values[:0]
-    for low in range(0, len(values), _PIECE):
-        new, u = values[low : low + _PIECE], uniforms[low : low + _PIECE]
+    for low in range(0, len(values), _RANKS_AT_ONCE):
+        new, u = values[low : low + _RANKS_AT_ONCE], uniforms[low : low + _RANKS_AT_ONCE]
         earlier = np.tri(len(new), k=-1, dtype=np.bool_)
         left, right = (np.searchsorted(before, new, side) for side in ("left", "right"))
         below = left + (earlier & (new < new[:, None])).sum(1)
         equal = right - left + (earlier & (new == new[:, None])).sum(1) + 1
-        ranks[low : low + _PIECE] = (below + u * equal) / (low + np.arange(1, len(new) + 1))
+        ranks[low : low + _RANKS_AT_ONCE] = (below + u * equal) / (low + np.arange(1, len(new) + 1))
         before = np.sort(np.concatenate([before, new]), kind="stable")
     return ranks
 
@@ -236,25 +236,29 @@ def plan(
     draws = np.random.default_rng(seed)
     times = [rejections(epsilon, share, error, draws) for _ in range(2)]
     needed = [int(np.quantile(times[0], power, method="higher")) for power in POWERS]
-    if needed[-1] > MOST:
+    if needed[-1] > MOST_DECISIONS:
         raise FairbanditError(
-            f"epsilon={epsilon:g}: more than {MOST:,} decisions are needed; plan for a larger gap"
+            f"epsilon={epsilon:g}: more than {MOST_DECISIONS:,} decisions are needed; plan for a "
+            "larger gap"
         )
     checked = [float((times[1] <= n).mean()) for n in needed]
     return pd.DataFrame({"power": POWERS, "decisions": needed, "checked": checked})
 
 
 def rejections(epsilon: float, share: float, error: float, draws: np.random.Generator) -> Ints:
-    """Returns after how many decisions each of `LOGS` logs is rejected; `MOST` + 1 for later."""
-    bets, total, found = len(FRACTIONS), np.zeros(LOGS), np.full(LOGS, MOST + 1)
+    """Returns after how many decisions each of `LOGS` logs is rejected, or `MOST_DECISIONS` + 1."""
+    bets, total = len(FRACTIONS), np.zeros(LOGS)
+    rejected = np.full(LOGS, MOST_DECISIONS + 1)
     money: Floats = np.full((LOGS, bets), 1 / bets)  # as in `wealth`, of all logs at once
-    for t in range(1, MOST + 1):
+    for t in range(1, MOST_DECISIONS + 1):
         difference = (draws.random(LOGS) < share - epsilon) - share
         money = (t / (t + 1) * money + 1 / (t + 1) / bets) * (1 + difference[:, None] * FRACTIONS)
         growth = money.sum(1)
         money /= growth[:, None]
         total += np.log(growth)
-        found = np.where((found > MOST) & (total >= math.log(2 / error)), t, found)
-        if (found <= MOST).mean() > 0.99:  # later rejections change no power
+        rejected = np.where(
+            (rejected > MOST_DECISIONS) & (total >= math.log(2 / error)), t, rejected
+        )
+        if (rejected <= MOST_DECISIONS).mean() > 0.99:  # later rejections change no power
             break
-    return found
+    return rejected

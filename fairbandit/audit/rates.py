@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Attribute = tuple[Ints, tuple[str, ...]]
 """The code of each person's group, (R,), −1 if it is unknown, and the labels of the groups."""
 
-SMALL = 0.02  # groups with a smaller share of the candidates are small
+SMALL_SHARE = 0.02  # groups with a smaller share of the candidates are small
 
 SELECTION, SCORING = "selection", "scoring"
 """The measures: the share of people who were selected, and of those who scored above the median."""
@@ -50,9 +50,9 @@ def selection_rate(received: Ints | Floats, selected: Ints | Floats) -> Uncertai
 def with_pairs(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
     """Returns attributes and their pairs, whose label is unknown if either label is."""
     coded = dict(attributes)
-    for (left, (groups, labels)), (right, (others, names)) in combinations(coded.items(), 2):
-        both = np.where((groups >= 0) & (others >= 0), groups * len(names) + others, -1)
-        present, codes = np.unique(both, return_inverse=True)
+    for (left, (groups, labels)), (right, (seconds, names)) in combinations(coded.items(), 2):
+        paired = np.where((groups >= 0) & (seconds >= 0), groups * len(names) + seconds, -1)
+        present, codes = np.unique(paired, return_inverse=True)
         pairs = [(labels[i // len(names)], names[i % len(names)]) for i in present if i >= 0]
         joined = tuple(map(JOINED.join, pairs))
         coded[JOINED.join((left, right))] = codes - int((present < 0).sum()), joined
@@ -80,8 +80,8 @@ def rates(
         for attribute, (groups, labels) in attributes.items():
             hits = values
             if measure == SCORING:
-                known = values[groups >= 0]
-                median = math.nan if np.isnan(known).all() else np.nanmedian(known)
+                scores = values[groups >= 0]
+                median = math.nan if np.isnan(scores).all() else np.nanmedian(scores)
                 hits = np.where(np.isnan(values), np.nan, values > median)
             rows, ends = list[tuple[Any, ...]](), list[Ends]()
             for code, label in [*enumerate(labels), (-1, UNKNOWN)]:
@@ -95,8 +95,8 @@ def rates(
                     rows.append((measure, attribute, label, *row, *rate.ends(confidence)))
             table = pd.DataFrame(rows, columns=COUNTED)
             if labels:
-                own = None if independent else ends
-                tables.append(compared(table.iloc[: len(labels)].copy(), own, confidence))
+                joint_ends = None if independent else ends
+                tables.append(compared(table.iloc[: len(labels)].copy(), joint_ends, confidence))
             if len(rows) > len(labels):
                 tables.append(table.iloc[len(labels) :].assign(small=False))
     return pd.concat(tables, ignore_index=True)
@@ -113,7 +113,7 @@ def compared(table: pd.DataFrame, ends: list[Ends] | None, confidence: float) ->
     """
     for share, column in (("share", "received"), ("picked_share", "selected")):
         table[share] = table[column] / table[column].sum()
-    table["small"] = table["share"] < SMALL
+    table["small"] = table["share"] < SMALL_SHARE
     large = ~(table["small"] | table["group"].map(is_unknown).astype(bool))
     table["impact_ratio"] = table["rate"] / table["rate"].where(large).max()
     best = table.index[(table["impact_ratio"] == 1) & large]
@@ -121,15 +121,15 @@ def compared(table: pd.DataFrame, ends: list[Ends] | None, confidence: float) ->
     counts = [*table[["selected", "received"]].itertuples(index=False, name=None)]
     g, spans = len(table), list[Span]()
     for at in table.index:
-        other = best[0] if len(best) else at
-        if at == other or not counts[at][1]:
+        reference = best[0] if len(best) else at
+        if at == reference or not counts[at][1]:
             spans.append((math.nan, math.nan))
         elif ends is None:
             together = 1 - (1 - confidence) / math.comb(g, 2)
-            spans.append(ratio_ends(counts[at], counts[other], together))
+            spans.append(ratio_ends(counts[at], counts[reference], together))
         else:
             together = 1 - (1 - confidence) / g
-            (low, high), (least, most) = ends[at](together), ends[other](together)
+            (low, high), (least, most) = ends[at](together), ends[reference](together)
             spans.append((low / most, high / least if least else math.inf))
     table[["ratio_low", "ratio_high"]] = spans
     return table
@@ -154,20 +154,20 @@ def wilson_ends(hits: int, trials: int, confidence: float) -> Span:
     return (low if hits else 0.0), (high if hits < trials else 1.0)
 
 
-def ratio_ends(one: tuple[int, int], other: tuple[int, int], confidence: float) -> Span:
+def ratio_ends(first: tuple[int, int], second: tuple[int, int], confidence: float) -> Span:
     """Returns the interval MOVER-R of the ratio of two probabilities, from independent events.
 
-    `one` and `other` are the numbers of events that happened and of all. The ends are the θ at
-    which the interval of p₁ − θ·p₂ begins or ends at 0. This interval adds the squares of the
+    `first` and `second` are the numbers of events that happened and of all events. The ends are the
+    θ at which the interval of p₁ − θ·p₂ begins or ends at 0. This interval adds the squares of the
     distances between each probability and its end of Wilson's interval. The upper end is infinite
     without an event of the second probability.
 
     >>> [round(end, 3) for end in ratio_ends((38, 421), (145, 508), 0.95)]
     [0.227, 0.44]
     """
-    low, high = wilson_ends(*one, confidence)
-    least, most = wilson_ends(*other, confidence)
-    p, q = one[0] / one[1], other[0] / other[1]
+    low, high = wilson_ends(*first, confidence)
+    least, most = wilson_ends(*second, confidence)
+    p, q = first[0] / first[1], second[0] / second[1]
     above, below = low * (2 * p - low), most * (2 * q - most)
     begin = above / (p * q + math.sqrt((p * q) ** 2 - above * below)) if above and q else 0.0
     above, below = high * (2 * p - high), least * (2 * q - least)

@@ -58,14 +58,14 @@ def check(**parts: Any) -> None:
 def _check_part(kind: str, spec: dict[str, Any]) -> bool:
     """Prints how a part does; returns whether it passes."""
     show = partial(console().print, soft_wrap=True, highlight=False)
-    name, others = spec["name"], ", ".join(f"{k}={v}" for k, v in spec.items() if k != "name")
+    name, options = spec["name"], ", ".join(f"{k}={v}" for k, v in spec.items() if k != "name")
     if kind == "policy":  # given hyperparameters replace the ones in the file
         check_known("policy", [name], presets())
         place, merged = str(presets()[name]), OmegaConf.merge(preset(name), spec)
         spec = cast(dict[str, Any], OmegaConf.to_container(merged))
     else:
         place = place_of(registry.lookup(kind, name))
-    show(Text(f"{kind} {name}{f' ({others})' if others else ''} is {place}", style="bold"))
+    show(Text(f"{kind} {name}{f' ({options})' if options else ''} is {place}", style="bold"))
     passed, total = 0, len(conformance.checks(kind))
     for result in conformance.examine(kind, spec):
         mark, style, why = "✓", "green", ""

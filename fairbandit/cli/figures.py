@@ -66,10 +66,10 @@ def figures(
     print_files(draw(folders, place, choice, names_in(policy) or None, conditions(where), options))
 
 
-def figures_asked(asked: Any) -> Choice:
+def figures_asked(figures: Any) -> Choice:
     """Reads the key `figures`: a name, a mapping of names to policies, a list of them, or null."""
     choice: dict[str, list[str] | None] = {}
-    for item in asked if isinstance(asked, list) else [asked] if asked else []:
+    for item in figures if isinstance(figures, list) else [figures] if figures else []:
         for name, policies in (item if isinstance(item, dict) else {item: None}).items():
             choice[name] = [policies] if isinstance(policies, str) else policies
     check_known("figure", choice, FIGURES)

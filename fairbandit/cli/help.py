@@ -91,5 +91,5 @@ def _registered(kind: str) -> Iterator[tuple[str, str]]:
 
 
 def _shown(value: Any) -> str:
-    shown = json.dumps(value, default=lambda enum: enum.name, separators=(",", ":"))
-    return shown.strip('"')
+    text = json.dumps(value, default=lambda enum: enum.name, separators=(",", ":"))
+    return text.strip('"')

@@ -133,11 +133,11 @@ def _run_in_sweep(config: DictConfig, folder: Path, job: str) -> None:
     try:
         summary, again = _execute_job(config, folder, job)
     except Exception as error:
-        known = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
-        message = one_message(error) if known else in_a_line(error)
+        expected = isinstance(error, (FairbanditError, OmegaConfBaseException, OSError))
+        message = one_message(error) if expected else in_a_line(error)
         print(printable(f"{PREFIX}{job}{message}"), file=sys.stderr, flush=True)
         with written_aside(folder / ERROR) as file:
-            file.write(f"{message if known else traceback.format_exc().rstrip()}\n".encode())
+            file.write(f"{message if expected else traceback.format_exc().rstrip()}\n".encode())
         raise FairbanditError(f"{job}{message}") from None
     regret = summary["metrics"]["fair_regret"]
     result = "" if regret["mean"] is None else f"fair regret {spread(regret)}, "
@@ -190,9 +190,9 @@ def _begin(config: DictConfig) -> _Sweep:
     search_configs(path for path in paths if path.is_dir())
     figures = figures_asked(plain_config(config.figures))
     params = config.hydra.sweeper.get("params") or {}
-    given = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
+    overrides = [*(f"{key}={value}" for key, value in params.items()), *task_words(config)]
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    words = {word.get_key_element(): word for word in parser.parse_overrides(given)}
+    words = {word.get_key_element(): word for word in parser.parse_overrides(overrides)}
     swept = [word for word in words.values() if word.is_discrete_sweep()]
     total = prod(len(list(word.sweep_iterator())) for word in swept)
     if not total:
@@ -221,7 +221,7 @@ def _begin(config: DictConfig) -> _Sweep:
 def _finish_sweep(sweep: _Sweep) -> int:
     """Shows the finished jobs, without earlier results of failed jobs, and counts the failed."""
     sweep.held.close()
-    folder, shown = sweep.folder, console()
+    folder, screen = sweep.folder, console()
     failed = sorted(folder.rglob(ERROR))
     errors = {str(file.parent): file.read_text("utf-8").splitlines()[-1] for file in failed}
     finished = {run: time for run, time in _finished(folder).items() if run not in errors}
@@ -229,18 +229,18 @@ def _finish_sweep(sweep: _Sweep) -> int:
         runs = read_runs([*map(Path, finished)])
         write(pooled(tidy(runs), each=True), folder / RESULTS)
         settings = pool(runs)
-        shown.print(overview(settings))
+        screen.print(overview(settings))
         if sentence := finding(settings):
-            shown.print(fill(sentence, 80), highlight=False)
+            screen.print(fill(sentence, 80), highlight=False)
     skipped = len(finished.items() & sweep.before.items())
     counts = {"finished": len(finished) - skipped, "skipped": skipped, "failed": len(errors)}
     totals = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.items() if number)
-    shown.print(f"All jobs: {totals}", highlight=False)
+    screen.print(f"All jobs: {totals}", highlight=False)
     for error, number in Counter(errors.values()).items():
         first = os.path.relpath(next(job for job in errors if errors[job] == error), folder)
         jobs = first if number == 1 else f"{number:,} jobs, as {first}"
-        shown.print(f"failed  {jobs}: {error}", soft_wrap=True, highlight=False)
-    shown.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
+        screen.print(f"failed  {jobs}: {error}", soft_wrap=True, highlight=False)
+    screen.print(named("results", short(folder / RESULTS if finished else folder)), soft_wrap=True)
     if finished and sweep.figures:
         print_files(draw([*map(Path, finished)], within(folder, SUBFOLDER), sweep.figures))
     return len(errors)

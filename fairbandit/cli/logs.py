@@ -31,7 +31,7 @@ from fairbandit.tables.files import read_header
 
 @tool("LOG")
 def evaluate(
-    path: Path, said: Sequence[str], /, *, policy: Any, out: Any = None, **settings: Any
+    path: Path, words: Sequence[str], /, *, policy: Any, out: Any = None, **settings: Any
 ) -> None:
     """Estimates rewards, ranks, fair regret and selection rates of policies from a log.
 
@@ -54,7 +54,7 @@ def evaluate(
     judges = by_name(policy.split(",") if isinstance(policy, str) else policy)
     log, options = given_log(path, settings, evaluated, judges)
     table = evaluated(log, judges, **options)
-    show(of_evaluation(table, log, path, said, options.get("confidence", 0.95)), out)
+    show(of_evaluation(table, log, path, words, options.get("confidence", 0.95)), out)
 
 
 def audit(words: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ def audit(words: Sequence[str]) -> None:
 
 
 @tool("FILE")
-def _audit(path: Path, said: Sequence[str], /, *, out: Any = None, **settings: Any) -> None:
+def _audit(path: Path, words: Sequence[str], /, *, out: Any = None, **settings: Any) -> None:
     """Reports and tests the selection rates of groups.
 
     The tests are valid at any sample size, and however often the audit is repeated as data arrive.
@@ -88,7 +88,7 @@ def _audit(path: Path, said: Sequence[str], /, *, out: Any = None, **settings: A
       fairbandit audit hiring.csv 'group=[sex,race]' score=grade epsilon=0.05 out=audit.html
       fairbandit audit applicants.csv group=sex 'selected={status: [Hired, Offer]}' unknown=[n/a]
     """
-    show(_audit_of(path, settings, said), out)
+    show(_audit_of(path, settings, words), out)
 
 
 @tool()
@@ -111,7 +111,7 @@ def _plan(*, epsilon: float, share: float = 0.5, confidence: float = 0.95, seed:
 
 @tool("PATH")
 def report(
-    path: Path, said: Sequence[str], /, *, out: Any = "report.html", **settings: Any
+    path: Path, words: Sequence[str], /, *, out: Any = "report.html", **settings: Any
 ) -> None:
     """Writes one HTML file to send, out=FILE [report.html], on runs, a log or a table of people.
 
@@ -132,7 +132,7 @@ def report(
             raise FairbanditError(f"only a log or a table takes further keys, got {wrong}")
         write(of_runs(path), out)
     else:
-        write(_audit_of(path, settings, said), out)
+        write(_audit_of(path, settings, words), out)
 
 
 @tool("LOG")
@@ -186,17 +186,17 @@ def erase(log: Path, *, tickets: int | list[int], out: str) -> None:
     console().print(named("written", out), soft_wrap=True)
 
 
-def _audit_of(path: Path, settings: dict[str, Any], said: Sequence[str]) -> Report:
+def _audit_of(path: Path, settings: dict[str, Any], words: Sequence[str]) -> Report:
     form, is_people = settings.pop("form", None), _is_people(path, settings)
     if form is not None:
         check_known("form", [form], ["ll144"])
         if not is_people:
             raise FairbanditError(f"form={form}: expected a table, with selected or score")
-        return local_law_144(audit_table(path, **settings), path, said)
+        return local_law_144(audit_table(path, **settings), path, words)
     if is_people:
-        return of_table(path, said, **settings)
+        return of_table(path, words, **settings)
     log, options = given_log(path, settings, audited)
-    return of_log(log, path, said, **options)
+    return of_log(log, path, words, **options)
 
 
 def _is_people(path: Path, settings: Mapping[str, Any]) -> bool:

@@ -75,9 +75,9 @@ def _printable(record: logging.LogRecord) -> bool:
     return True
 
 
-def _run(given: Sequence[str]) -> None:
+def _run(arguments: Sequence[str]) -> None:
     """Runs a tool or the Hydra application; imports them only here, since that takes seconds."""
-    if "--version" in given:
+    if "--version" in arguments:
         print(f"fairbandit {VERSION}")
         return
     from fairbandit.policy.build import search_configs
@@ -85,23 +85,23 @@ def _run(given: Sequence[str]) -> None:
     load_plugins()
     options = ArgumentParser(add_help=False, allow_abbrev=False)
     options.add_argument("--config-dir", type=Path, action="append", default=[])
-    searched, others = options.parse_known_args(given)  # Hydra, and only Hydra, reads it again
+    searched, rest = options.parse_known_args(arguments)  # Hydra, and only Hydra, reads it again
     search_configs(searched.config_dir)
-    if others and "=" not in others[0] and not others[0].startswith(("-", "/", "+", "~")):
-        name, *words = others
+    if rest and "=" not in rest[0] and not rest[0].startswith(("-", "/", "+", "~")):
+        name, *words = rest
         if name not in TOOLS:
             by = "a run is described by key=value pairs (see fairbandit --help)"
             raise FairbanditError(f"{unknown('tool', name, TOOLS)}, and {by}")
         module = "logs" if name in _IN_LOGS else name
         getattr(import_module(f"fairbandit.cli.{module}"), name)(words)
-    elif {"-h", "--help"} & set(others):
+    elif {"-h", "--help"} & set(rest):
         from fairbandit.cli.help import help_text
 
         print(help_text(TOOLS))
     else:
         from fairbandit.cli.job import run_app
 
-        run_app(given)
+        run_app(arguments)
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ def one_message(error: BaseException) -> str:
         return f"{cause.full_key}: {str(cause).splitlines()[0]}"
     if isinstance(error, MissingConfigException) and error.options:
         guess = did_you_mean(error.missing_cfg_file, error.options)
-        found = str(error).splitlines()[0]  # the other lines are one for each option
-        return f"{found}{guess}; expected one of {', '.join(error.options)}"
+        message = str(error).splitlines()[0]  # the other lines are one for each option
+        return f"{message}{guess}; expected one of {', '.join(error.options)}"
     if (text := str(error).strip()).startswith("Ambiguous value for argument"):
         key, _, values = text.splitlines()[0].partition("'")[2][:-1].partition("=")
         return f"{key}={values}: give -m to play each value; a list is written {key}=[{values}]"

@@ -58,16 +58,16 @@ def tool(
             for wrong in (word for word in words if word.startswith("-")):
                 form = f"settings are written KEY=VALUE: {wrong.lstrip('-').partition('=')[0]}=..."
                 raise FairbanditError(f"unrecognized arguments: {wrong}; {form}")
-            said = [word for word in words if "=" in word and not Path(word).exists()]
-            paths = [word for word in words if word not in said]
+            assignments = [word for word in words if "=" in word and not Path(word).exists()]
+            paths = [word for word in words if word not in assignments]
             if files and not paths:
                 usage = f"expected {files} (see fairbandit {name} --help)"
                 raise FairbanditError(f"fairbandit {name}: {usage}")
             of_run = "VAR_POSITIONAL" in kinds
-            others = [word for word in said if of_run and word.partition("=")[0] not in keys]
+            free = [word for word in assignments if of_run and word.partition("=")[0] not in keys]
             further = [] if several else paths[bool(files) :]
-            own = [word for word in said if word not in others]
-            settings = read_parameters([*own, *further], name)
+            known_assignments = [word for word in assignments if word not in free]
+            settings = read_parameters([*known_assignments, *further], name)
             if "VAR_KEYWORD" not in kinds:
                 check_known("key", settings, keys)
             if lacking := " and ".join(f"{key}=…" for key in needed if key not in settings):
@@ -77,10 +77,10 @@ def tool(
                     msgspec.convert(settings[key], types[key])
                 except msgspec.ValidationError as error:
                     raise FairbanditError(f"{key}: {error}, {settings[key]!r}") from None
-            given: list[Any] = [[*map(Path, paths)]] if several else [*map(Path, paths)]
+            arguments: list[Any] = [[*map(Path, paths)]] if several else [*map(Path, paths)]
             if kinds.count("POSITIONAL_ONLY") > 1:
-                given.append([word for word in said if not word.startswith("out=")])
-            function(*given, *others, **settings)
+                arguments.append([word for word in assignments if not word.startswith("out=")])
+            function(*arguments, *free, **settings)
 
         return run
 
@@ -128,7 +128,7 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
         form = "; a list is written without spaces, as in KEY=[a,b], or in quotes"
         raise FairbanditError(problem + form * is_open)
     read: Any = OmegaConf.create()
-    parents = {found[1] for word in words if (found := re.match(r"(\w+)\.", word))}
+    parents = {match[1] for word in words if (match := re.match(r"(\w+)\.", word))}
     for word in words:
         key, _, value = word.partition("=")
         is_text = key.removeprefix("environment.") in _TEXTS and value not in ("", "null")
@@ -136,7 +136,7 @@ def read_parameters(words: Sequence[str], kind: str) -> dict[str, Any]:
             value = "'{}'".format(value.replace("'", "''"))
         elif "{" in value:
             value = value if value[0] in "[{'\"" else f"[{value}]"  # names and mappings, by commas
-            value = _KEY.sub(lambda found: found[1] or f"{found[2]} ", value)
+            value = _KEY.sub(lambda match: match[1] or f"{match[2]} ", value)
         if key in parents and not value.startswith("{"):
             key += ".name"
         try:

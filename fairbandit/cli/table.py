@@ -76,7 +76,7 @@ def _is_log(path: Path, settings: Mapping[str, Any]) -> bool:
 def _facts(log: Log) -> dict[str, str]:
     picked, names = log.picks >= 0, log.schema.names
     counts = zip(log.labels, np.bincount(log.groups), strict=False)
-    known = "unknown" if np.isnan(log.propensities[picked]).any() else "of the picks alone"
+    propensity = "unknown" if np.isnan(log.propensities[picked]).any() else "of the picks alone"
     features = listed(list(names), 12) if names else "without names"
     return {
         "decisions": f"{len(log):,}, from {log.names[0]} to {log.names[-1]}",
@@ -84,6 +84,6 @@ def _facts(log: Log) -> dict[str, str]:
         "picks": f"{picked.sum():,}, at most {picked.sum(1).max():,} a decision",
         "groups": listed([f"{label}: {count:,}" for label, count in counts]),
         "features": f"{len(log.features)}: {features}",
-        "propensities": known if log.probabilities is None else "of all candidates",
+        "propensities": propensity if log.probabilities is None else "of all candidates",
         "rewards": f"{log.reward or 'reward'}; {1 - log.missing:.1%} of the picks have one",
     }

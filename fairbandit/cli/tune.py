@@ -76,7 +76,7 @@ def tune(
     title = "Best" if len(columns) == 1 else "Not dominated"
     title += f" of {ended.count('COMPLETE')} complete trials, {len(ended)} in all"
     headers = ["trial", *columns, *(key.rpartition(".")[2] for key in search)]
-    rows = [map(_format, [one.number, *one.values, *one.params.values()]) for one in best]
+    rows = [map(_format, [trial.number, *trial.values, *trial.params.values()]) for trial in best]
     console().print(make_table(headers, rows, right=headers, title=title))
     fixed = [word for word in words if not word.startswith("seed=")]
     seed = f"seed={study.user_attrs['asked']['config']['seed'] + 1}"
@@ -88,8 +88,8 @@ def tune(
 
 def _composed(words: Sequence[str]) -> dict[str, Any]:
     try:
-        conf, *others = map(str, config_folders())
-        path = f"hydra.searchpath={[f'file://{folder}' for folder in others]}"
+        conf, *further = map(str, config_folders())
+        path = f"hydra.searchpath={[f'file://{folder}' for folder in further]}"
         with initialize_config_dir(conf, version_base="1.3"):
             config = plain_config(compose("config", overrides=[*map(quoted, words), path]))
     except (HydraException, OmegaConfBaseException) as error:

@@ -91,25 +91,25 @@ def answers(
     policies: Mapping[str, Spec | Policy], feature: bool | None = None, groups: int = 3
 ) -> dict[str, list[str]]:
     """Returns the names of policies by their `answer`; equal configs are played once."""
-    found, known = {word: list[str]() for word in (YES, THROUGH, NO)}, dict[str, str]()
+    policies_of, answer_of = {word: list[str]() for word in (YES, THROUGH, NO)}, dict[str, str]()
     for name, policy in policies.items():
         key = repr(policy)
-        if key not in known:
-            known[key] = answer(policy, feature, groups)
-        found.setdefault(known[key], []).append(name)
-    return {word: names for word, names in found.items() if names}
+        if key not in answer_of:
+            answer_of[key] = answer(policy, feature, groups)
+        policies_of.setdefault(answer_of[key], []).append(name)
+    return {word: names for word, names in policies_of.items() if names}
 
 
-def in_words(found: Mapping[str, Sequence[str]]) -> str:
+def in_words(policies_of: Mapping[str, Sequence[str]]) -> str:
     """Returns each answer with the names of its policies; a single answer stands without names.
 
     >>> in_words({"yes": ["A", "B"], "no": ["C"]}), in_words({"no": ["C"]})
     ('yes (A, B); no (C)', 'no')
     """
-    if len(found) == 1:
-        ((word, names),) = found.items()
+    if len(policies_of) == 1:
+        ((word, names),) = policies_of.items()
         return f"{word} (all)" if len(names) > 1 else word
-    return "; ".join(f"{word} ({', '.join(names)})" for word, names in found.items())
+    return "; ".join(f"{word} ({', '.join(names)})" for word, names in policies_of.items())
 
 
 def part_answer(kind: str, spec: Spec) -> str:
@@ -127,17 +127,17 @@ def _reads_group(policy: Policy, feature: bool, groups: int) -> bool:
         theta = torch.cat([theta, torch.arange(2 * groups, dtype=torch.float64)])
     streams = Streams(SEED, [*range(REPLICAS)] * 2)  # each past twice, with the same draws
     truth = Truth(theta, lambda g, values, rounds: torch.sigmoid(values / (1 + g)))
-    known = policy.init(Problem(len(theta), groups, streams, truth=truth))
+    history = policy.init(Problem(len(theta), groups, streams, truth=truth))
     for start, rounds in pairwise((0, *STAGES)):
         if rounds:
-            known = _after(policy, known, rounds - start, theta, feature, draws)
+            history = _after(policy, history, rounds - start, theta, feature, draws)
         x, codes = _pools(POOLS, groups, draws)
         x[:, ::2] = x[:, ::2, :1] + NEAR * x[:, ::2]
         place = torch.arange(PLACES) == torch.arange(POOLS)[:, None] % PLACES
         moved = torch.randint(1, groups, (POOLS, 1), generator=draws) * place
-        both = torch.cat([codes, (codes + moved) % groups])
-        pools = _features(x.repeat(2, 1, 1, 1), both, groups * feature), both
-        ranked = policy.considered(known, *pools)
+        assigned = torch.cat([codes, (codes + moved) % groups])
+        pools = _features(x.repeat(2, 1, 1, 1), assigned, groups * feature), assigned
+        ranked = policy.considered(history, *pools)
         for picks in PICKS:
             chances = policy.selector.select(ranked, picks).inclusion
             if bool(differ(*chances.split(REPLICAS)).any()):
@@ -147,15 +147,15 @@ def _reads_group(policy: Policy, feature: bool, groups: int) -> bool:
 
 def _after(
     policy: Policy,
-    known: History,
+    history: History,
     count: int,
     theta: Tensor,
     feature: bool,
     draws: torch.Generator,
 ) -> History:
-    groups = known.problem.groups
+    groups = history.problem.groups
     x, codes = _pools(count, groups, draws)
-    if known.rounds == 0:  # the last group has not come yet
+    if history.rounds == 0:  # the last group has not come yet
         codes %= groups - 1
     else:  # each pool has several groups
         codes[..., 1] = (codes[..., 0] + 1) % groups
@@ -169,13 +169,13 @@ def _after(
     group = codes.gather(2, pick)
     noise = torch.randn(group.shape[:2], generator=draws, dtype=torch.float64)
     rewards = (picked @ theta + group[..., 0] + noise).where(~last[..., 0], LARGE * picked @ theta)
-    rounds = torch.arange(count) + known.rounds + 1
+    rounds = torch.arange(count) + history.rounds + 1
     x, codes, pick, picked, group, rewards = (
         torch.cat([part] * 2) for part in (x, codes, pick, picked, group, rewards)
     )
-    known = policy.open(known, x, codes)
-    known = policy.tell(known, Outcomes(rounds, picked, group[..., 0], rewards))
-    return policy.close(known, Selection.of(pick))
+    history = policy.open(history, x, codes)
+    history = policy.tell(history, Outcomes(rounds, picked, group[..., 0], rewards))
+    return policy.close(history, Selection.of(pick))
 
 
 def _pools(count: int, groups: int, draws: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -124,12 +124,12 @@ def gives_a_round_the_same_results_alone_and_in_a_block(kind: str, spec: Spec) -
 @relation(*DECIDES, "metric")
 def ignores_slots_that_stay_empty(kind: str, spec: Spec) -> str | None:
     """Two and four picks from pools of at most two candidates are the same."""
-    few, many = (play(kind, spec, ("halves", m), small_every=1) for m in (2, 4))
-    present = few.engine.environment.pools(1, ROUNDS).groups >= 0
-    if bool((few.results["probability"] < present).any()):
+    two, four = (play(kind, spec, ("halves", m), small_every=1) for m in (2, 4))
+    present = two.engine.environment.pools(1, ROUNDS).groups >= 0
+    if bool((two.results["probability"] < present).any()):
         return "it may leave places open, so that their number matters"
-    del few.results["pick"]  # it has more slots in the other play
-    same("two picks and four picks from small pools", few.results, many.results)
+    del two.results["pick"]  # it has more slots in the other play
+    same("two picks and four picks from small pools", two.results, four.results)
     return None
 
 
@@ -231,11 +231,11 @@ def _watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 def contents(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The global settings and the tensors among some arguments, by their names in messages."""
-    found = {name: _content(read()) for name, (read, _) in GLOBALS.items()}
+    seen_values = {name: _content(read()) for name, (read, _) in GLOBALS.items()}
     for key, value in arguments.items():
         for path, tensor in _tensors(key, value):
-            found[f"`{path}`, which it was given"] = _content(tensor)
-    return found
+            seen_values[f"`{path}`, which it was given"] = _content(tensor)
+    return seen_values
 
 
 def _tensors(path: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -93,8 +93,8 @@ def gives_a_candidate_the_same_index_in_any_pool(kind: str, spec: Spec) -> None:
     for order in orders + [[k] for k in range(PLACES) if "pool" not in rank.needs]:
         block = Block.of(ROUNDS + 1, scored.contexts[:, :, order], scored.groups[:, :, order])
         history = policy.history._replace(open=block)
-        other = rank.index(Scored(history, scored.plan, scored.models))
-        for among, alone in ((index.value, other.value), (index.high, other.high)):
+        permuted = rank.index(Scored(history, scored.plan, scored.models))
+        for among, alone in ((index.value, permuted.value), (index.high, permuted.high)):
             wrong = differ(among[:, :, order], alone) & (block.groups >= 0)
             _refuse_later(wrong, fault, among=among[:, :, order], alone=alone)
         fault = 'the index depends on the other candidates of the pool: declare needs = {"pool"};'
@@ -105,11 +105,11 @@ def gives_a_higher_score_no_lower_index_within_a_group(kind: str, spec: Spec) ->
     """The index is monotone in the score."""
     ranked, _ = asked(kind, spec)
     index, groups, scores = ranked.index.value, ranked.groups, ranked.scored.scores
-    lower, other = index[..., None], index[..., None, :]
-    fallen = (scores.low[..., None] > scores.high[..., None, :]) & (lower < other - 1e-12)
+    lower, higher = index[..., None], index[..., None, :]
+    fallen = (scores.low[..., None] > scores.high[..., None, :]) & (lower < higher - 1e-12)
     fallen &= (groups[..., None] == groups[..., None, :]) & ranked.present[..., None]
     fault = "not monotone: within a group, a candidate of higher score has a lower index"
-    _refuse_later(fallen, fault, (*AXES[:3], "other place"), index=lower, other=other)
+    _refuse_later(fallen, fault, (*AXES[:3], "other place"), index=lower, other=higher)
 
 
 @relation("rank")
@@ -135,9 +135,9 @@ def picks_with_the_probabilities_that_it_states(kind: str, spec: Spec) -> None:
     order = ranked.index.value.where(ranked.present, -torch.inf).argsort(dim=2, descending=True)
     for m in (1, 2, 3):
         actions, stated, inclusion = policy.selector.select(ranked, m)
-        own = gather_picks(inclusion, actions)
+        chances = gather_picks(inclusion, actions)
         fault = f"with {m} picks, a propensity is not the probability of the place"
-        _refuse_later(differ(stated, own), fault, propensity=stated, place=own)
+        _refuse_later(differ(stated, chances), fault, propensity=stated, place=chances)
         picked = torch.zeros_like(inclusion)
         picked.scatter_add_(2, actions.clamp(min=0), (actions >= 0).to(picked.dtype))
         number, p = (values.gather(2, order).flatten(0, 1) for values in (picked, inclusion))
@@ -164,8 +164,8 @@ def judges_all_picks_if_it_judges_the_first(kind: str, spec: Spec) -> str | None
         selection = Selection(actions, inclusion.gather(2, actions), inclusion)
         return Judge({kind: metric}, problem).judge(1, pools, selection).metrics[kind]
 
-    others = (3, 1, 2), (0, 3, 2), (0, 1, 3)  # three picks, one of which is another
-    reacts = [bool(differ(judged(0, 1, 2), judged(*other)).any()) for other in others]
+    changed_slots = (3, 1, 2), (0, 3, 2), (0, 1, 3)  # three picks, one of which is another
+    reacts = [bool(differ(judged(0, 1, 2), judged(*changed)).any()) for changed in changed_slots]
     if reacts[0] and not all(reacts):
         raise ConformanceError(
             "the values change with the first of three picks, but not with the others; expected "
@@ -214,8 +214,8 @@ def has_distributions_that_fit_the_rewards_that_it_draws(kind: str, spec: Spec) 
     if truth is None:
         return "its ground truth is unknown"
     for group in range(len(names)):
-        first = (own := pools.groups == group) & (own.cumsum(2) == 1)
-        drawn, n, when = pools.expected[first], max(int(first.sum()), 1), rounds.expand_as(own)
+        first = (members := pools.groups == group) & (members.cumsum(2) == 1)
+        drawn, n, when = pools.expected[first], max(int(first.sum()), 1), rounds.expand_as(members)
         codes = torch.full_like(drawn, group).long()
         step = truth.cdf(codes, drawn.sort().values, rounds[::99]).diff()
         refuse(step < -CLOSE, f"the CDF of group {group} decreases", ("sorted reward",), step=step)

@@ -187,7 +187,7 @@ def play(
     if not draws:
         half = torch.tensor(0.5, dtype=torch.float64)
         vars(engine.streams[Purpose.RANK])["runs"] = lambda _, counts: half.expand(sum(counts))
-    found = dict[str, list[Tensor]]()
+    pieces = dict[str, list[Tensor]]()
     while engine.played < rounds:
         engine.rounds = min(rounds, engine.played + piece)
         for played in engine.play():
@@ -196,8 +196,8 @@ def play(
             if kind == "environment":  # draws the pools again, and keeps the results
                 results |= vars(tested.pools(played.first, played.last + 1 - played.first))
             for name, values in results.items():
-                found.setdefault(name, []).append(values.double())
-    return Play({name: torch.cat(parts, 1) for name, parts in found.items()}, policy, engine)
+                pieces.setdefault(name, []).append(values.double())
+    return Play({name: torch.cat(parts, 1) for name, parts in pieces.items()}, policy, engine)
 
 
 def asked(kind: str, spec: Spec, **options: Any) -> tuple[Ranked, Recorded]:

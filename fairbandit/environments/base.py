@@ -197,8 +197,8 @@ class Environment(Registered, ABC):
                     f"{self} gave {name} of shape {tuple(got.shape)} and "
                     f"{got.dtype}; expected {shape} (replicas, rounds, places, …) and {dtype}"
                 )
-            ends = (-2, len(self.group_names)) if name == "groups" else (-math.inf, math.inf)
-            valid = (ends[0] < got) & (got < ends[1])
+            bounds = (-2, len(self.group_names)) if name == "groups" else (-math.inf, math.inf)
+            valid = (bounds[0] < got) & (got < bounds[1])
             if not valid.all():
                 replica, offset, place = (~valid).nonzero()[0, :3].tolist()
                 raise FairbanditError(

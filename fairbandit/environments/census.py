@@ -167,21 +167,21 @@ def _filtered(path: Path) -> pa.Table:
     return pa.table({name: values[name][keep] for name in COLUMNS})
 
 
-def _surveys(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _surveys(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the arguments of `record_files` for D2, then for D1, from `CensusGender`'s."""
-    root, year, states = given["root"], given["year"], given["states"]
-    first = {"year": given["scaler_year"] or year, "states": given["scaler_states"] or states}
+    root, year, states = spec["root"], spec["year"], spec["states"]
+    first = {"year": spec["scaler_year"] or year, "states": spec["scaler_states"] or states}
     return [{"root": root, "year": year, "states": states}, {"root": root, **first}]
 
 
 class _Census(Table):
-    def __init__(self, group: str, given: Mapping[str, Any], **table: Any) -> None:
+    def __init__(self, group: str, spec: Mapping[str, Any], **table: Any) -> None:
         surveys = "root", "states", "year", "scaler_year", "scaler_states", "download", "cache"
-        vars(self).update({name: given[name] for name in surveys})
-        own = "group_size", "sample_seed", "min_group_size", "candidates", "noise"
-        table |= {name: given[name] for name in own if name in given}
-        fetched = {"download": given["download"], "cache": given["cache"]}
-        paths = [str(person_table(**survey, **fetched)) for survey in _surveys(given)]
+        vars(self).update({name: spec[name] for name in surveys})
+        table_keys = "group_size", "sample_seed", "min_group_size", "candidates", "noise"
+        table |= {name: spec[name] for name in table_keys if name in spec}
+        fetched = {"download": spec["download"], "cache": spec["cache"]}
+        paths = [str(person_table(**survey, **fetched)) for survey in _surveys(spec)]
         table |= dict(zip(("path", "scaler_path"), paths, strict=True))
         super().__init__(group=group, reward="PINCP", columns=CENSUS_COLUMNS, **table)
         names = {str(code): name for code, name in enumerate(GROUPS[group], 1)}

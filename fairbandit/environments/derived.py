@@ -54,9 +54,9 @@ class _Derived(Environment):
     @classmethod
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
         """Returns the fingerprint of the base."""
-        given = completed("environment", parameters.get("base") or cls._default)
-        base: type[Environment] = lookup("environment", given.pop("name"))
-        return base.fingerprint(given)
+        spec = completed("environment", parameters.get("base") or cls._default)
+        base: type[Environment] = lookup("environment", spec.pop("name"))
+        return base.fingerprint(spec)
 
     def bind(self, streams: Streams) -> None:
         """Draws from the given streams, on their device."""
@@ -192,12 +192,12 @@ class Distorted(_Derived):
         values, groups = torch.broadcast_tensors(values, groups)
         means = torch.zeros_like(values)
         for group, function in enumerate(self._functions):
-            own = groups == group
+            here = groups == group
             if function is None or noisy:
-                means[own] = function(self.scale * values[own]) if function else values[own]
+                means[here] = function(self.scale * values[here]) if function else values[here]
             else:
-                around = values[own][:, None] + self._nodes
-                means[own] = function(self.scale * around) @ self._weights
+                around = values[here][:, None] + self._nodes
+                means[here] = function(self.scale * around) @ self._weights
         return means
 
     def _inverse(self, groups: Tensor, values: Tensor) -> Tensor:

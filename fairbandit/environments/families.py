@@ -124,8 +124,8 @@ class Synthetic(Environment):
     def _pools(self, first: int, count: int) -> Pools:
         k, d = self.places, len(self.theta)
         drawn = self.streams[Purpose.POOLS].normal(first, count, (k + 1) * d)
-        own, common = drawn[..., : k * d].unflatten(-1, (k, d)), drawn[..., None, k * d :]
-        z = math.sqrt(1 - self.dependence) * own + math.sqrt(self.dependence) * common
+        separate, common = drawn[..., : k * d].unflatten(-1, (k, d)), drawn[..., None, k * d :]
+        z = math.sqrt(1 - self.dependence) * separate + math.sqrt(self.dependence) * common
         rounds = torch.arange(first, first + count, device=z.device)[:, None]
         groups = torch.arange(k, device=z.device).expand(z.shape[:3])
         values = z * self._scales[:, None]

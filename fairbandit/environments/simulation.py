@@ -211,8 +211,8 @@ class Simulation(Environment):
         replicas = drawn.shape[0]
         contexts = drawn.new_zeros(replicas, count, self.groups, self.features)
         for a in range(self.groups):
-            own = slice(a * self.slice, (a + 1) * self.slice)
-            contexts[:, :, a, own] = drawn[:, :, own]
+            columns = slice(a * self.slice, (a + 1) * self.slice)
+            contexts[:, :, a, columns] = drawn[:, :, columns]
             contexts[:, :, a, -1] = self.bias * a
         groups = torch.arange(self.groups, device=drawn.device).expand(replicas, count, -1)
         expected = contexts @ theta

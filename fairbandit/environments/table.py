@@ -233,8 +233,8 @@ class Table(Environment):
     def fingerprint(cls, parameters: Mapping[str, Any]) -> str | None:
         """Returns a hash of the files of D2, of D1 and of `columns`."""
         named = columns_file(parameters.get("columns"))
-        given = [parameters.get("path"), parameters.get("scaler_path"), named]
-        paths = [Path(path) for path in given if path]
+        sources = [parameters.get("path"), parameters.get("scaler_path"), named]
+        paths = [Path(path) for path in sources if path]
         folders = [sorted(path.iterdir()) if path.is_dir() else [path] for path in paths]
         return data_hash(file for files in folders for file in files)
 

@@ -31,9 +31,9 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
     """Draws a row for each run and a column for each metric after the last round."""
     from matplotlib.figure import Figure
 
-    ends = {c: [run.metrics[c] for run in scene.runs if c in run.metrics] for c in scene.metrics}
-    known = [c for c, values in ends.items() if any(end["mean"] is not None for end in values)]
-    if not known:
+    finals = {c: [run.metrics[c] for run in scene.runs if c in run.metrics] for c in scene.metrics}
+    columns = [c for c, values in finals.items() if any(end["mean"] is not None for end in values)]
+    if not columns:
         raise FairbanditError(
             f"all metrics of the runs in {scene.name} are unknown, because the environment lacks a "
             "ground truth; play runs with metrics={COLUMN: NAME} for metrics that do not need it"
@@ -46,27 +46,27 @@ def compose_comparison(scene: Scene, options: Options) -> Figure:
         labels = min(_LABELS, 0.3 * width)
         margin = labels + 0.5
         if options.width is None:
-            width = min(width, margin + _COLUMN * len(known))
-        lines = -(-len(known) // max(1, int((width - margin) / _NARROWEST + 1e-9)))
-        each = -(-len(known) // lines)  # columns beside each other; others follow below
+            width = min(width, margin + _COLUMN * len(columns))
+        lines = -(-len(columns) // max(1, int((width - margin) / _NARROWEST + 1e-9)))
+        each = -(-len(columns) // lines)  # columns beside each other; others follow below
         names = [facet.looks[run.label].name + "*" * run.knows_truth for run in facet.runs]
         names = [wrapped(name, labels) for name in names]
         row = max(_ROW, 0.13 * (1 + max(name.count("\n") for name in names)))
-        text = wrapped(_explanation(facet, known), 0.98 * width, small)
+        text = wrapped(_explanation(facet, columns), 0.98 * width, small)
         foot = 0.15 * (2 + text.count("\n"))
         needed = lines * (row * len(names) + 1) + foot
         figure = Figure((width, needed), layout="constrained")
         for line, axes in enumerate(figure.subplots(lines, squeeze=False)[:, 0]):
-            some = known[line * each : (line + 1) * each]
-            _fill(axes, facet, some)
+            shown_columns = columns[line * each : (line + 1) * each]
+            _fill(axes, facet, shown_columns)
             axes.set_xlim(-0.5, each - 0.5)
             axes.set_yticks(range(len(names)), names)
             heads = [
                 f"{wrapped(titled(c), (width - margin) / each - 0.02, 6)}\n"
-                f"{'↓' if ends[c][0]['lower_is_better'] else '↑'}"
-                for c in some
+                f"{'↓' if finals[c][0]['lower_is_better'] else '↑'}"
+                for c in shown_columns
             ]
-            axes.set_xticks(range(len(some)), heads, fontsize=6)
+            axes.set_xticks(range(len(shown_columns)), heads, fontsize=6)
         figure.suptitle(facet.shared)
         figure.supxlabel(text, fontsize=small, x=0.01, ha="left")
     return figure
@@ -106,7 +106,7 @@ def _cell(end: Mapping[str, Any], *, interval: bool) -> tuple[str, str]:
     return mean, sign.strip() + beside
 
 
-def _explanation(facet: Facet, known: Sequence[str]) -> str:
+def _explanation(facet: Facet, columns: Sequence[str]) -> str:
     rounds, replicas = (
         " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
         for counts in zip(*((run.rounds, run.replicas) for run in facet.runs), strict=True)
@@ -121,7 +121,7 @@ def _explanation(facet: Facet, known: Sequence[str]) -> str:
     ]
     if any(run.knows_truth for run in facet.runs):
         parts += ["* knows the truth, and is not ranked"]
-    unknown = [titled(column) for column in facet.scene.metrics if column not in known]
+    unknown = [titled(column) for column in facet.scene.metrics if column not in columns]
     if unknown:
         parts += [f"not known here: {', '.join(unknown)}"]
     return f"{'; '.join(parts)}."

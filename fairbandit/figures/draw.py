@@ -29,7 +29,7 @@ SUBFOLDER = "figures"
 Choice = Mapping[str, Sequence[str] | None]
 """The names of figures, each with the policies that it shows; None shows all policies."""
 
-_LONGEST = 100  # maximal length of an environment's name in a file name
+_MAX_NAME = 100  # maximal length of an environment's name in a file name
 
 
 def _metrics(scene: Scene, options: Options) -> Figure:
@@ -97,9 +97,9 @@ def figure(
     """
     check_known("figure", [name], FIGURES)
     folders = [Path(run) for run in runs if not isinstance(run, Run)]
-    found = [run for run in runs if isinstance(run, Run)]
-    found += read_runs(folders) if folders else []
-    scenes = scenes_of(chosen(found, where or {}))
+    results = [run for run in runs if isinstance(run, Run)]
+    results += read_runs(folders) if folders else []
+    scenes = scenes_of(chosen(results, where or {}))
     if len(scenes) != 1:
         names = ", ".join(scene.name for scene in scenes)
         raise FairbanditError(f"a figure is of one environment; choose one of {names} by where")
@@ -146,15 +146,15 @@ def draw(
     files = list[Path]()
     for scene, slug in zip(scenes, _slugs(scenes), strict=True):
         figures = dict.fromkeys(general(scene)) if choice is None else choice
-        for name, shown in figures.items():
+        for name, selected in figures.items():
             stem = name if len(scenes) == 1 else f"{slug}-{name}"
-            made = compose(name, scene.only(shown or policies), options)
+            made = compose(name, scene.only(selected or policies), options)
             files += save(made, out, stem)
     return files
 
 
 def _slugs(scenes: Sequence[Scene]) -> list[str]:
-    slugs = [re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_LONGEST] for scene in scenes]
+    slugs = [re.sub(r"[^A-Za-z0-9._]+", "-", scene.name).strip("-")[:_MAX_NAME] for scene in scenes]
     if len(set(slugs)) == len(slugs):
         return slugs
     return [f"{slug}-{number}" for number, slug in enumerate(slugs, 1)]

@@ -112,9 +112,9 @@ def whole(scene: Scene, options: Options, by: str = "") -> Facet:
     alone = len(set(policies.values())) == 1 < len(policies)
     names = {}
     for run in scene.runs:
-        own = [other for other in run.others if other.key != by]
-        named = not own or not (alone or by == "policy")
-        names[run.label] = joined(policies[run.label] * named, own)
+        named_settings = [entry for entry in run.others if entry.key != by]
+        named = not named_settings or not (alone or by == "policy")
+        names[run.label] = joined(policies[run.label] * named, named_settings)
     drawn = looks({name: policies[label] for label, name in names.items()})
     by_label = {label: drawn[name] for label, name in names.items()}
     return Facet(scene.runs, scene, options, by_label, policies.popitem()[1] if alone else "")
@@ -125,11 +125,11 @@ def split(scene: Scene, options: Options) -> list[Facet]:
     by = full_key([run.settings for run in scene.runs], options.by) if options.by else ""
     shared: dict[str, list[PooledRuns]] = {}
     for run in scene.runs:
-        value = joined("", [one for one in run.others if one.key == by])
+        value = joined("", [entry for entry in run.others if entry.key == by])
         shared.setdefault(policy_label(run.policy) if by == "policy" else value, []).append(run)
     most = max(map(len, shared.values()))
     if len(shared) > MOST_FACETS or most > MOST_RUNS:
-        names = union(["policy", *(one.name for one in run.others)] for run in scene.runs)
+        names = union(["policy", *(entry.name for entry in run.others)] for run in scene.runs)
         raise FairbanditError(
             f"a figure has at most {MOST_FACETS} facets of {MOST_RUNS} runs, not counting seeds, "
             f"but {scene.name} would have {len(shared)} of up to {most}; choose runs with "
@@ -164,7 +164,7 @@ def lay_out(once: Sequence[Panel], each: Sequence[Panel], scene: Scene, options:
         most = max(1, min(3, int(width / _PANEL)))
         figure = Figure((width, height), layout="constrained")
         drawn = _draw_blocks(figure, blocks, most)
-        panels = [[axes for axes, _, shown in drawn if shown is facet] for facet in facets]
+        panels = [[axes for axes, _, of_facet in drawn if of_facet is facet] for facet in facets]
         for row, facet in zip(panels, facets, strict=True):
             room = width / _across(len(row), most)
             row[0].set_title(wrapped(facet.title, 0.8 * room), loc="left")

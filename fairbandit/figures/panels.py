@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CLUSTER = 0.84  # width of the runs' marks at a group; the distance between groups is 1
-_BAND = 200  # greatest number of points of a band, for small files
+_BAND_POINTS = 200  # greatest number of points of a band, for small files
 _MARK = 0.16  # distance between two markers of a curve, as a share of the panel's diagonal
 
 
 def rewards(axes: Axes, facet: Facet, which: str) -> None:
     """Draws the density or the cdf of the true (noise-free) rewards of each group, if known."""
-    for code, known in enumerate(facet.scene.rewards):
-        if known is not None:
-            axes.plot(known["value"], known[which], **group_line(code, facet.scene.groups))
+    for code, law in enumerate(facet.scene.rewards):
+        if law is not None:
+            axes.plot(law["value"], law[which], **group_line(code, facet.scene.groups))
     axes.set_xlabel("reward")
     if name := facet.scene.reward:
         room = room_below(axes)
@@ -63,7 +63,7 @@ def curves(axes: Axes, facet: Facet, column: str) -> None:
         _, mean, _ = curve.moments
         axes.plot(curve.rounds, mean, zorder=2.7 + 0.1 * (look.line != "solid"), **style)
         style = {"facecolor": (look.colour, 0.1), "edgecolor": (look.colour, 0.5), "linewidth": 0.5}
-        at = np.unique(np.linspace(0, len(curve.rounds) - 1, _BAND, dtype=np.int64))
+        at = np.unique(np.linspace(0, len(curve.rounds) - 1, _BAND_POINTS, dtype=np.int64))
         low, high = facet.ends(curve.values)
         axes.fill_between(curve.rounds[at], low[at], high[at], **style)
     axes.set_xlabel("round")
@@ -80,8 +80,8 @@ def selected_share(axes: Axes, facet: Facet) -> None:
     """Draws the percentage of selected candidates in each group, and a line at m/K."""
     style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3}
     style["error_kw"] = {"linewidth": 0.7, "ecolor": "black", "capsize": 1.2}
-    for at, look, ends in _by_group(facet, "selection_rate"):
-        mean, bars = (100 * part for part in ends)
+    for at, look, values in _by_group(facet, "selection_rate"):
+        mean, bars = (100 * part for part in values)
         style |= {"color": look.colour, "hatch": look.hatch, "label": look.name}
         axes.bar(at, mean, _CLUSTER / len(facet.runs), yerr=bars, **style)
     right, size = axes.get_yaxis_transform(), setting("xtick.labelsize")
@@ -117,9 +117,9 @@ def selected_count(axes: Axes, facet: Facet) -> None:
 def _by_group(facet: Facet, quantity: str) -> Iterator[tuple[Floats, Look, tuple[Floats, Floats]]]:
     groups: Floats = np.arange(len(facet.scene.groups), dtype=np.float64)
     for order, run in enumerate(facet.runs):
-        ends = facet.bars(run, [column_of(quantity, group) for group in run.groups])
+        values = facet.bars(run, [column_of(quantity, group) for group in run.groups])
         at = groups + _CLUSTER * ((order + 0.5) / len(facet.runs) - 0.5)
-        yield at, facet.looks[run.label], ends
+        yield at, facet.looks[run.label], values
 
 
 def name_groups(axes: Axes, groups: Sequence[str]) -> None:

@@ -77,7 +77,7 @@ _OTHERS = (
     PolicyLook("#225533", (2, 1), ">", "\\\\"),
 )
 
-_LONGEST = 80  # characters of the name of a group
+_MAX_NAME = 80  # characters of the name of a group
 
 _GROUP_DASHES: Sequence[Any] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (2, 1)))
 
@@ -91,11 +91,11 @@ def looks(names: Mapping[str, str]) -> dict[str, Look]:
     >>> looks({"OFUL": "OFUL", "mine": "mine"})["OFUL"].colour
     '#e69f00'
     """
-    own = {policy.label: policy.look for policy in named_policies().values()}
-    count, others = Counter(names.values()), cycle(_OTHERS)
+    named_looks = {policy.label: policy.look for policy in named_policies().values()}
+    count, spare_looks = Counter(names.values()), cycle(_OTHERS)
     made = {}
     for name, label in names.items():
-        look = (own.get(label) if count[label] == 1 else None) or next(others)
+        look = (named_looks.get(label) if count[label] == 1 else None) or next(spare_looks)
         made[name] = Look(name=name, **asdict(look))
     return made
 
@@ -117,8 +117,8 @@ def group_name(name: str) -> str:
     ('group 0', 'two or more')
     """
     name = visible(name)
-    if len(name) > _LONGEST:
-        name = name[: _LONGEST - 1] + "…"
+    if len(name) > _MAX_NAME:
+        name = name[: _MAX_NAME - 1] + "…"
     return f"group {name}" if name.isdigit() else name.replace("_", " ")
 
 

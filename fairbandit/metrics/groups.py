@@ -215,8 +215,8 @@ class DiscountedExposure(ParityGap):
     reference = "Singh, Joachims, Fairness of Exposure in Rankings, KDD 2018, sec. 4.1"
 
     def _picked(self, judged: Judged, member: Tensor) -> Tensor:
-        shown = members_of_picks(judged, member.shape[3])
-        return (shown * discounts(shown.shape[2], shown)[:, None]).sum(2)
+        members = members_of_picks(judged, member.shape[3])
+        return (members * discounts(members.shape[2], members)[:, None]).sum(2)
 
 
 @register("metric", "ndkl")
@@ -236,14 +236,14 @@ class NormalizedDivergence(Metric):
     reduce = "mean"
 
     def _values(self, judged: Judged) -> Tensor:
-        shown = members_of_picks(judged, judged.problem.groups)
-        filled = shown.sum(3)
-        first = shown.cumsum(2) / filled.cumsum(2).clamp(min=1)[..., None]
+        picks = members_of_picks(judged, judged.problem.groups)
+        filled = picks.sum(3)
+        first = picks.cumsum(2) / filled.cumsum(2).clamp(min=1)[..., None]
         pool = members(judged.pools.groups, judged.problem.groups).double().sum(2)
         pool = pool / pool.sum(2, keepdim=True)
         ratio = first / pool.clamp(min=1e-300)[:, :, None]  # groups that the pool lacks have 0/q
         divergence = torch.special.xlogy(first, ratio).sum(3)
-        weights = discounts(shown.shape[2], shown) * filled
+        weights = discounts(picks.shape[2], picks) * filled
         return (weights * divergence).sum(2) / weights.sum(2)
 
 
@@ -270,7 +270,7 @@ class Skew(Metric):
     first: Count | None = None
 
     def _values(self, judged: Judged) -> Tensor:
-        shown = members_of_picks(judged, judged.problem.groups)[:, :, : self.first].sum(2)
+        picks = members_of_picks(judged, judged.problem.groups)[:, :, : self.first].sum(2)
         pool = members(judged.pools.groups, judged.problem.groups).double().sum(2)
-        ratio = (shown / shown.sum(2, keepdim=True)) / (pool / pool.sum(2, keepdim=True))
+        ratio = (picks / picks.sum(2, keepdim=True)) / (pool / pool.sum(2, keepdim=True))
         return ratio.where(pool > 0, 0).amax(2).log()

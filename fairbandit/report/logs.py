@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.audit.logged import attributes_of, audit
-from fairbandit.audit.processes import FIRST
+from fairbandit.audit.processes import FIRST_FREEZES
 from fairbandit.conformance.group import READS, answers, in_words
 from fairbandit.evaluation.choosing import LESS, best_of, of_groups, preferred
 from fairbandit.evaluation.estimates import Moments
@@ -114,9 +114,9 @@ def of_log(
         **made,
     }
     epsilon, without = options.get("epsilon"), _NOT_TESTED
-    if len(log) <= FIRST[0]:
-        few = f"was not tested: {len(log)} decisions, {FIRST[0] + 1} are needed."
-        without = {**_NOT_TESTED, "drift": f"Drift {few}", "order": f"Order of arrival {few}"}
+    if len(log) <= FIRST_FREEZES[0]:
+        note = f"was not tested: {len(log)} decisions, {FIRST_FREEZES[0] + 1} are needed."
+        without = {**_NOT_TESTED, "drift": f"Drift {note}", "order": f"Order of arrival {note}"}
     rows = len(set(zip(table["attribute"], table["group"], strict=True)))
     parts: list[Part] = [
         "## By group",
@@ -158,28 +158,28 @@ def facts_of(
             settings = (f"{key}={shown(value)}" for key, value in dotted(config))
             facts[f"policy of {file.name}"] = ", ".join(settings)
             facts[f"last hash of {file.name}"] = line.at.sha256
-    found = {} if configs else {"not known, since the log does not name its policy": ["logged"]}
+    readers = {} if configs else {"not known, since the log does not name its policy": ["logged"]}
     feature = None if log.contexts is None else holds_group(log.contexts, log.groups)
     if log.encoder is not None and log.encoder.labels:
         feature = True
-    found |= answers({**configs, **(policies or {})}, feature, max(len(log.labels), 2))
-    return {**facts, READS: in_words(found)}
+    readers |= answers({**configs, **(policies or {})}, feature, max(len(log.labels), 2))
+    return {**facts, READS: in_words(readers)}
 
 
 def _rewards(log: Log, confidence: float) -> Sheet:
-    rows, known = list[tuple[str, ...]](), (log.picks >= 0) & ~np.isnan(log.rewards)
-    rewards = log.rewards[known]
+    rows, rewarded = list[tuple[str, ...]](), (log.picks >= 0) & ~np.isnan(log.rewards)
+    rewards = log.rewards[rewarded]
     span = rewards.min(initial=math.inf), rewards.max(initial=-math.inf)
     if not span[0] < span[1]:  # it is not known which other rewards are possible
         span = UNBOUNDED
     for attribute, (groups, labels) in attributes_of(log).items():
         for code, label in enumerate(labels):
-            own, mean = known & (log.at_picks(groups) == code), "–"
-            if own.any():
-                sums = Moments.of(np.stack([np.where(own, log.rewards, 0.0).sum(1), own.sum(1)]))
-                mean_of = sums.ratio(0, 1, 1, int(own.any(1).sum()), span)
+            here, mean = rewarded & (log.at_picks(groups) == code), "–"
+            if here.any():
+                sums = Moments.of(np.stack([np.where(here, log.rewards, 0.0).sum(1), here.sum(1)]))
+                mean_of = sums.ratio(0, 1, 1, int(here.any(1).sum()), span)
                 mean = bracketed(mean_of.value, *mean_of.ends(confidence))
-            rows.append((attribute, label, f"{own.sum():,}", mean))
+            rows.append((attribute, label, f"{here.sum():,}", mean))
     return Sheet(("attribute", "group", "picks with a reward", "mean reward"), rows, names=2)
 
 
@@ -227,19 +227,19 @@ def of_evaluation(
         log, path: the log, and its file or folder.
         words, confidence: the settings of the command, and the confidence of the intervals.
     """
-    found, policies = table.attrs, [*dict.fromkeys(table["policy"])]
+    attrs, policies = table.attrs, [*dict.fromkeys(table["policy"])]
     names = [repr(name) if ", " in name else name for name in policies if name != LOGGED]
     decisions = f"the {len(log):,} decisions of {path.name}"
     question = f"What would {listed(names, 6)} give in place of {decisions}?"
     whole = table[[":" not in measure for measure in table["measure"]]]
     best = {of: preferred(whole, of)["estimator"].iloc[0] for of in whole["measure"].unique()}
     main = whole["estimator"] == whole["measure"].map(best)
-    others = _estimates(whole[~main], policies)
+    further = _estimates(whole[~main], policies)
 
     def in_order(measures: pd.Series[str]) -> pd.Series[int]:
         return measures.map(MEASURES.index)
 
-    configs = {n: found.get("policies", {}).get(n, n) for n in policies if n != LOGGED}
+    configs = {n: attrs.get("policies", {}).get(n, n) for n in policies if n != LOGGED}
     parts: list[Part] = [
         "## Estimates",
         _estimates(whole[main].sort_values("measure", key=in_order, kind="stable"), policies, True),
@@ -247,29 +247,29 @@ def of_evaluation(
         _BEST,
         _MEASURES,
     ]
-    if "chosen" in found:
-        chosen = found["chosen"] or "none, since no policy is within the limits"
+    if "chosen" in attrs:
+        chosen = attrs["chosen"] or "none, since no policy is within the limits"
         parts += [f"The choice is {chosen}."]
     parts += [draw_estimates(table)]
-    parts += ["## Other estimators", others] if others.rows else []
+    parts += ["## Other estimators", further] if further.rows else []
     parts += ["## By group", groups_of(table), _ACROSS, "## How sure"]
-    parts += [*diagnostics_of(found["diagnostics"]), _WEIGHTS]
-    if (tenths := found.get("calibration")) is not None:
+    parts += [*diagnostics_of(attrs["diagnostics"]), _WEIGHTS]
+    if (tenths := attrs.get("calibration")) is not None:
         rows = [[f"{p:.3f}", f"{share:.3f}", f"{n:,.0f}"] for p, share, n in tenths.to_numpy()]
         parts += [_TENTHS, Sheet(tuple(tenths), rows, 0)]
-    parts += ["## Assumptions", *(f"{of}: {text}." for of, text in found["assumptions"].items())]
-    parts += ["## Notes", *(f"{note}." for note in found["notes"]), "## How it was made"]
+    parts += ["## Assumptions", *(f"{of}: {text}." for of, text in attrs["assumptions"].items())]
+    parts += ["## Notes", *(f"{note}." for note in attrs["notes"]), "## How it was made"]
     parts += [facts_sheet({**facts_of(path, words, log, configs), **hashes(path)})]
     return Report(f"Evaluation of {path.name}", question, parts, table)
 
 
 def _estimates(table: pd.DataFrame, policies: Sequence[str], mark: bool = False) -> Sheet:
     rows, best = list[list[str]](), list[tuple[int, int]]()
-    for (measure, estimator), found in table.groupby(["measure", "estimator"], sort=False):
+    for (measure, estimator), estimates in table.groupby(["measure", "estimator"], sort=False):
         cells = dict.fromkeys(policies, "–")
-        for row in found.itertuples():
+        for row in estimates.itertuples():
             cells[row.policy] = bracketed(row.value, row.low, row.high)
-        marked = best_of(found.set_index("policy"), measure) if mark else ()
+        marked = best_of(estimates.set_index("policy"), measure) if mark else ()
         best += [(len(rows), 2 + policies.index(name)) for name in marked]
         head = metric_header(measure, {"lower_is_better": measure in LESS})
         rows.append([head, estimator, *cells.values()])
@@ -290,10 +290,10 @@ def groups_of(table: pd.DataFrame) -> Sheet:
     return Sheet(("policy", "group", *heads), lines, 2, below=_BY_GROUP)
 
 
-def diagnostics_of(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def diagnostics_of(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
     """Returns a sentence for each policy on the weights of its estimates."""
     lines = []
-    for row in found:
+    for row in diagnostics:
         support = "unknown" if math.isnan(row["unsupported"]) else f"{row['unsupported']:.2g}"
         line = f"{row['policy']}: {row['ess']:,.0f} effective decisions, largest weight "
         line += f"{row['largest_weight']:.3g}, share without support {support}"

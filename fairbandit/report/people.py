@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.audit.applicants import audit_table
-from fairbandit.audit.rates import SCORING, SELECTION, SMALL
+from fairbandit.audit.rates import SCORING, SELECTION, SMALL_SHARE
 from fairbandit.figures.style import WIDTH, applied, group_line, shortened, write_numbers
 from fairbandit.report.page import Part, Report, facts_sheet, hashes
 from fairbandit.runs.sheets import Sheet
@@ -47,7 +47,7 @@ _COLUMNS = f"""\
 Rate: {{rate}}, with its interval from low to high. Share: the group's share of all {{people}}.
 Impact ratio: the rate ÷ the highest rate of the larger groups, with its interval from ratio low to
 ratio high. A rate may be the highest by chance, so the interval is corrected for the number of
-groups (Bonferroni). A * marks small groups, with less than {SMALL:.0%} of the {{people}}."""
+groups (Bonferroni). A * marks small groups, with less than {SMALL_SHARE:.0%} of the {{people}}."""
 
 
 _JUDGED = """\
@@ -65,8 +65,8 @@ examine whether the table is complete and true, why rates differ, or who was the
 candidate."""
 
 _SMALL = f"""\
-A * marks a category with less than {SMALL:.0%} of the people (§ 5-301 (d)). Its rate does not count
-as the highest rate."""
+A * marks a category with less than {SMALL_SHARE:.0%} of the people (§ 5-301 (d)). Its rate does not
+count as the highest rate."""
 
 _CATEGORY_RATES = """\
 The {measure} rate of a category is the share of its people who {verb}. The impact ratio is this
@@ -211,8 +211,8 @@ def local_law_144(table: pd.DataFrame, path: Path, words: Sequence[str] = ()) ->
     parts: list[Part] = []
     for measure, rows in table.groupby("measure", sort=False):
         verb = "were selected" if measure == SELECTION else "scored above the median"
-        for attribute, found in rows.groupby("attribute", sort=False):
-            parts += [f"## {attribute}: {measure} rates", _categories(found, attribute)]
+        for attribute, categories in rows.groupby("attribute", sort=False):
+            parts += [f"## {attribute}: {measure} rates", _categories(categories, attribute)]
         parts += [_CATEGORY_RATES.format(measure=measure, verb=verb)]
     parts += [_SMALL] if table["small"].any() else []
     parts += ["## Unknown categories"]

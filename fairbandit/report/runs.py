@@ -75,10 +75,10 @@ def _scene(scene: Scene) -> Iterator[Part]:
         yield lay_out((), [selected_share], scene, Options())
     yield "## How sure"
     yield _INTERVALS
-    ends = {column: end for run in runs for column, end in run.metrics.items()}
-    heads = [metric_header(column, ends[column]) for column in scene.metrics]
-    found = [[run.metrics.get(column, {"mean": None}) for column in scene.metrics] for run in runs]
-    rows = [(run.label, *map(estimate, own)) for run, own in zip(runs, found, strict=True)]
+    metrics = {column: end for run in runs for column, end in run.metrics.items()}
+    heads = [metric_header(column, metrics[column]) for column in scene.metrics]
+    values = [[run.metrics.get(column, {"mean": None}) for column in scene.metrics] for run in runs]
+    rows = [(run.label, *map(estimate, row)) for run, row in zip(runs, values, strict=True)]
     yield Sheet(("", *heads), rows)
 
 
@@ -87,22 +87,22 @@ def group_line(scene: Scene) -> str:
     first = scene.runs[0]
     configs = {run.label: run.runs[0].summary["config"]["policy"] for run in scene.runs}
     groups = max(len(first.groups), 2)  # with one group, no candidate could have another
-    found = answers(configs, first.runs[0].summary.get("group_feature"), groups)
-    return f"{READS.capitalize()}: {in_words(found)}."
+    readers = answers(configs, first.runs[0].summary.get("group_feature"), groups)
+    return f"{READS.capitalize()}: {in_words(readers)}."
 
 
 def _made(runs: Sequence[PooledRuns]) -> Iterator[Part]:
-    apart, own, files = differing([run.settings for run in runs]), [], []
+    varying, settings, files = differing([run.settings for run in runs]), [], []
     for run in runs:
-        values = (f"{key}={shown(run.settings[key])}" for key in apart if key in run.settings)
-        own.append((run.label, ", ".join(values)))
-        for one in run.runs:
-            identity, seed = one.summary["identity"], f"{one.summary['seed']}"
+        values = (f"{key}={shown(run.settings[key])}" for key in varying if key in run.settings)
+        settings.append((run.label, ", ".join(values)))
+        for single in run.runs:
+            identity, seed = single.summary["identity"], f"{single.summary['seed']}"
             data, plugins = identity["data"] or "–", identity["plugins"] or "–"
-            files.append((one.place, seed, data, plugins, one.summary["checksum"]))
-    shared = [(key, shown(value)) for key, value in runs[0].settings.items() if key not in apart]
+            files.append((single.place, seed, data, plugins, single.summary["checksum"]))
+    shared = [(key, shown(value)) for key, value in runs[0].settings.items() if key not in varying]
     yield "## How it was made"
-    yield Sheet(("setting", "its own values"), own, names=2)
+    yield Sheet(("setting", "its own values"), settings, names=2)
     yield Sheet(("shared by all settings", ""), shared, names=2)
     yield Sheet(("folder", "seed", "data", "plugins", "checksum"), files, names=5)
     yield _HASHES

@@ -186,9 +186,9 @@ class _Run:
 
     def _engine(self, replicas: Sequence[int]) -> Engine:
         keys = ("seed", "device", "picks", "delay", "delay_law")
-        own: dict[str, Any] = {key: getattr(self.settings, key) for key in keys}
-        own |= {"rounds": self.rounds, "replicas": replicas, "metrics": self.metrics}
-        return Engine(self.policy, self.environment, **own)
+        options: dict[str, Any] = {key: getattr(self.settings, key) for key in keys}
+        options |= {"rounds": self.rounds, "replicas": replicas, "metrics": self.metrics}
+        return Engine(self.policy, self.environment, **options)
 
     def _events(self, *, drawn: bool) -> EventWriter:
         """Begins an event file, with the curves of the finished batches if they are drawn."""
@@ -233,8 +233,8 @@ def replica_batches(replicas: int, *, rounds: int, places: int, features: int) -
     each = (rounds + CHUNK_ROUNDS) * places * (features + _EXTRA) * 8
     most = max(1, BUDGET // each)
     count = -(-replicas // most)
-    ends = [replicas * index // count for index in range(count + 1)]
-    return [range(low, high) for low, high in pairwise(ends)]
+    edges = [replicas * index // count for index in range(count + 1)]
+    return [range(low, high) for low, high in pairwise(edges)]
 
 
 def _on_cpu(played: Played) -> Played:

@@ -114,8 +114,8 @@ def _events(
     wider = _quantile(freedom, confidence) / _quantile(math.inf, confidence)
     trials = share * (1 - share) / variance * (width / wider) ** 2
     trials = min(max(trials, least), n * n)  # with more, the unseen event has the longer interval
-    ends = mean_band(share * trials, trials, confidence)
-    low, high = (span[0] + width * min(max(float(end), 0.0), 1.0) for end in ends)
+    bounds = mean_band(share * trials, trials, confidence)
+    low, high = (span[0] + width * min(max(float(end), 0.0), 1.0) for end in bounds)
     return low, high
 
 

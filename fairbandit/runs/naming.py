@@ -66,8 +66,8 @@ def varied(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Setting, ...]]:
     presets_of = {name: preset(name) for name in {row["policy"] for row in rows} & {*presets()}}
     kept = list[dict[str, str]]()
     for row, *keys in zip(rows, of_worlds, of_policies, strict=True):
-        own = presets_of.get(row["policy"], {})
-        parts = {f"policy.{kind}.name": own[kind]["name"] for kind in PART_KINDS if kind in own}
+        base = presets_of.get(row["policy"], {})
+        parts = {f"policy.{kind}.name": base[kind]["name"] for kind in PART_KINDS if kind in base}
         replaced = {key for key, name in parts.items() if row.get(key, name) != name}
         kept.append({k: text for k, text in row.items() if k in set.union(replaced, *keys)})
     names = short_names([key for key in union(rows) if key in union(kept)])
@@ -86,12 +86,12 @@ def with_replaced(policy: Policy) -> str:
     """
     if policy.name not in presets():
         return policy.name
-    described, own = policy.describe(), build_policy(policy.name).describe()
+    described, base = policy.describe(), build_policy(policy.name).describe()
     for kind in PART_KINDS:
-        name, default = described[kind]["name"], own[kind]["name"]
+        name, default = described[kind]["name"], base[kind]["name"]
         if name != default:
-            own[kind] = describe(create(kind, name)) | {"name": default}
-    texts, defaults = ({k: shown(value) for k, value in dotted(p)} for p in (described, own))
+            base[kind] = describe(create(kind, name)) | {"name": default}
+    texts, defaults = ({k: shown(value) for k, value in dotted(p)} for p in (described, base))
     names = short_names([*texts])
     replaced = (key for key, text in texts.items() if text != defaults.get(key))
     return joined(policy.name, [Setting(key, names[key], texts[key]) for key in replaced])
@@ -105,19 +105,19 @@ def _told_apart(
     def several(key: str, rows: Sequence[Mapping[str, str]]) -> bool:
         return key not in _LAST and len({row[key] for row in rows if key in row}) > 1
 
-    found = dict[tuple[str, str], set[str]]()
+    keys_of = dict[tuple[str, str], set[str]]()
     for scene in dict.fromkeys(scenes):
         named = [pair[1:] for pair in zip(scenes, names, rows, strict=True) if pair[0] == scene]
         keys = union(row for _, row in named)
         plain = [k for k in keys if "." not in k and k not in ("policy", "environment")]
         general = [key for key in plain if several(key, [row for _, row in named])]
         for name in dict.fromkeys(name for name, _ in named):
-            alike = [row for other, row in named if other == name]
+            alike = [row for label, row in named if label == name]
             first = [key for key in keys if key in general or several(key, alike)]
             partly = (key for key in keys if key in _LAST or any(key not in row for row in alike))
             more = [key for key in partly if key not in first]
-            found[scene, name] = {*telling(alike, more, first)}
-    return [found[pair] for pair in zip(scenes, names, strict=True)]
+            keys_of[scene, name] = {*telling(alike, more, first)}
+    return [keys_of[pair] for pair in zip(scenes, names, strict=True)]
 
 
 def telling(
@@ -128,10 +128,10 @@ def telling(
     def classes(keys: Sequence[str]) -> int:
         return len({json.dumps([row.get(key) for key in keys]) for row in rows})
 
-    found = [*first]
+    chosen_keys = [*first]
     for key in keys:
-        found += [key] * (classes([*found, key]) > classes(found))
-    return found
+        chosen_keys += [key] * (classes([*chosen_keys, key]) > classes(chosen_keys))
+    return chosen_keys
 
 
 def _shortened(texts: Iterable[str]) -> dict[str, str]:
@@ -161,7 +161,7 @@ def short_names(keys: Sequence[str]) -> dict[str, str]:
 
 def joined(name: str, settings: Iterable[Setting]) -> str:
     """Returns a name with some settings, as in "OFUL, exploration=0.1"."""
-    return ", ".join(filter(None, (name, *(f"{one.name}={one.text}" for one in settings))))
+    return ", ".join(filter(None, (name, *(f"{item.name}={item.text}" for item in settings))))
 
 
 def shown(value: Any) -> str:

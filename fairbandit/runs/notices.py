@@ -22,9 +22,9 @@ STEPS = 10
 def note_settings(policy: Policy, environment: Environment, rounds: int, picks: int) -> None:
     """Notes plausible mistakes in the settings of a run, such as one rank for a whole sweep."""
     named = preset(policy.name) if policy.name in presets() else {}
-    own = {key: part["name"] for key, part in named.items() if key in PART_KINDS}
-    if any("truth" in lookup(kind, name).needs for kind, name in own.items()):
-        for kind, name in own.items():
+    preset_parts = {key: part["name"] for key, part in named.items() if key in PART_KINDS}
+    if any("truth" in lookup(kind, name).needs for kind, name in preset_parts.items()):
+        for kind, name in preset_parts.items():
             if (part := policy.parts[kind]._name) != name:
                 remark(f"policy {policy.name} has the {kind} {part} and not its own, {name}")
     if isinstance(environment, Table) and environment.features > rounds:
@@ -50,9 +50,9 @@ def unknown_rates(picks: Mapping[str, tuple[float, float]]) -> str:
     sums = np.zeros((2, 2))
     for group, counts in picks.items():
         sums[int(is_unknown(group))] += counts
-    (known, unsaid), received = 100 * sums[:, 0] / sums[:, 1].clip(1e-9), sums[:, 1]
+    (rate, unsaid), received = 100 * sums[:, 0] / sums[:, 1].clip(1e-9), sums[:, 1]
     note = f"{unsaid:.1f} % of the {received[1]:,.0f} people whose group is unknown are picked"
-    return f"{note}, and {known:.1f} % of the others" if received.all() else ""
+    return f"{note}, and {rate:.1f} % of the others" if received.all() else ""
 
 
 def note_unknown(policy: Policy, record: Record) -> None:
@@ -87,9 +87,9 @@ def note_rare_groups(
     if 0 < len(names) < len(n):
         least = float(n.min())
         remark(
-            f"the ranks of {listed([*map(repr, names)])} by {policy.rank} are coarse: they have "
-            f"steps of up to {1 / least:.2g}, from {least:,.0f} different past contexts at the "
-            f"last round. With {picks} of {environment.places} candidates picked, a group with "
+            f"{policy.rank} is coarse for {listed([*map(repr, names)])}: {least:,.0f} different "
+            f"past contexts at the last round make steps of up to {1 / least:.2g}. With {picks} "
+            f"of {environment.places} candidates picked, a group with "
             f"fewer than {needed:,.0f} is picked too often. Ranks are finer in a run of "
             f"{policy.name} alone with policy/rank=smoothed_cdf, or with shrunk_cdf where all "
             "groups have one shape (docs/rare.md)"

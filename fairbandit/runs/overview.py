@@ -59,23 +59,23 @@ def overview(
     different = any("baseline" in row.table for row in rows)
     lines = [(row, group) for row in rows for group in (row.groups if groups else ("",))]
     spreads = [_of_group(row, group) if groups else row.spreads for row, group in lines]
-    default = [name for name in OF_PICKS if any(name in own for own in spreads)]
+    default = [name for name in OF_PICKS if any(name in entry for entry in spreads)]
     default = default if groups else _default(rows)
     if groups or different:
-        default = [c for c in default if not all(_IN_UNIT.get(c) in own for own in spreads)]
+        default = [c for c in default if not all(_IN_UNIT.get(c) in entry for entry in spreads)]
     named, above = _named([row for row, _ in lines], printed)
     if groups:
         named["group"] = [group for _, group in lines]
     results, chosen = {}, default if columns is None else columns
     for column in chosen:
-        known = [own.get(column) for own in spreads]
-        if not any(known):
+        spread_of = [entry.get(column) for entry in spreads]
+        if not any(spread_of):
             raise unknown("column by group" if groups else "column", column, union(spreads))
-        header = _header(column, rows, next(filter(None, known)))
+        header = _header(column, rows, next(filter(None, spread_of)))
         text: Callable[[Mapping[str, Any]], str] = estimate if different else spread
         if not different and column.startswith(f"{RATE}:") and not (printed or columns):
             header, text = f"{column.removeprefix(RATE + ':')} [%]", _per_cent
-        results[header] = [text(own) if own else "–" for own in known]
+        results[header] = [text(entry) if entry else "–" for entry in spread_of]
     cells = list(zip(*named.values(), *results.values(), strict=True))
     below = meanings([*results, *(text for row in cells for text in row)]) if rows else ""
     below = f"{_DIFFERENCE}; {below}" if different else below
@@ -87,14 +87,14 @@ def overview(
 
 def _named(rows: Sequence[PooledRuns], printed: bool) -> tuple[dict[str, list[str]], str]:
     """Returns the columns that name the rows, and the values that all rows share as a text."""
-    varied = [{own.name: own.text for own in row.varied} for row in rows]
+    varied = [{setting.name: setting.text for setting in row.varied} for row in rows]
     named = {
         "policy": [
             (policy_label(row.policy) if printed else row.policy) + " *" * row.knows_truth
             for row in rows
         ],
         "environment": [str(row.runs[0].summary["environment"]) for row in rows],
-        **{name: [own.get(name, "") for own in varied] for name in union(varied)},
+        **{name: [setting.get(name, "") for setting in varied] for name in union(varied)},
         "rounds": [f"{row.rounds:,}" for row in rows],
         "replicas": [f"{row.replicas:,}" for row in rows],
     }
@@ -129,22 +129,22 @@ def finding(rows: Sequence[PooledRuns]) -> str:
     of rounds; otherwise it is empty.
     """
     worlds = {(row.environment, row.rounds) for row in rows}
-    known = [row for row in rows if not row.knows_truth and _loss(row, "fair_regret") < math.inf]
-    if len(worlds) != 1 or len(known) < 2:
+    learners = [row for row in rows if not row.knows_truth and _loss(row, "fair_regret") < math.inf]
+    if len(worlds) != 1 or len(learners) < 2:
         return ""
-    ties = rank(known, "fair_regret")[1]
-    best = [row.label for row, tie in zip(known, ties, strict=True) if tie]
+    ties = rank(learners, "fair_regret")[1]
+    best = [row.label for row, tie in zip(learners, ties, strict=True) if tie]
     among = "the least fair regret of the policies that do not know the truth"
     text = f"{best[0]} has {among}"
     if len(best) > 1:
         text = f"{listed(best, 3)} have {among}; their replicas do not tell them apart"
     shares = [
         (row.spreads[column_of("share", group)]["mean"] or 0.0, row.label, group)
-        for row in known
+        for row in learners
         for group in row.groups
     ]
     share, label, group = max(shares)
-    if share > 1.5 / len(known[0].groups):
+    if share > 1.5 / len(learners[0].groups):
         text += f"; {label} makes {100 * share:.0f} % of its picks in group {group}"
     return f"{text}."
 
@@ -202,9 +202,9 @@ def rank(runs: Sequence[PooledRuns], column: str) -> tuple[Floats, Any]:
     ranks, ties = np.full(len(runs), np.nan), np.zeros(len(runs), bool)
     directed = any("lower_is_better" in run.spreads.get(column, {}) for run in runs)
     losses = [math.inf if run.knows_truth else _loss(run, column) for run in runs]
-    known = [row for row, loss in enumerate(losses) if directed and loss < math.inf]
-    for rounds in {runs[row].rounds for row in known}:
-        rows = sorted((row for row in known if runs[row].rounds == rounds), key=losses.__getitem__)
+    ranked = [row for row, loss in enumerate(losses) if directed and loss < math.inf]
+    for rounds in {runs[row].rounds for row in ranked}:
+        rows = sorted((row for row in ranked if runs[row].rounds == rounds), key=losses.__getitem__)
         values = np.array([losses[row] for row in rows])
         steps = ~np.isclose(values[1:], values[:-1], rtol=1e-9, atol=1e-12)  # equal up to rounding
         ranks[rows] = np.concatenate([[0], steps.cumsum()]) / max(steps.sum(), 1)

@@ -56,11 +56,11 @@ def run(
     """
     from fairbandit.runs.execute import execute  # it imports TensorBoard
 
-    given = plain(config)
+    plain_config = plain(config)
     if folder is not None:
-        return Run(Path(folder), execute(given, Path(folder), callbacks=callbacks))
+        return Run(Path(folder), execute(plain_config, Path(folder), callbacks=callbacks))
     with tempfile.TemporaryDirectory(prefix="fairbandit-") as place:
-        made = Run(Path(place), execute(given, Path(place), callbacks=callbacks))
+        made = Run(Path(place), execute(plain_config, Path(place), callbacks=callbacks))
         return made.kept()
 
 
@@ -85,18 +85,18 @@ def sweep(
         The table that `load` returns.
     """
     values = dict[str, list[Any]]()
-    for key, some in over.items():
-        listed = isinstance(some, Iterable) and not isinstance(some, str)
-        values[key] = list(some) if listed else []
+    for key, axis in over.items():
+        listed = isinstance(axis, Iterable) and not isinstance(axis, str)
+        values[key] = list(axis) if listed else []
         if not values[key]:
             raise FairbanditError(
-                f"over: expected the values of {key!r} as a list, such as [1, 2]; got {shown(some)}"
+                f"over: expected the values of {key!r} as a list, such as [1, 2]; got {shown(axis)}"
             )
     configs, places = [], []
     for combination in product(*values.values()):
-        own = dict(zip(values, combination, strict=True))
-        configs.append(plain({**plain(config), **own}))
-        name = folder_name(f"{key}={value}" for key, value in own.items())
+        chosen = dict(zip(values, combination, strict=True))
+        configs.append(plain({**plain(config), **chosen}))
+        name = folder_name(f"{key}={value}" for key, value in chosen.items())
         places.append(None if folder is None else Path(folder, name))
     if jobs == 1:
         runs = [run(*pair) for pair in zip(configs, places, strict=True)]
@@ -127,10 +127,10 @@ def plain(config: Config) -> dict[str, Any]:
         place[last] = dict(value) if isinstance(value, Mapping) else value
     policy = nested.get("policy")
     if isinstance(policy, Mapping) and policy.get("name") in presets():
-        own = preset(policy["name"])
+        defaults = preset(policy["name"])
         for kind in PART_KINDS:  # a parameter alone belongs to the part of the named policy
             if isinstance(part := policy.get(kind), Mapping) and "name" not in part:
-                nested["policy"][kind] = {**own[kind], **part}
+                nested["policy"][kind] = {**defaults[kind], **part}
     if isinstance(nested["environment"], str):
         nested["environment"] = {"name": nested["environment"]}
     return nested

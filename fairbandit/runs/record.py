@@ -92,9 +92,9 @@ class Record:
         self.group_names, self.metrics, self.unit = tuple(groups), metrics, unit
         steps = sampled_rounds(rounds)
         # candidates are counted by pieces, so a rate is sampled at the end of a round's piece
-        ends = np.unique(np.minimum(-(-steps // CHUNK_ROUNDS) * CHUNK_ROUNDS, rounds))
+        piece_ends = np.unique(np.minimum(-(-steps // CHUNK_ROUNDS) * CHUNK_ROUNDS, rounds))
         self.steps: dict[Key, NDArray[np.int64]] = {(column, None): steps for column in metrics}
-        self.steps |= {(RATE, name): ends for name in groups if len(groups) <= MAX_GROUPS}
+        self.steps |= {(RATE, name): piece_ends for name in groups if len(groups) <= MAX_GROUPS}
         self.results: dict[Key, Tensor] = {}
 
     def start(self, replicas: int) -> None:
@@ -132,9 +132,9 @@ class Record:
             (played.ranks, played.fair_regret),
             (played.expected, played.standard_regret),
         ):
-            own = merit.view_as(codes).masked_fill(codes == 0, 0)
-            best = (regret + own.sum(2)) / picked.sum(2)  # the mean merit of the m best
-            sums.append(best[..., None] - own)
+            picked_merit = merit.view_as(codes).masked_fill(codes == 0, 0)
+            best = (regret + picked_merit.sum(2)) / picked.sum(2)  # the mean merit of the m best
+            sums.append(best[..., None] - picked_merit)
         for total, values in zip(self._sums, sums, strict=True):
             total.scatter_add_(1, codes.flatten(1), values.reshape(replicas, -1).double())
         self._received += played.received
@@ -218,8 +218,8 @@ class RoundLog:
     ) -> None:
         folder.mkdir(exist_ok=True)
         counts = ("replica", "round", *(["slot"] if picks > 1 else []), "action", "group")
-        others = (column for column in metrics if column not in REGRETS)
-        numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *others)
+        further = (column for column in metrics if column not in REGRETS)
+        numbers = ("reward", "expected_reward", "rank", *REGRETS, "propensity", *further)
         kinds = dict.fromkeys(counts, pa.int64()) | dict.fromkeys(numbers, pa.float64())
         self._schema, self.written = pa.schema(kinds), dict[str, str]()
         self._folder, self._replicas = folder, torch.tensor(replicas)
@@ -274,10 +274,10 @@ def write_rewards(environment: Environment, folder: Path) -> dict[str, str]:
     """Writes `REWARDS` if the environment knows the distributions; returns its hash by its name."""
     pieces = []
     for code in range(len(environment.group_names)):
-        known = environment.reward_distribution(code)
-        if known is not None:
-            codes = torch.full(known.values.shape, code, dtype=torch.int64)
-            pieces.append((codes, known.values, known.density, known.cdf))
+        distribution = environment.reward_distribution(code)
+        if distribution is not None:
+            codes = torch.full(distribution.values.shape, code, dtype=torch.int64)
+            pieces.append((codes, distribution.values, distribution.density, distribution.cdf))
     if not pieces:
         return {}
     columns = [torch.cat(column) for column in zip(*pieces, strict=True)]

@@ -53,8 +53,8 @@ class Run:
 
         It has the hashes of `data` and of `plugins`, the `unit` of a table's reward, and versions.
         """
-        known = self.summary.get("identity", {})
-        hashes = {key: known[key][:12] for key in ("data", "plugins") if known.get(key)}
+        identity = self.summary.get("identity", {})
+        hashes = {key: identity[key][:12] for key in ("data", "plugins") if identity.get(key)}
         unit = {"unit": json.dumps(self.summary["unit"])} if self.summary.get("unit") else {}
         config = dotted(self.summary["config"])
         versions = dotted(self.summary["versions"], "versions.")
@@ -86,8 +86,8 @@ class Run:
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The columns value, density and cdf of each group's true rewards; None if not known."""
         stored = REWARDS in self.summary["files"]
-        known: Any = dict(iter(self._read(REWARDS).to_pandas().groupby("group"))) if stored else {}
-        return tuple(known.get(code) for code in range(len(self.groups)))
+        tables: Any = dict(iter(self._read(REWARDS).to_pandas().groupby("group"))) if stored else {}
+        return tuple(tables.get(code) for code in range(len(self.groups)))
 
     def kept(self) -> Run:
         """Returns the run without its folder, with what its files hold except single rounds."""

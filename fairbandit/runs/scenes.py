@@ -69,22 +69,22 @@ class PooledRuns:
         described = {name: {"lower_is_better": low} for name, low in directions.items()}
         for name, metric in (pair for run in self.runs for pair in run.summary["metrics"].items()):
             described[name] = {part: metric[part] for part in ("reduce", "lower_is_better")}
-        found = dict[str, dict[str, Any]]()
+        by_column = dict[str, dict[str, Any]]()
         for row in spreads(self.table).to_dict("records"):
             measure, group = row.pop("measure"), row.pop("group")
-            found[column_of(measure, group)] = finite(row) | described.get(measure, {})
-        return found
+            by_column[column_of(measure, group)] = finite(row) | described.get(measure, {})
+        return by_column
 
     @cached_property
     def curves(self) -> dict[Key, Curve]:
         """The curves by measure and group; a replica of several runs counts once."""
-        found, keys = dict[Key, Curve](), ["measure", "group"]
+        by_key, keys = dict[Key, Curve](), ["measure", "group"]
         table = tidy(self.runs, curves=True).groupby(keys, observed=True, sort=False)
         for (measure, group), rows in table:
             rounds = rows["round"].unique()  # the same for each replica in turn
             values = rows["value"].to_numpy().reshape(-1, len(rounds))
-            found[measure, None if group == LACKING else group] = Curve(rounds, values)
-        return found
+            by_key[measure, None if group == LACKING else group] = Curve(rounds, values)
+        return by_key
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
@@ -93,8 +93,8 @@ class PooledRuns:
 
     def by_group(self, measure: str) -> tuple[Floats, Floats]:
         """Returns mean and std of a measure of each group, (G,) each; NaN where not known."""
-        known = [self.spreads[column_of(measure, group)] for group in self.groups]
-        mean, std = np.array([[s["mean"], s["std"]] for s in known], dtype=np.float64).T
+        measured = [self.spreads[column_of(measure, group)] for group in self.groups]
+        mean, std = np.array([[s["mean"], s["std"]] for s in measured], dtype=np.float64).T
         return mean, std
 
     def rows(self, column: str) -> pd.DataFrame:
@@ -119,11 +119,11 @@ def pool(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[PooledR
         pools.setdefault(values_of(run, keys), []).append(run)
     settings = list[dict[str, Any]]()
     for alike in pools.values():
-        apart = {"seed", *differing([run.settings for run in alike])}
-        settings.append({k: v for k, v in alike[0].settings.items() if k not in apart})
+        varying = {"seed", *differing([run.settings for run in alike])}
+        settings.append({k: v for k, v in alike[0].settings.items() if k not in varying})
     rows: dict[Any, pd.DataFrame] = dict(iter(table.groupby(keys, observed=True, sort=False)))
     pooled = []
-    for key, names, own in zip(pools, varied(settings), settings, strict=True):
+    for key, names, agreed in zip(pools, varied(settings), settings, strict=True):
         if key not in rows:
             continue
         first = pools[key][0].summary
@@ -132,7 +132,7 @@ def pool(runs: Sequence[Run], table: pd.DataFrame | None = None) -> list[PooledR
             PooledRuns(
                 tuple(pools[key]),
                 rows[key],
-                settings=own,
+                settings=agreed,
                 varied=names,
                 others=others,
                 label=joined(policy_label(first["policy"]), others),
@@ -168,8 +168,8 @@ class Scene:
     def rewards(self) -> tuple[pd.DataFrame | None, ...]:
         """The true rewards of each group: `value`, `density` and `cdf`; None if not known."""
         stored = (run.rewards for pooled in self.runs for run in pooled.runs)
-        known = (rewards for rewards in stored if any(group is not None for group in rewards))
-        return next(known, (None,) * len(self.groups))
+        complete = (rewards for rewards in stored if any(group is not None for group in rewards))
+        return next(complete, (None,) * len(self.groups))
 
     @property
     def reward(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-ENOUGH = 20
+ENOUGH_CANDIDATES = 20
 """Two groups of this many candidates are apart in one of 10¹¹ independent features by chance."""
 
 
@@ -17,7 +17,7 @@ def holds_group(features: NDArray[np.float64], groups: NDArray[np.int64]) -> boo
     value in the other, as in a product with an indicator.
 
     Features are (n, d), groups (n,), and candidates of −1 are left out. Returns None if fewer than
-    two groups have `ENOUGH` candidates.
+    two groups have `ENOUGH_CANDIDATES` candidates.
 
     >>> groups = np.repeat([0, 1], 20)
     >>> hours = np.arange(40.0) % 20
@@ -27,15 +27,15 @@ def holds_group(features: NDArray[np.float64], groups: NDArray[np.int64]) -> boo
     True
     """
     members = [features[groups == group] for group in np.unique(groups[groups >= 0])]
-    members = [own for own in members if len(own) >= ENOUGH]
+    members = [rows for rows in members if len(rows) >= ENOUGH_CANDIDATES]
     if len(members) < 2:
         return None
-    low, high = (np.stack([end(own, 0) for own in members]) for end in (np.min, np.max))
+    low, high = (np.stack([end(rows, 0) for rows in members]) for end in (np.min, np.max))
     if (high[:, None] < low[None]).any():
         return True
     for at, value in enumerate(low):
         constant = value == high[at]
-        others = members[:at] + members[at + 1 :]
-        if any((own[:, constant] != value[constant]).all(0).any() for own in others):
+        other_groups = members[:at] + members[at + 1 :]
+        if any((rows[:, constant] != value[constant]).all(0).any() for rows in other_groups):
             return True
     return False

@@ -90,7 +90,7 @@ def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{key}", value
 
 
-_LARGEST = 2**31 - 1
+_LARGEST_NUMBER = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -113,29 +113,29 @@ def checked(config: Mapping[str, Any]) -> Job:
         FairbanditError: a key is unknown, `policy` or `environment` is missing, a value has the
             wrong type or is out of range, a metric cannot be recorded, or the device is not usable.
     """
-    given = dict(config)
-    described: Any = {key: given.pop(key, None) for key in ("policy", "environment")}
+    top_level = dict(config)
+    described: Any = {key: top_level.pop(key, None) for key in ("policy", "environment")}
     try:
-        own = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), given))
+        settings = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Settings), top_level))
     except OmegaConfBaseException as error:
         key, keys = error.full_key, [field.name for field in fields(Settings)]
         if isinstance(error, ConfigKeyError) and key not in keys:
             raise unknown("setting", key, [*keys, "policy", "environment"]) from error
         raise FairbanditError(f"{key}: {str(error).splitlines()[0]}") from error
-    assert isinstance(own, Settings)
+    assert isinstance(settings, Settings)
     for key, least in {"rounds": 1, "replicas": 1, "seed": 0, "picks": 1, "threads": 1}.items():
-        value = getattr(own, key)
+        value = getattr(settings, key)
         if value is not None and value < least:
             raise FairbanditError(f"{key} must be at least {least}, got {value}")
-        if value is not None and value > _LARGEST and key != "seed":
-            raise FairbanditError(f"{key} must be at most {_LARGEST:,}, got {value}")
-    Delays(own.delay, own.delay_law, own.seed)
-    metrics = _checked_metrics(own.metrics)
-    _check_device(own.device)
+        if value is not None and value > _LARGEST_NUMBER and key != "seed":
+            raise FairbanditError(f"{key} must be at most {_LARGEST_NUMBER:,}, got {value}")
+    Delays(settings.delay, settings.delay_law, settings.seed)
+    metrics = _checked_metrics(settings.metrics)
+    _check_device(settings.device)
     environment = registry.checked("environment", described["environment"])
-    own.metrics = {column: metric.described() for column, metric in metrics.items()}
+    settings.metrics = {column: metric.described() for column, metric in metrics.items()}
     built = {column: metric.build() for column, metric in metrics.items()}
-    return Job(build_policy(described["policy"]), environment, built, own)
+    return Job(build_policy(described["policy"]), environment, built, settings)
 
 
 def _check_device(device: str) -> None:
@@ -149,14 +149,14 @@ def _check_device(device: str) -> None:
         ) from error
 
 
-def _checked_metrics(given: Any) -> dict[str, Checked]:
-    if not isinstance(given, Mapping | None):
+def _checked_metrics(specs: Any) -> dict[str, Checked]:
+    if not isinstance(specs, Mapping | None):
         raise FairbanditError(
             "metrics must map columns to metrics, as in metrics={COLUMN: NAME} or "
-            f"metrics={{COLUMN: {{name: NAME, KEY: VALUE}}}}; got {given!r}"
+            f"metrics={{COLUMN: {{name: NAME, KEY: VALUE}}}}; got {specs!r}"
         )
     metrics = {column: registry.checked("metric", column) for column in REGRETS}
-    for column, spec in (given or {}).items():
+    for column, spec in (specs or {}).items():
         named = isinstance(column, str) and registry.NAME.fullmatch(column)
         if not named or column in TAKEN:
             raise FairbanditError(

@@ -163,19 +163,19 @@ def identity(job: Job) -> dict[str, Any]:
     a file is missing. Of fairbandit, only the version counts: after editing the package itself, use
     `resume=false`.
     """
-    known, described = job.environment.cls, job.environment.described()
+    environment, described = job.environment.cls, job.environment.described()
     config = {"policy": job.policy.describe(), "environment": described, **asdict(job.settings)}
     for part in (config["policy"][kind] for kind in registry.PART_KINDS):
         if part.get("exploration", 0) is None:
-            part["exploration"] = known.exploration
+            part["exploration"] = environment.exploration
     if job.settings.rounds is None:
-        config["rounds"] = known.rounds
-    classes = [known, *map(type, (*job.policy.parts.values(), *job.metrics.values()))]
+        config["rounds"] = environment.rounds
+    classes = [environment, *map(type, (*job.policy.parts.values(), *job.metrics.values()))]
     result = {
         "config": {key: value for key, value in config.items() if key not in _NO_MATTER},
         "version": version.VERSION,
         "plugins": _sources(classes),
-        "data": known.fingerprint({k: v for k, v in described.items() if k != "name"}),
+        "data": environment.fingerprint({k: v for k, v in described.items() if k != "name"}),
     }
     return dict(finite(result))
 

@@ -80,18 +80,18 @@ def tidy(runs: Sequence[Run], *, curves: bool = False) -> pd.DataFrame:
     texts = dict.fromkeys(settings.select_dtypes(exclude="number"), "category")
     tables = [run.curves if curves else run.finals for run in runs]
     rows = settings.astype(texts).iloc[np.repeat(range(len(runs)), [*map(len, tables)])]
-    whole = rows.reset_index(drop=True).join(pd.concat(tables, ignore_index=True))
-    whole = whole.astype({"measure": "category", "group": "category"})
+    joined = rows.reset_index(drop=True).join(pd.concat(tables, ignore_index=True))
+    joined = joined.astype({"measure": "category", "group": "category"})
     if not settings.duplicated().any():  # no two runs share replicas
-        return whole
-    whole = whole.drop_duplicates(ignore_index=True)
-    again = whole.duplicated([key for key in whole if key != "value"])
+        return joined
+    joined = joined.drop_duplicates(ignore_index=True)
+    again = joined.duplicated([key for key in joined if key != "value"])
     if again.any():
         remark(
             "several runs have the same settings, seed and replica but other results, and the "
             "first of them counts: was the package changed between them?"
         )
-    return whole[~again].reset_index(drop=True)
+    return joined[~again].reset_index(drop=True)
 
 
 def place_of(policy: str) -> tuple[int, str]:
@@ -151,8 +151,8 @@ def rate_ends(mean: float, std: float, n: float, received: float) -> Span:
 def subtracted(table: pd.DataFrame, base: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
     """Subtracts the value with the same `on` in a baseline; rows without one are left out."""
     values = base[[*on, "value"]].rename(columns={"value": "base"})
-    both = table.merge(values, on=[*on])
-    return both.assign(value=both["value"] - both["base"]).drop(columns="base")
+    joined = table.merge(values, on=[*on])
+    return joined.assign(value=joined["value"] - joined["base"]).drop(columns="base")
 
 
 def settings_of(table: pd.DataFrame) -> list[str]:

@@ -43,8 +43,8 @@ class EventWriter:
                 if group is not None:
                     values[f"{name}/{group}"] = mean
                 else:
-                    ends = {"mean": mean, "lower": mean - std, "upper": mean + std}
-                    values |= {f"{name}/{end}": value for end, value in ends.items()}
+                    curves_of = {"mean": mean, "lower": mean - std, "upper": mean + std}
+                    values |= {f"{name}/{end}": value for end, value in curves_of.items()}
         for step, values in sorted(points.items()):
             entries = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
             self.write(Summary(value=entries), step)
@@ -83,7 +83,7 @@ def layout(metrics: Sequence[str], environment: str, groups: Sequence[str]) -> S
             titled(tag): ("Multiline", [f"{re.escape(tag)}$"]) for tag in rates
         },
     }
-    return custom_scalars({title: own for title, own in categories.items() if own})
+    return custom_scalars({title: category for title, category in categories.items() if category})
 
 
 def config_text(config: Mapping[str, Any]) -> Summary:

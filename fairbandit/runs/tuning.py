@@ -72,13 +72,13 @@ def tune(
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     spaces = {key: _distribution(space) for key, space in search.items()}
     fixed = plain(config)
-    one = {key: s[0] if isinstance(s, list) else s["low"] for key, s in search.items()}
-    known = identity(checked(plain({**fixed, **one})))
-    metrics = known["config"]["metrics"]
+    first_values = {key: s[0] if isinstance(s, list) else s["low"] for key, s in search.items()}
+    determined = identity(checked(plain({**fixed, **first_values})))
+    metrics = determined["config"]["metrics"]
     columns = [objective] if isinstance(objective, str) else [*objective]
     check_known("objective", columns, metrics)
     lower = [lookup("metric", metrics[column]["name"]).lower_is_better for column in columns]
-    asked, place = {**known, "search": search, "objective": columns}, Path(folder).absolute()
+    asked, place = {**determined, "search": search, "objective": columns}, Path(folder).absolute()
     with claim(place, f"another process plays the study in {folder}"):
         study = optuna.create_study(
             study_name="fairbandit",
@@ -93,12 +93,12 @@ def tune(
             )
         study.set_user_attr("asked", asked)
         while (number := len(_ended(study))) < trials:
-            seeds = np.random.SeedSequence([known["config"]["seed"], number])
+            seeds = np.random.SeedSequence([determined["config"]["seed"], number])
             study.sampler = optuna.samplers.TPESampler(seed=int(seeds.generate_state(1)[0]))
             trial = study.ask(spaces)  # after an interruption, the same values as before it
             values = trial.params
             run = place / "trials" / folder_name(f"{key}={shown(v)}" for key, v in values.items())
-            played = _Trial(study, trial, columns, known["config"]["rounds"], prune)
+            played = _Trial(study, trial, columns, determined["config"]["rounds"], prune)
             played.play(plain({**fixed, **values}), run)
             if after is not None:
                 after(study.get_trials(deepcopy=False)[trial.number])
@@ -168,8 +168,8 @@ def _distribution(space: Any) -> Any:
         with warnings.catch_warnings(action="error"):  # Optuna warns of invalid choices and steps
             if isinstance(space, list):
                 return d.CategoricalDistribution(space)
-            whole = all(type(value) is int for key, value in space.items() if key != "log")
-            return (d.IntDistribution if whole else d.FloatDistribution)(**space)
+            integers = all(type(value) is int for key, value in space.items() if key != "log")
+            return (d.IntDistribution if integers else d.FloatDistribution)(**space)
     except (AttributeError, TypeError, ValueError, UserWarning) as error:
         raise FairbanditError(
             "search must map keys to lists of choices, or to {low: 0.1, high: 10}, optionally with "

@@ -82,8 +82,8 @@ def about(table: Any) -> About:
     """Returns the facts about a table; pandas passes them on to parts of the table."""
     if isinstance(table, Rows):
         return table.about
-    found = getattr(table, "attrs", {}).get("fairbandit")
-    return found if isinstance(found, About) else About()
+    facts = getattr(table, "attrs", {}).get("fairbandit")
+    return facts if isinstance(facts, About) else About()
 
 
 def name_of(table: Typed) -> str:
@@ -93,21 +93,21 @@ def name_of(table: Typed) -> str:
 
 def need(table: Typed, columns: Iterable[str], where: str = "") -> None:
     """Raises an error that names the columns which the table lacks, if any."""
-    absent, known = [name for name in dict.fromkeys(columns) if name not in table], about(table)
+    absent, facts = [name for name in dict.fromkeys(columns) if name not in table], about(table)
     if not absent:
         return
-    if refused := [name for name in absent if name in known.reasons]:
+    if refused := [name for name in absent if name in facts.reasons]:
         name = refused[0]
-        raise FairbanditError(f"{known.name}, column {name!r}: {known.reasons[name]}")
+        raise FairbanditError(f"{facts.name}, column {name!r}: {facts.reasons[name]}")
     guesses = list[str]()
     for name in absent:
-        several = "," in name and {*name.split(",")} <= {*known.columns}
-        guess = f" (did you mean [{name}]?)" if several else did_you_mean(name, known.columns)
+        several = "," in name and {*name.split(",")} <= {*facts.columns}
+        guess = f" (did you mean [{name}]?)" if several else did_you_mean(name, facts.columns)
         guesses.append(f"{name!r}{guess}")
-    where = f"with separator={known.separator!r} {where}" if known.separator else where
+    where = f"with separator={facts.separator!r} {where}" if facts.separator else where
     raise FairbanditError(
-        f"{known.name} has no column {listed(guesses)} of numbers or texts; {where}it has "
-        f"{listed([*map(repr, known.columns)])}"
+        f"{facts.name} has no column {listed(guesses)} of numbers or texts; {where}it has "
+        f"{listed([*map(repr, facts.columns)])}"
     )
 
 
@@ -117,10 +117,10 @@ def require(table: Typed, column: str, valid: NDArray[np.bool_], expected: str) 
         at = int(valid.argmin())
         cell = next(islice(table[column], at, None))
         got = "a missing cell" if gaps(table, column)[at] else repr(str(cell))
-        row, known = at if isinstance(table, Rows) else table.index[at], about(table)
-        name, row = row if isinstance(row, tuple) else (known.name, row)
-        of_file = known.unit != "row" or name.lower().endswith(FILES)
-        place = f"{known.unit} {row + 1 if of_file else f'{row} (from 0)'}"
+        row, facts = at if isinstance(table, Rows) else table.index[at], about(table)
+        name, row = row if isinstance(row, tuple) else (facts.name, row)
+        of_file = facts.unit != "row" or name.lower().endswith(FILES)
+        place = f"{facts.unit} {row + 1 if of_file else f'{row} (from 0)'}"
         raise FairbanditError(f"{name}, column {column!r}, {place}: expected {expected}; got {got}")
 
 
@@ -210,9 +210,9 @@ def numbers(table: Typed, column: str) -> NDArray[np.float64]:
     """Returns a column as numbers, with NaN for a missing cell; other cells are an error."""
     values = _numbers(table, column)
     if (large := np.abs(values) > LARGEST).any():
-        known = about(table)
-        number = f"a number of at most {LARGEST:g} with decimal={known.decimal!r}"
-        require(table, column, ~large, f"{number} {known.reasons.get(column, '')}".rstrip())
+        facts = about(table)
+        number = f"a number of at most {LARGEST:g} with decimal={facts.decimal!r}"
+        require(table, column, ~large, f"{number} {facts.reasons.get(column, '')}".rstrip())
     return values
 
 
@@ -253,10 +253,10 @@ def with_unknown(table: Any, columns: Sequence[str], words: Sequence[str] = ()) 
     """Makes cells missing whose label is among the words, and joins the labels of columns."""
     import pandas as pd
 
-    known = words_of(words)
+    unsaid = words_of(words)
     need(table, columns if words or len(columns) > 1 else ())
     for name in columns if words else ():
-        is_word = np.array([label.casefold() in known for label in labels(table, name)], np.bool_)
+        is_word = np.array([label.casefold() in unsaid for label in labels(table, name)], np.bool_)
         cells = table[name]
         if isinstance(cells, list):
             cells = [None if word else cell for word, cell in zip(is_word, cells, strict=True)]

@@ -44,20 +44,20 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
     """Returns the specification of each column in `environment.columns` or in its file."""
     if columns is None:
         return None
-    given, where = columns, ""
+    specs, where = columns, ""
     if file := columns_file(columns):
         where = f"{file}: "
         try:
-            given = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+            specs = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
         except (OSError, ValueError, YAMLError, OmegaConfBaseException, RecursionError) as error:
             reason = " ".join(str(error).split())
             raise FairbanditError(f"{file} cannot be read as YAML: {reason}") from error
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(specs, Mapping) or not specs:
         raise FairbanditError(
             f"{where}environment.columns must be a mapping {{column: spec}}, the path of a .yaml "
-            f"file that holds one, or null; got {given!r}"
+            f"file that holds one, or null; got {specs!r}"
         )
-    for name, spec in given.items():
+    for name, spec in specs.items():
         if not _is_valid(spec):
             raise FairbanditError(
                 f"{where}environment.columns.{name}: expected null (a number), {CATEGORY} (the "
@@ -65,7 +65,7 @@ def chosen_columns(columns: Any) -> Mapping[str, Any] | None:
                 "reference: [...]}; codes are all numbers or all texts (in quotes) and are "
                 f"distinct; got {spec!r}"
             )
-    return {str(name): spec for name, spec in given.items()}
+    return {str(name): spec for name, spec in specs.items()}
 
 
 def codes_and_reference(spec: Any) -> tuple[list[Any], list[Any]]:
@@ -78,11 +78,11 @@ def codes_and_reference(spec: Any) -> tuple[list[Any], list[Any]]:
 def _is_valid(spec: Any) -> bool:
     if spec is None or spec == CATEGORY:
         return True
-    given = spec if isinstance(spec, Mapping) else {"codes": spec}
-    lists = [given.get("codes"), given.get("reference", ())]
-    if given.keys() - {"codes", "reference"} or not lists[0]:
+    entries = spec if isinstance(spec, Mapping) else {"codes": spec}
+    lists = [entries.get("codes"), entries.get("reference", ())]
+    if entries.keys() - {"codes", "reference"} or not lists[0]:
         return False
-    if not all(isinstance(own, Sequence) and not isinstance(own, str) for own in lists):
+    if not all(isinstance(part, Sequence) and not isinstance(part, str) for part in lists):
         return False
     codes = [*lists[0], *lists[1]]
     kinds = {*map(type, codes)}
@@ -101,10 +101,10 @@ def resolve_columns(
     If `chosen` is None, the cells decide on all columns but those `taken` by another role. Columns
     that cannot be features are noted with the `remedy`, if there is one.
     """
-    known = cells.about(table)
-    if unknown := [name for name in exclude if name not in known.columns]:
-        guess, names = did_you_mean(unknown[0], known.columns), [*map(repr, known.columns)]
-        problem = f"exclude: {known.name} has no column {unknown[0]!r}{guess}"
+    facts = cells.about(table)
+    if unknown := [name for name in exclude if name not in facts.columns]:
+        guess, names = did_you_mean(unknown[0], facts.columns), [*map(repr, facts.columns)]
+        problem = f"exclude: {facts.name} has no column {unknown[0]!r}{guess}"
         raise FairbanditError(f"{problem}; it has {listed(names)}")
     if chosen is not None:
         codes = {name: codes_of(table, name) for name, spec in chosen.items() if spec == CATEGORY}
@@ -112,32 +112,32 @@ def resolve_columns(
         return {name: spec for name, spec in specs.items() if name not in exclude}, {}
     judged = {
         name: EXCLUDED if name in exclude else _judged(table, name)
-        for name in known.columns
+        for name in facts.columns
         if name not in taken
     }
     left_out = {name: reason for name, reason in judged.items() if isinstance(reason, str)}
     unfit = [f"{name!r} ({reason})" for name, reason in left_out.items() if reason != EXCLUDED]
     if unfit and remedy:
-        remark(f"{known.name}: these columns are not features: {listed(unfit)}. {remedy}")
+        remark(f"{facts.name}: these columns are not features: {listed(unfit)}. {remedy}")
     return {name: spec for name, spec in judged.items() if name not in left_out}, left_out
 
 
-def group_columns(given: Any) -> tuple[str, ...]:
+def group_columns(columns: Any) -> tuple[str, ...]:
     """Returns the columns of the group; an intersectional group has several."""
-    names = (given,) if isinstance(given, str) else given
+    names = (columns,) if isinstance(columns, str) else columns
     texts = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
     if texts and len(set(names)) == len(names) > 0:
         return tuple(names)
-    got = f"{shown(given)}, {type_of(given)}"
+    got = f"{shown(columns)}, {type_of(columns)}"
     raise FairbanditError(f"group: expected the name of a column, or a list of names; got {got}")
 
 
 def check_groups(where: str, sizes: Mapping[str, int]) -> None:
     """Refuses groups of amounts or ids, most of which are tiny, and notes doubtful groups."""
-    few = sum(size < FEW for size in sizes.values())
-    if few > max(len(sizes) / 2, 10):
+    tiny = sum(size < FEW for size in sizes.values())
+    if tiny > max(len(sizes) / 2, 10):
         raise FairbanditError(
-            f"{where}: {few:,} of {len(sizes):,} groups have fewer than {FEW} members, so that "
+            f"{where}: {tiny:,} of {len(sizes):,} groups have fewer than {FEW} members, so that "
             "relative ranks say nothing; expected few labels, as of a number cut into intervals"
         )
     if small := [f"{label!r}: {size}" for label, size in sizes.items() if size < SMALL]:
@@ -167,8 +167,8 @@ def _judged(table: pd.DataFrame, name: str) -> list[Any] | str | None:
         return None
     recur = count <= min(MOST_CODES, len(table) / 2)  # twice each, on average
     if not hasattr(column, "cat"):
-        known, numbers = ~cells.gaps(table, name), cells.fits(table, name)
-        if (numbers & known).any() and not column.str.fullmatch(CODE).any():
+        present, numbers = ~cells.gaps(table, name), cells.fits(table, name)
+        if (numbers & present).any() and not column.str.fullmatch(CODE).any():
             if not numbers.all():
                 text = column.iat[int(numbers.argmin())]
                 return f"numbers, except texts such as {text!r}, which missing_values may list"

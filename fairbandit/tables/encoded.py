@@ -135,8 +135,8 @@ class Category(msgspec.Struct, frozen=True, dict=True, tag="category"):
         """
         place = values.argmax(1)
         ones = place[:, None] == np.arange(values.shape[1])
-        one = (np.abs(values - ones) < CLOSE).all(1) & self._known(features)
-        return np.array([*self.codes, None], dtype=object)[np.where(one, place, -1)]
+        is_code = (np.abs(values - ones) < CLOSE).all(1) & self._known(features)
+        return np.array([*self.codes, None], dtype=object)[np.where(is_code, place, -1)]
 
     def decode(self, values: Floats, features: Floats, missing: bool) -> Any:
         """Returns the code in the values and features of a row, (width,); None if it is missing.
@@ -218,9 +218,9 @@ def scales(block: Floats) -> tuple[list[float], list[float]]:
     return means.tolist(), np.where(constant, 1.0, np.nanstd(block, axis=0)).tolist()
 
 
-def multiplied(one: Floats, other: Floats) -> Floats:
+def multiplied(first: Floats, second: Floats) -> Floats:
     """Returns the products of the features of two columns, (…, w₁) and (…, w₂) to (…, w₁·w₂)."""
-    return (one[..., :, None] * other[..., None, :]).reshape(*one.shape[:-1], -1)
+    return (first[..., :, None] * second[..., None, :]).reshape(*first.shape[:-1], -1)
 
 
 def pairs_of(products: Any, widths: Mapping[str, int]) -> list[tuple[str, str]]:
@@ -232,15 +232,15 @@ def pairs_of(products: Any, widths: Mapping[str, int]) -> list[tuple[str, str]]:
     def is_pair(pair: Any) -> bool:
         if not isinstance(pair, (list, tuple)) or [*map(type, pair)] != [str, str]:
             return False
-        one, other = pair
-        return {one, other} <= {*widths} and (one != other or widths[one] == 1)
+        first, second = pair
+        return {first, second} <= {*widths} and (first != second or widths[first] == 1)
 
     if products == ALL:
         return [*filter(is_pair, combinations_with_replacement(widths, 2))]
-    given = [] if products is None else products
-    if not isinstance(given, (list, tuple)) or not all(map(is_pair, given)):
+    pairs = [] if products is None else products
+    if not isinstance(pairs, (list, tuple)) or not all(map(is_pair, pairs)):
         raise FairbanditError(
             f"products: expected {ALL}, or pairs such as [[age, hours], [age, age]] of the columns "
             f"{', '.join(widths)}, where a category has no square; got {products!r}"
         )
-    return [*dict.fromkeys(map(tuple, given))]
+    return [*dict.fromkeys(map(tuple, pairs))]

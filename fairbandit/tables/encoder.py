@@ -80,8 +80,8 @@ class Encoder:
         labels: Sequence[str] = (),
         unknown: Sequence[str] = (),
     ) -> None:
-        given = [present(column) for column in (*columns, *products)]
-        read = msgspec.convert(given, list[Number | Category | Product])
+        specs = [present(column) for column in (*columns, *products)]
+        read = msgspec.convert(specs, list[Number | Category | Product])
         self._columns = [column for column in read if not isinstance(column, Product)]
         self._products = [column for column in read if isinstance(column, Product)]
         self.columns = tuple(column.name for column in self._columns)
@@ -95,24 +95,24 @@ class Encoder:
         names, sources, rows = list[str](), list[str](), list[tuple[float, ...]]()
         for column in self._columns:
             self._places[column.name] = slice(len(names), len(names) + len(column.features))
-            ends = 0.0, inf
+            span = 0.0, inf
             if isinstance(column, Number):
-                ends = column.low, column.high
-                self.ranges[column.name] = [*ends], column.whole
+                span = column.low, column.high
+                self.ranges[column.name] = [*span], column.whole
             elif not column.label:
                 self.categories[column.name] = column.valid
             for name, mean, deviation in column.features:
                 names.append(self._free(name) if isinstance(column, Category) else name)
                 sources.append(column.name)
-                rows.append((mean, deviation, *ends))
+                rows.append((mean, deviation, *span))
         self._scales = np.array(rows).reshape(-1, 4).T  # means, deviations, and both ends
-        for own in self._products:
-            factors = product(*(names[self._places[name]] for name in (own.one, own.other)))
-            every = zip(factors, own.means, own.deviations, strict=True)  # or raises
+        for term in self._products:
+            factors = product(*(names[self._places[name]] for name in (term.one, term.other)))
+            every = zip(factors, term.means, term.deviations, strict=True)  # or raises
             names += [self._free(JOINED.join(pair)) for pair, *_ in every]
-            name = self._free(JOINED.join((own.one, own.other)))
-            self.products[name] = own.one, own.other
-            sources += [name] * len(own.means)
+            name = self._free(JOINED.join((term.one, term.other)))
+            self.products[name] = term.one, term.other
+            sources += [name] * len(term.means)
         of_bias = [self._free("bias")] * bias
         self.names, self.sources = (*names, *of_bias), (*sources, *of_bias)
         labelled = {c.name: c for c in self._columns if isinstance(c, Category) and c.label}
@@ -155,14 +155,14 @@ class Encoder:
             fitted_column(source, name, spec, name in group) for name, spec in columns.items()
         ]
         options |= {"decimal": cells.about(source).decimal, "missing": cells.about(source).missing}
-        own = cls(fitted, **options)
-        if pairs := pairs_of(products, {c.name: len(c.features) for c in own._columns}):
-            features = own.encode_table(source)
+        encoder = cls(fitted, **options)
+        if pairs := pairs_of(products, {c.name: len(c.features) for c in encoder._columns}):
+            features = encoder.encode_table(source)
             for pair in pairs:
-                block = multiplied(*(features[:, own._places[name]] for name in pair))
+                block = multiplied(*(features[:, encoder._places[name]] for name in pair))
                 fitted.append(Product(*pair, *scales(block)))
-            own = cls(fitted, **options)
-        return own
+            encoder = cls(fitted, **options)
+        return encoder
 
     def _free(self, name: str) -> str:
         """Returns the name of a derived feature, in brackets where a column has this name."""
@@ -180,8 +180,8 @@ class Encoder:
         for column in self._columns:
             at = self._places[column.name]
             values[column.name] = column.decode(plain[at], features[at], column.name in missing)
-        for name, (one, other) in self.products.items():
-            values[name] = JOINED.join(map(str, (values[one], values[other])))
+        for name, (first, second) in self.products.items():
+            values[name] = JOINED.join(map(str, (values[first], values[second])))
         return values | ({self._free("bias"): 1.0} if self.bias else {})
 
     def _values(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -203,10 +203,12 @@ class Encoder:
 
     def _multiply(self, features: NDArray[np.float64]) -> None:
         at = sum(len(column.features) for column in self._columns)
-        for own in self._products:
-            block = multiplied(*(features[:, self._places[name]] for name in (own.one, own.other)))
-            features[:, at : at + len(own.means)] = (block - own.means) / own.deviations
-            at += len(own.means)
+        for term in self._products:
+            block = multiplied(
+                *(features[:, self._places[name]] for name in (term.one, term.other))
+            )
+            features[:, at : at + len(term.means)] = (block - term.means) / term.deviations
+            at += len(term.means)
 
     def __eq__(self, other: object) -> bool:
         """Whether both encoders make the same features of the same rows."""
@@ -214,8 +216,8 @@ class Encoder:
 
     def _made(self) -> tuple[Any, ...]:
         anywhere = {"low": 0.0, "high": 0.0, "whole": False}
-        own = [replace(c, **anywhere) if isinstance(c, Number) else c for c in self._columns]
-        return own, self._products, self.bias, self.groups, self.unknown
+        columns = [replace(c, **anywhere) if isinstance(c, Number) else c for c in self._columns]
+        return columns, self._products, self.bias, self.groups, self.unknown
 
     __hash__ = object.__hash__
 
@@ -300,10 +302,10 @@ class Encoder:
             at = self._places[column.name].start
             if far[:, at].any() and column.name not in self._far:
                 self._far.add(column.name)
-                value, *ends = map(brief, (blocks[far[:, at], at][0], low[at], high[at]))
+                value, *span = map(brief, (blocks[far[:, at], at][0], low[at], high[at]))
                 remark(
                     f"{cells.name_of(table)}, column {column.name!r}: {value} is far outside "
-                    f"{ends[0]} to {ends[1]}, the numbers of the table"
+                    f"{span[0]} to {span[1]}, the numbers of the table"
                 )
             if lacking[:, at].any():
                 note_means(table, column, lacking[:, at], self.fill)

@@ -38,10 +38,10 @@ def files_in(path: Path, endings: Sequence[str] = TABLES) -> list[Path]:
         if several and (copy := hashes.setdefault(sha256(file), file)) != file:
             raise FairbanditError(f"{path} holds {file.name} twice, as {copy.name}")
     if len(paths) > 1:
-        ends = f"{paths[0].name} … {paths[-1].name}"
-        remark(f"{path}: {len(paths):,} files in the natural order of their names: {ends}")
-    known = (*endings, ".lock")
-    if left_out := [file.name for file in every if not file.name.lower().endswith(known)]:
+        first_to_last = f"{paths[0].name} … {paths[-1].name}"
+        remark(f"{path}: {len(paths):,} files in the natural order of their names: {first_to_last}")
+    read_endings = (*endings, ".lock")
+    if left_out := [file.name for file in every if not file.name.lower().endswith(read_endings)]:
         remark(f"{path}: {len(left_out):,} other files are left out: {listed(left_out, 5)}")
     return paths
 
@@ -61,7 +61,7 @@ def read_header(path: Path, separator: str = ",") -> list[str]:
         else:
             lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
             names = next(filter(None, csv.reader(lines, delimiter=mark)), [])
-    marks = [other for other in ";,\t|" if len(names) == 1 and other in names[0]]
+    marks = [sign for sign in ";,\t|" if len(names) == 1 and sign in names[0]]
     if marks and mark not in marks:
         right = marks[0].replace("\t", "tab")
         raise FairbanditError(
@@ -90,8 +90,8 @@ def read_file(path: Path, names: Sequence[str], separator: str) -> pa.Table:
             convert = pa_csv.ConvertOptions(include_columns=types, column_types=types)
             table = pa_csv.read_csv(file, read, parse, convert)
         else:  # without read-ahead, whose threads could outlive the process
-            whole = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
-            table = whole.read(columns=[*names], use_threads=False)
+            parquet = pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
+            table = parquet.read(columns=[*names], use_threads=False)
         table = table.select(names)
         table.validate(full=True)
     return table

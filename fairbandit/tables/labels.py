@@ -103,10 +103,10 @@ def clean(text: str) -> str:
     return (text if text.isascii() else normalize("NFC", text.translate(_REMOVED))).strip()
 
 
-def as_numbers(forms: Sequence[str], known: Collection[str] = ()) -> list[str]:
+def as_numbers(forms: Sequence[str], known_forms: Collection[str] = ()) -> list[str]:
     """Returns normal forms, in which truth values are 1 and 0 if the labels are such numbers."""
     truth, numbers = {*TRUTH}, {*TRUTH.values()}
-    if not truth & {*forms} or truth & {*known} or not numbers & {*forms, *known}:
+    if not truth & {*forms} or truth & {*known_forms} or not numbers & {*forms, *known_forms}:
         return [*forms]
     return [TRUTH.get(form, form) for form in forms]
 
@@ -174,17 +174,17 @@ def spellings(known: Codes) -> tuple[Hashable, ...]:
 
 
 def check_labels(
-    labels: Collection[Any], own: Iterable[str | None], column: str, words: Iterable[str] = ()
+    labels: Collection[Any], forms: Iterable[str | None], column: str, words: Iterable[str] = ()
 ) -> None:
     """Raises an error for a label other than the row's own label, unless this is None."""
     unsaid = words_of(words)
-    for at, (label, form) in enumerate(zip(labels, own, strict=False)):
+    for at, (label, form) in enumerate(zip(labels, forms, strict=False)):
         if form is None or (type(label) is str and label == form):
             continue
-        given = [*coded([label], Codes({form: Group(0, form)}, unsaid))[1]][-1]
-        if given != form:
+        stated = [*coded([label], Codes({form: Group(0, form)}, unsaid))[1]][-1]
+        if stated != form:
             raise FairbanditError(
-                f"groups[{at}] is {given!r}, but column {column!r} of the row says {form!r}"
+                f"groups[{at}] is {stated!r}, but column {column!r} of the row says {form!r}"
             )
 
 

@@ -96,8 +96,8 @@ def usable(
     left out by `drop` alone, and a row without a reward is left out or refused, never filled in.
     """
     *groups, reward = taken
-    asked = [*columns, *(groups if missing is Missing.drop else ()), reward]
-    gaps = table[list(dict.fromkeys(asked))].isna()
+    needed = [*columns, *(groups if missing is Missing.drop else ()), reward]
+    gaps = table[list(dict.fromkeys(needed))].isna()
     lacking = gaps.any(axis=1)
     if not lacking.any():
         return table

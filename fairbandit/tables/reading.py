@@ -104,11 +104,11 @@ def read_table(
     return read
 
 
-def texts_of(name: str, given: Any) -> list[str]:
+def texts_of(name: str, words: Any) -> list[str]:
     """Returns a parameter as a list of texts; None is empty, and numbers become texts."""
-    texts = [*given] if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    texts = [*words] if isinstance(words, (list, tuple)) else [] if words is None else [words]
     if any(isinstance(text, bool) or not isinstance(text, (str, int, float)) for text in texts):
-        raise FairbanditError(f"{name}: expected a list of texts (in quotes, in YAML); got {given}")
+        raise FairbanditError(f"{name}: expected a list of texts (in quotes, in YAML); got {words}")
     return [*map(str, texts)]
 
 

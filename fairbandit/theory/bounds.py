@@ -19,7 +19,7 @@ from fairbandit.theory.constants import Constants
 DELTA, REGULARIZATION, ALPHA = 0.05, 0.1, 0.5
 """The defaults of δ, of the ridge's λ and of α; see `regret`."""
 
-LIMIT = 10**30  # `useful_from` does not search beyond this round
+LAST_ROUND = 10**30  # `useful_from` does not search beyond this round
 
 
 @dataclass(frozen=True)
@@ -190,12 +190,12 @@ def useful_from(bound: Callable[[float], Bound]) -> int | None:
 
     R_F(T) ≤ T holds for any policy. The ratio of the bound to T must decrease in T, as for the
     bounds of this module; T is then found by bisection. Above 2⁵³ it is exact up to the spacing of
-    floating-point numbers. Returns None if T is beyond `LIMIT`.
+    floating-point numbers. Returns None if T is beyond `LAST_ROUND`.
 
     >>> useful_from(lambda T: Bound(T, 1.0, 10 * T**0.5, 0.0, 0.0, 3.0))
     106
     """
-    low, high = 0, LIMIT
+    low, high = 0, LAST_ROUND
     if bound(float(high)).total >= high:
         return None
     while high - low > 1:

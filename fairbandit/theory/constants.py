@@ -118,7 +118,7 @@ def constants(environment: Environment) -> Constants:
     value, _ = least_eigenvalue(context_factor(environment))
     place_value, _ = least_eigenvalue(context_factor(environment, by_place=True))
     assert environment.truth is not None
-    known = partial(
+    fixed = partial(
         Constants,
         places=environment.places,
         groups=len(environment.group_names),
@@ -128,7 +128,7 @@ def constants(environment: Environment) -> Constants:
         place_eigenvalue=Constant(place_value, how),
         density=_density(environment),
     )
-    return complete(known)
+    return complete(fixed)
 
 
 def pick_moments(environment: Environment, kappas: Sequence[float] = KAPPAS) -> list[Constant]:
@@ -182,7 +182,7 @@ def drawn_pools(environment: Environment, blocks: int = BLOCKS) -> Iterator[Pool
         yield environment.pools(1 + block * ROUNDS, ROUNDS)
 
 
-def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
+def _of_simulation(world: Simulation, fixed: partial[Constants]) -> Constants:
     largest = math.hypot(math.sqrt(world.slice), world.bias * (world.groups - 1))
     names = zip(world.group_names, world.weights, strict=True)
     if flat := [name for name, row in names if not any(row)]:
@@ -192,11 +192,11 @@ def _of_simulation(world: Simulation, known: partial[Constants]) -> Constants:
             "weight in environment.theta"
         )
         density = Constant(math.inf, "a group has a single reward")
-        known = partial(known, density=density, ties=1.0, caveats=(caveat,))
-    return known(norm=Constant(largest, "closed form"), noise=Constant(world.noise, "normal noise"))
+        fixed = partial(fixed, density=density, ties=1.0, caveats=(caveat,))
+    return fixed(norm=Constant(largest, "closed form"), noise=Constant(world.noise, "normal noise"))
 
 
-def _of_table(world: Table, known: partial[Constants]) -> Constants:
+def _of_table(world: Table, fixed: partial[Constants]) -> Constants:
     """Computes the constants as means over the members, who are drawn with replacement."""
     members = world.members
     caveats = [
@@ -218,10 +218,10 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
         counts = torch.bincount(members.groups, minlength=len(world.group_names))
         rarest = world.places * float(counts.min()) / len(members.groups)
         candidates = Constant(rarest, "K × share of the rarest group")
-        known = partial(known, random=True, candidates=candidates)
+        fixed = partial(fixed, random=True, candidates=candidates)
     ranks = [members.ranks[members.groups == g] for g in range(len(world.group_names))]
     shares = [group.unique(return_counts=True)[1].double() / len(group) for group in ranks]
-    return known(
+    return fixed(
         norm=Constant(float(members.contexts.norm(dim=1).max()), "over all members"),
         noise=noise,
         ties=max(float(share.square().sum()) for share in shares),
@@ -230,8 +230,8 @@ def _of_table(world: Table, known: partial[Constants]) -> Constants:
 
 
 def _density(world: Environment) -> Constant:
-    known = {name: world.reward_distribution(g) for g, name in enumerate(world.group_names)}
-    peaks = {name: float(law.density.max()) for name, law in known.items() if law is not None}
+    laws = {name: world.reward_distribution(g) for g, name in enumerate(world.group_names)}
+    peaks = {name: float(law.density.max()) for name, law in laws.items() if law is not None}
     name = max(peaks, key=peaks.__getitem__)
     return Constant(peaks[name], f"group {name}, on a grid of rewards")
 

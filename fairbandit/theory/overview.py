@@ -74,12 +74,13 @@ def theory(
     """
     import pandas as pd
 
-    known, horizon = constants(environment), float(environment.rounds if rounds is None else rounds)
-    given: dict[str, Any] = {"delta": delta, "regularization": regularization, "alpha": alpha}
+    problem = constants(environment)
+    horizon = float(environment.rounds if rounds is None else rounds)
+    options: dict[str, Any] = {"delta": delta, "regularization": regularization, "alpha": alpha}
     moments = dict(zip(KAPPAS, pick_moments(environment), strict=True))
-    stated = regret(known, horizon, **given, repaired=False)
-    rows = [*_constants(known), *_bounds(known, horizon, given)]
-    share = "" if known.own_places else "q̄"
+    stated = regret(problem, horizon, **options, repaired=False)
+    rows = [*_constants(problem), *_bounds(problem, horizon, options)]
+    share = "" if problem.own_places else "q̄"
     title = f"Second moment of picks on this instance ({moments[0.0].how})"
     for kappa, moment in moments.items():
         ratio = 2 * moment.value / stated.growth
@@ -89,15 +90,15 @@ def theory(
         rows.append(_Row(title, name, f"2λ_κ ÷ {share}λ⁺_min(Σ)", ratio))
         total = terms / math.sqrt(ratio) if ratio else math.inf
         rows.append(_Row(title, name, "confidence + regular.", total))
-    if has_trade_off(known):
-        rows += _trade_off(known, environment)
+    if has_trade_off(problem):
+        rows += _trade_off(problem, environment)
     table = pd.DataFrame(rows)
-    floor = repaired_floor(known, horizon, known.split(delta), alpha)
+    floor = repaired_floor(problem, horizon, problem.split(delta), alpha)
     table.attrs["notes"] = [
         *_of_picks(share, moments[0.0], stated.growth / 2, floor),
-        _of_parity(known, horizon),
-        *([] if has_trade_off(known) else [_NO_TRADE_OFF]),
-        *(f"Caveat: {caveat}." for caveat in known.caveats),
+        _of_parity(problem, horizon),
+        *([] if has_trade_off(problem) else [_NO_TRADE_OFF]),
+        *(f"Caveat: {caveat}." for caveat in problem.caveats),
     ]
     return table
 
@@ -105,40 +106,40 @@ def theory(
 _NO_TRADE_OFF = "thm:linreg_opt assumes two groups with one place each and densities."
 
 
-def has_trade_off(known: Constants) -> bool:
+def has_trade_off(problem: Constants) -> bool:
     """Whether `thm:linreg_opt` applies: two groups with their own places, and a density."""
-    return known.own_places and known.groups == 2 and math.isfinite(known.density.value)
+    return problem.own_places and problem.groups == 2 and math.isfinite(problem.density.value)
 
 
-def _constants(known: Constants) -> Iterator[_Row]:
+def _constants(problem: Constants) -> Iterator[_Row]:
     exact = Constant
-    mean_over_places = [("λ̄", "the same, mean over places", known.place_eigenvalue)]
+    mean_over_places = [("λ̄", "the same, mean over places", problem.place_eigenvalue)]
     for letter, meaning, constant in [
-        ("K", "places", exact(known.places)),
-        ("G", "groups", exact(known.groups)),
-        ("d", "features", exact(known.features)),
-        ("x_max", "greatest norm of a context", known.norm),
-        ("λ⁺_min(Σ)", "least positive eigenvalue, mean over groups", known.eigenvalue),
-        *(mean_over_places if not known.own_places else []),
-        ("M", "greatest reward density of a group", known.density),
-        ("R", "subgaussian constant of the noise", known.noise),
-        ("q_K", "candidates of the rarest group in a pool", known.candidates),
-        ("‖μ*‖₂", "norm of the true model", exact(known.theta)),
+        ("K", "places", exact(problem.places)),
+        ("G", "groups", exact(problem.groups)),
+        ("d", "features", exact(problem.features)),
+        ("x_max", "greatest norm of a context", problem.norm),
+        ("λ⁺_min(Σ)", "least positive eigenvalue, mean over groups", problem.eigenvalue),
+        *(mean_over_places if not problem.own_places else []),
+        ("M", "greatest reward density of a group", problem.density),
+        ("R", "subgaussian constant of the noise", problem.noise),
+        ("q_K", "candidates of the rarest group in a pool", problem.candidates),
+        ("‖μ*‖₂", "norm of the true model", exact(problem.theta)),
     ]:
         how = f"{meaning}; {constant.how}".removesuffix("; ")
         yield _Row("Constants of this instance", letter, "value", constant.value, how=how)
 
 
-def _bounds(known: Constants, rounds: float, given: dict[str, Any]) -> Iterator[_Row]:
+def _bounds(problem: Constants, rounds: float, options: dict[str, Any]) -> Iterator[_Row]:
     names = "th:regret, whose proof has a gap: lm:eiguen"
-    if not known.own_places:
+    if not problem.own_places:
         names = "th:regret_2, whose proof has a gap: eq:patboundused"
     title = f"Fair regret of Fair-Greedy, T = {brief(rounds)}, "
-    title += f"with probability ≥ {brief(1 - given['delta'])}"
+    title += f"with probability ≥ {brief(1 - options['delta'])}"
     for case, repaired in ((f"the paper's {names}", False), ("repaired", True)):
 
         def bound_at(horizon: float, repaired: bool = repaired) -> Bound:
-            return regret(known, horizon, **given, repaired=repaired)
+            return regret(problem, horizon, **options, repaired=repaired)
 
         bound = bound_at(rounds)
         first = useful_from(bound_at)
@@ -154,10 +155,10 @@ def _bounds(known: Constants, rounds: float, given: dict[str, Any]) -> Iterator[
             yield _Row(title, quantity, case, value)
 
 
-def _trade_off(known: Constants, environment: Environment) -> Iterator[_Row]:
+def _trade_off(problem: Constants, environment: Environment) -> Iterator[_Row]:
     costs, groups = trade_off(environment), " and ".join(environment.group_names)
-    chance = costs.chance(known.norm.value, known.theta)
-    for quantity, found in [
+    chance = costs.chance(problem.norm.value, problem.theta)
+    for quantity, estimate in [
         ("the ε with the greatest ε·p(ε)", Constant(costs.epsilon)),
         ("p(ε): how often the fair optimum loses more than ε", costs.share),
         ("its standard regret per round", costs.mean_loss),
@@ -166,7 +167,7 @@ def _trade_off(known: Constants, environment: Environment) -> Iterator[_Row]:
         ("fair regret per round of the reward optimum", costs.mean_unfairness),
     ]:
         title = f"Fairness against reward, groups {groups} (thm:linreg_opt)"
-        yield _Row(title, quantity, "value", found.value, found.error)
+        yield _Row(title, quantity, "value", estimate.value, estimate.error)
 
 
 def _of_picks(share: str, picked: Constant, half: float, floor: Any) -> Iterator[str]:
@@ -192,22 +193,22 @@ def _of_picks(share: str, picked: Constant, half: float, floor: Any) -> Iterator
     )
 
 
-def _of_parity(known: Constants, rounds: float) -> str:
+def _of_parity(problem: Constants, rounds: float) -> str:
     # pools with one candidate per group draw them independently, as assumption (iii) demands
-    if not known.own_places:
+    if not problem.own_places:
         return (
             "Parity is not proved here: lemma DGP assumes one candidate of each group in every "
             "pool, independent of the others (assumption iii)."
         )
-    if known.ties:
+    if problem.ties:
         return (
             "Parity is not proved here: lemma DGP assumes continuous rewards (assumption iv), "
             "and the true rewards of two random candidates of one group are equal with "
-            f"probability up to {brief(known.ties)}. Rare ties leave Fair-Greedy near parity."
+            f"probability up to {brief(problem.ties)}. Rare ties leave Fair-Greedy near parity."
         )
     return (
         "Parity: Fair-Greedy picks each group with probability 1/K in every round (lemma "
-        f"DGP), so T/K = {brief(rounds / known.places)} times on average."
+        f"DGP), so T/K = {brief(rounds / problem.places)} times on average."
     )
 
 
@@ -255,11 +256,11 @@ def trade_off(environment: Environment, epsilon: float | None = None) -> TradeOf
     """
     parts = list[tuple[Tensor, ...]]()
     for pools in drawn_pools(environment, BLOCKS):
-        both = torch.stack([pools.expected, pools.ranks]).flatten(1, 2).cpu()
-        both = both.where(pools.groups.flatten(0, 1).cpu() >= 0, -math.inf)
-        greatest = both.amax(2, keepdim=True)
-        lost = (greatest - both).nan_to_num(0.0, posinf=0.0)
-        chosen = (both == greatest).double()
+        merits = torch.stack([pools.expected, pools.ranks]).flatten(1, 2).cpu()
+        merits = merits.where(pools.groups.flatten(0, 1).cpu() >= 0, -math.inf)
+        greatest = merits.amax(2, keepdim=True)
+        lost = (greatest - merits).nan_to_num(0.0, posinf=0.0)
+        chosen = (merits == greatest).double()
         parts.append((*lost, *(chosen / chosen.sum(2, keepdim=True))))
     losses, unfair, best, fair = map(torch.cat, zip(*parts, strict=True))
     if epsilon is None:

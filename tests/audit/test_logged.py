@@ -14,7 +14,7 @@ from fairbandit import Agent, Encoder
 from fairbandit.audit import audit
 from fairbandit.audit.processes import (
     BETS,
-    FIRST,
+    FIRST_FREEZES,
     arrival,
     disparity,
     drift,
@@ -81,7 +81,7 @@ def test_the_wealth_against_parity_is_a_supermartingale(epsilon):
 
 def test_the_wealth_against_an_order_of_arrival_is_a_martingale():
     """Exactly, over all orders of the three candidates of a group in the last of the pools."""
-    n, found = FIRST[0] + 2, []
+    n, found = FIRST_FREEZES[0] + 2, []
     log = made(0, n, places=4)
     groups = np.tile([0, 0, 0, 1], (n, 1))
     for order in permutations(range(3)):
@@ -109,7 +109,7 @@ def test_an_order_by_quality_is_found(better_first):
     given = replace(log, **rows(groups, contexts=x), rewards=rewards)
     table = audit(given, order=True).table
     assert (table["order_p"] <= LEVEL).all() == better_first
-    assert (table["order_at"].isna() | (table["order_at"] > FIRST[0])).all()
+    assert (table["order_at"].isna() | (table["order_at"] > FIRST_FREEZES[0])).all()
     with pytest.raises(FairbanditError, match="needs contexts and rewards"):
         audit(replace(given, contexts=None), order=True)
 
@@ -175,7 +175,7 @@ def test_parity_at_the_boundary_and_beyond():
 
 
 def test_what_a_log_lacks_is_not_audited():
-    log = made(0, FIRST[0] + 1)
+    log = made(0, FIRST_FREEZES[0] + 1)
     assert {*audit(log).table["measure"]} == {"selection"}
     scored = replace(log, scores=np.arange(len(log.groups), dtype=np.float64))
     assert {*audit(scored).table["measure"]} == {"selection", "scoring"}
@@ -259,7 +259,7 @@ def test_rows_say_what_is_compared_with_epsilon():
     assert row["ratio_low"] < row["impact_ratio"] < row["ratio_high"]
 
 
-@pytest.mark.parametrize(("n", "tested"), [(FIRST[0], False), (FIRST[0] + 1, True)])
+@pytest.mark.parametrize(("n", "tested"), [(FIRST_FREEZES[0], False), (FIRST_FREEZES[0] + 1, True)])
 def test_drift_and_order_are_tested_once_a_model_is_frozen(n, tested):
     report = of_log(made(0, n), Path("log"), order=True)
     assert report.table is not None
