@@ -14,9 +14,9 @@ from fairbandit.agent import files, fold
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.inputs import Pool
 from fairbandit.agent.ledger import Ledger
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs.chain import LoggedLine, of_line, own_lines
-from fairbandit.logs.events import Closed, Decided, Header, Offered, Refreshed, Rewarded
+from fairbandit.logs.events import Closed, Decided, Header, Offered, Refreshed, Rewarded, tickets_of
 from fairbandit.policy.build import build_saved
 from fairbandit.policy.policy import Policy
 from fairbandit.version import VERSION
@@ -57,7 +57,7 @@ def replay(path: Path | str, agent: Saved | None = None, policy: Policy | None =
 
 def explain(
     path: Path | str,
-    ticket: int,
+    ticket: int | str,
     agent: Saved | None = None,
     policy: Policy | None = None,
     *,
@@ -67,7 +67,7 @@ def explain(
 
     Args:
         path: a log that an agent wrote, with contexts.
-        ticket: the ticket of the decision.
+        ticket: the ticket of the decision, or the id that it was given.
         agent, policy: as for `replay`.
         candidate: for an opening, the number of the candidate whose offer is explained, from 0.
 
@@ -76,13 +76,13 @@ def explain(
     """
     for ledger, line in _lines(Path(path), agent, policy):
         event = line.event
-        if not isinstance(event, Decided | Offered) or event.ticket != ticket:
+        if not isinstance(event, Decided | Offered) or ticket not in tickets_of(event):
             continue
         offers, picks = None, 1
         if isinstance(event, Decided):
             places, picks = event.picks, event.places or len(event.picks)
         else:
-            places, offers = (0,) * event.taken, ledger.state.openings[ticket]
+            places, offers = (0,) * event.taken, ledger.state.openings[event.ticket]
         if event.contexts is not None and (offers is None or offers.n == candidate):
             pool = Pool(event.contexts, event.groups, event.rows)
             with torch.inference_mode():
@@ -91,7 +91,7 @@ def explain(
             picked[list(places)] = True
             return replace(found, picked=picked)
     raise FairbanditError(
-        f"{path} lacks a decision of ticket {ticket}, or candidate {candidate} of an opening"
+        f"{path} lacks a decision of ticket {shown(ticket)}, or candidate {candidate} of an opening"
     )
 
 
@@ -119,7 +119,7 @@ def _lines(
             found.append(f"{file} of SHA-256 {ledger.digest}")
         raise FairbanditError(
             f"the log goes on from a saved agent whose file has the SHA-256 {digest}; "
-            + (f"got {', '.join(found)}" if found else "give this file")
+            + (f"got {', '.join(found)}" if found else "give it as agent=FILE")
         )
 
     try:

@@ -156,13 +156,14 @@ def replay(log: Path, *, agent: str | list[str] | None = None) -> None:
 
 @tool("LOG")
 def explain(
-    log: Path, *, ticket: int, candidate: int = 0, agent: str | list[str] | None = None
+    log: Path, *, ticket: int | str, candidate: int = 0, agent: str | list[str] | None = None
 ) -> None:
     """Explains a decision in the log of an agent.
 
     Replays the log up to the decision, and prints the score, the index and the probability of each
-    candidate, and who was picked. candidate=N is the number of an opening's candidate, from 0, and
-    agent=FILE is as for `fairbandit replay`.
+    candidate, and who was picked. ticket is the ticket of the decision, or your own id of it.
+    candidate=N is the number of an opening's candidate, from 0, and agent=FILE is as for
+    `fairbandit replay`.
 
     examples:
       fairbandit explain decisions.jsonl ticket=150
@@ -172,8 +173,8 @@ def explain(
 
 
 @tool("LOG")
-def erase(log: Path, *, tickets: int | list[int], out: str) -> None:
-    """Copies the log of an agent without the decisions of some tickets to the file out=COPY.
+def erase(log: Path, *, tickets: int | str | list[int | str], out: str) -> None:
+    """Copies the log of an agent without the decisions of some tickets, or ids, to out=COPY.
 
     The copy has new hashes, and the number of erased decisions and the last hash of the old log in
     its first line. It serves evaluations and audits, but cannot be replayed.

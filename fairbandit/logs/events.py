@@ -170,6 +170,12 @@ class Refreshed(Line, tag="refreshed"):
 Event = Decided | Taken | Rewarded | Dropped | Observed | Opened | Offered | Closed | Refreshed
 
 
+def tickets_of(event: Decided | Opened | Offered) -> set[int | str]:
+    """Returns the ticket of a decision, and the id of the caller if it has one."""
+    named = event.id if isinstance(event, Decided) else None
+    return {event.ticket} if named is None else {event.ticket, named}
+
+
 def label(plain: Any) -> Hashable:
     """Returns a group label of a line; JSON holds a tuple as a list."""
     return tuple(map(label, plain)) if isinstance(plain, list) else plain

@@ -28,6 +28,7 @@ from fairbandit.logs.events import (
     Refreshed,
     Rewarded,
     Taken,
+    tickets_of,
 )
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
@@ -217,8 +218,8 @@ def _reward(pool: Pool, event: Line) -> None:
             pool.reward(place, reward)
 
 
-def erase(source: Path | str, target: Path | str, tickets: Collection[int]) -> int:
-    """Copies a log without the decisions of some tickets, and returns how many are left out.
+def erase(source: Path | str, target: Path | str, tickets: Collection[int | str]) -> int:
+    """Copies a log without the decisions of some tickets, or ids, and returns how many these are.
 
     The copy has new hashes. Its first line holds the number of erased decisions and the last hash
     of the old log. It serves evaluations and audits, but cannot be replayed. An existing file is
@@ -228,8 +229,8 @@ def erase(source: Path | str, target: Path | str, tickets: Collection[int]) -> i
         FairbanditError: the file is not a log, is damaged, or cannot be written.
     """
     first, *lines = own_lines(Path(source))
-    decided = {line.event.ticket for line in lines if isinstance(line.event, Decided | Opened)}
-    erased = decided & {*tickets}
+    decided = [line.event for line in lines if isinstance(line.event, Decided | Opened)]
+    erased = {event.ticket for event in decided if not tickets_of(event).isdisjoint(tickets)}
     last = [first, *lines][-1].at.sha256
     kept = [replace(first.event, erased=len(erased), before=last)]
     kept += [line.event for line in lines if getattr(line.event, "ticket", None) not in erased]

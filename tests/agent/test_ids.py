@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fairbandit import Agent, FairbanditError
-from fairbandit.agent import replay
-from fairbandit.logs import own_lines, read_log
+from fairbandit.agent import explain, replay
+from fairbandit.logs import erase, own_lines, read_log
 from fairbandit.logs.events import Decided
 from fairbandit.notices import noted
 from tests.agent import worlds
@@ -46,6 +46,11 @@ def test_an_id_is_a_ticket(tmp_path: Path) -> None:
     assert read.about is not None
     assert read.ids.tolist() == [None, "application 7", "application 8"]
     assert read[[2, 1]].about.tolist() == [{}, about]  # type: ignore[union-attr]
+    assert str(explain(log, "application 8")) == str(explain(log, 3))
+    with pytest.raises(FairbanditError, match="lacks a decision of ticket 'application 9'"):
+        explain(log, "application 9")
+    assert erase(log, tmp_path / "erased.jsonl", ["application 7", 3, "application 9"]) == 2
+    assert read_log(tmp_path / "erased.jsonl").names == [1]
 
 
 def agent_of(log: Path) -> Agent:

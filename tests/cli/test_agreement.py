@@ -33,16 +33,17 @@ def test_a_run_is_described_by_names(command, tmp_path):
 def test_a_log_is_replayed_explained_and_erased(command, tmp_path):
     path, draws = tmp_path / "log.jsonl", np.random.default_rng(0)
     agent = Agent.from_config("fair_greedy", features=3, groups=2, log=path)
-    for _ in range(30):
-        agent.act(draws.normal(size=(5, 3)), draws.integers(0, 2, 5))
+    for n in range(30):
+        agent.act(draws.normal(size=(5, 3)), draws.integers(0, 2, 5), id=f"application {n + 1}")
         agent.update(float(draws.normal()))
     receipt = replay("log.jsonl")
     _, out, _ = command("replay", "log.jsonl")
     assert f"{receipt.lines} lines are as written: {receipt.decisions} decisions" in out
     assert receipt.sha256 in out
-    assert command("explain", "log.jsonl", "ticket=20")[1] == f"{explain('log.jsonl', 20)}\n"
+    for ticket in ("ticket=20", "ticket=application 20"):
+        assert command("explain", "log.jsonl", ticket)[1] == f"{explain('log.jsonl', 20)}\n"
     assert erase("log.jsonl", "python.jsonl", [3, 4]) == 2
-    code, out, _ = command("erase", "log.jsonl", "tickets=[3,4]", "out=command.jsonl")
+    code, out, _ = command("erase", "log.jsonl", "tickets=[3,application 4]", "out=command.jsonl")
     assert (code, out.splitlines()[0]) == (0, "2 decisions are left out")
     assert Path("python.jsonl").read_bytes() == Path("command.jsonl").read_bytes()
     for call, words in (
