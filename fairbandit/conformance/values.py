@@ -42,11 +42,12 @@ from fairbandit.conformance.world import (
 from fairbandit.environments.base import Environment, Pools, Truth
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators import NoBounds
+from fairbandit.estimators.ties import ROUNDING, Approximate
 from fairbandit.history import Block, Problem
 from fairbandit.history.outcomes import gather_picks
 from fairbandit.metrics import Judge
 from fairbandit.ranks import Scored
-from fairbandit.selectors import Selection
+from fairbandit.selectors import Ranked, Selection
 from fairbandit.streams import Streams
 
 DRAWN = 200  # the number of rounds of pools that a check draws for `ASKERS` replicas
@@ -121,6 +122,27 @@ def ties_equal_candidates_of_groups_with_the_same_past(kind: str, spec: Spec) ->
         return "it reads the last contexts of each group, which differ"
     index, fault = ranked.index, "equal candidates do not tie: the index lacks its slack"
     refuse(index.low > index.high.flip(2), fault, low=index.low, high=index.high.flip(2))
+    return None
+
+
+@relation("selector")
+def gives_a_candidate_the_same_probability_at_any_place(kind: str, spec: Spec) -> str | None:
+    """Also if indices that tie differ within their slack."""
+    ranked, policy = asked(kind, spec)
+    if policy.selector.sequential:
+        return "it decides the candidates in the order of their places"
+    order, scored, (value, slack) = [3, 0, 5, 1, 4, 2], ranked.scored, ranked.index
+    block = Block.of(ROUNDS + 1, scored.contexts[:, :, order], scored.groups[:, :, order])
+    permuted = Scored(policy.history._replace(open=block), scored.plan, scored.models)
+    moved = torch.linspace(-ROUNDING, ROUNDING, PLACES, dtype=value.dtype)
+    index = Approximate(value[:, :, order] + moved, (slack + 0 * value)[:, :, order] + ROUNDING)
+    bounds = ranked._bounds and (ranked._bounds[0][:, :, order], ranked._bounds[1][:, :, order])
+    other = Ranked(permuted, index, bounds, ranked._pick_counts)
+    for m in (1, 2, 3):
+        first = policy.selector.select(ranked, m).inclusion[:, :, order]
+        second = policy.selector.select(other, m).inclusion
+        fault = f"with {m} picks, a probability depends on the place, or on how indices tie,"
+        _refuse_later(differ(first, second), fault, before=first, permuted=second)
     return None
 
 

@@ -233,6 +233,32 @@ def unsaid(selection: Selection, ranked: Ranked) -> Selection:
     return selection._replace(propensities=selection.propensities / 2)
 
 
+def by_place(self: Any, ranked: Ranked, picks: int) -> Tensor:
+    """The greatest indices, of which those that tie are taken by their place."""
+    value = ranked.index.value.where(ranked.present, -torch.inf)
+    first = value.sort(dim=2, descending=True, stable=True).indices[..., :picks]
+    return torch.zeros_like(value).scatter(2, first, 1.0) * ranked.present
+
+
+def without_ties(self: Any, ranked: Ranked, picks: int) -> Tensor:
+    """The greatest indices as computed, whose slack is ignored."""
+    return best(Approximate(ranked.index.value), ranked.present, picks)
+
+
+class KeepingTheFirst(Metric):
+    """Returns the sums after the first round of a block."""
+
+    reference = "a fault"
+
+    def _values(self, judged: Judged, sums: Tensor) -> tuple[Tensor, Tensor]:
+        groups = torch.arange(judged.problem.groups)
+        every = judged.total((judged.pools.groups[..., None] == groups).double()).cumsum(1)
+        return (sums + every).amax(2), (sums + every)[:, :1]
+
+    def init(self, problem: Problem) -> Tensor:
+        return problem.zeros(problem.replicas, 1, problem.groups)
+
+
 def of_the_first(self: Any, judged: Judged) -> Tensor:
     """The reward of the first pick."""
     first = judged.selection.actions.view(*judged.selection.actions.shape[:2], -1)[..., :1]
@@ -303,6 +329,7 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
         (but(Score, _index=lambda self, given: given.scores.value / len(given.rounds)), BLOCKS),
         (but(World, drawn=lambda self, t, n: World.drawn(self, t, n) / n), BLOCKS),
         (but(World, drawn=recycling), BLOCKS),
+        (KeepingTheFirst, f"{BLOCKS}: metric differs at replica 0, round 8"),
     ],
     relations.continues_from_its_saved_state: [
         (
@@ -328,6 +355,10 @@ FAULTS: dict[conformance.Check, list[tuple[type[Any], str]]] = {
     ],
     relations.ignores_slots_that_stay_empty: [
         (but(Averaging, _advance=counting_slots), "score differs at replica")
+    ],
+    values.gives_a_candidate_the_same_probability_at_any_place: [
+        (but(Argmax, _inclusion=by_place), "with 1 picks, a probability depends on the place"),
+        (but(Argmax, _inclusion=without_ties), "a probability depends on the place, or on how ind"),
     ],
     values.picks_with_the_probabilities_that_it_states: [
         (but(Argmax, select=stating(uniform)), "contradict their probabilities at place in the"),

@@ -57,11 +57,12 @@ class LateQuota(Selector):
 
 @register("selector", "one_of_each")
 class OneOfEach(Selector):
-    """The best candidate; with several picks, those of the first group in the pool come first."""
+    """The best candidate; with several picks, those of the group of least code come first."""
 
     def _inclusion(self, ranked, picks):
         present = ranked.present.to(torch.float64)
-        first = present * (ranked.groups == ranked.groups[..., :1]) * (picks > 1)
+        least = ranked.groups.where(ranked.present, ranked.problem.groups).amin(2, keepdim=True)
+        first = present * (ranked.groups == least) * (picks > 1)
         preferred = best(ranked.index, first, first.sum(2, keepdim=True).clamp(max=picks))
         return preferred + best(
             ranked.index, present - preferred, picks - preferred.sum(2, keepdim=True)
