@@ -134,6 +134,13 @@ class Log:
     def __len__(self) -> int:
         return len(self.sizes)
 
+    def __repr__(self) -> str:
+        """The numbers of decisions, candidates, groups and features; `frame` has the values."""
+        return (
+            f"<Log of {len(self):,} decisions, {len(self.groups):,} candidates, "
+            f"{len(self.labels):,} groups and {len(self.features):,} features>"
+        )
+
     def __getitem__(self, rows: Any) -> Log:
         """Returns some decisions: a slice, places or truth values."""
         sizes, starts = self.sizes[rows], self.starts[rows]

@@ -49,6 +49,8 @@ def rows_of(log: Any) -> list[int]:
 def test_what_a_table_holds():
     log, frame = table()
     found = read_log(frame)
+    rows = f"{len(frame)} candidates, 3 groups and 7 features"
+    assert str(found) == f"<Log of 40 decisions, {rows}>"
     same(found, log, contexts=False)
     assert found.features == ("age", "years", "test", "group=a", "group=b", "group=c", "bias")
     assert found.sizes.tolist() == log.sizes[rows_of(found)].tolist()
