@@ -240,8 +240,8 @@ def show(report: Report, out: Any) -> None:
     for part in (report.question, *report.parts):
         if isinstance(part, Sheet):
             if part.headers == IN_WORDS and len(part.rows) > MOST_SENTENCES:
-                above = f"The {MOST_SENTENCES} lowest impact ratios of {len(part.rows):,} rows; "
-                above += "out=FILE writes the others, too."
+                above = f"The first {MOST_SENTENCES} of {len(part.rows):,} rows by impact ratio, "
+                above += "small groups last; out=FILE writes the others, too."
                 part = replace(part, rows=part.rows[:MOST_SENTENCES], above=above)
             screen.print(part, end="\n\n")
         elif isinstance(part, str):

@@ -80,11 +80,13 @@ and the date on which the tool was first used (§ 5-303)."""
 def rates_of(table: pd.DataFrame, people: str) -> list[Part]:
     """Returns the sentences of an audit, and the table of each measure with its explanation.
 
-    Many sentences follow the tables, by impact ratio. `people` says who is received: people, or
-    candidates.
+    Many sentences follow the tables, by impact ratio, those on small groups last. `people` says who
+    is received: people, or candidates.
     """
-    many = len(table) > MOST_SENTENCES
-    sentences = table.sort_values("impact_ratio", kind="stable") if many else table
+    many, sentences = len(table) > MOST_SENTENCES, table
+    if many:
+        last = table["small"] | table["impact_ratio"].isna()  # 0 of 1 person says little
+        sentences = table.assign(last=last).sort_values(["last", "impact_ratio"])
     words: list[Part] = [Sheet(IN_WORDS, [[words] for words in sentences["words"]])]
     parts: list[Part] = []
     for measure, rows in table.groupby("measure", sort=False):
