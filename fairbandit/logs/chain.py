@@ -78,14 +78,10 @@ def of_line(where: str) -> Iterator[None]:
 
 
 def own_lines(path: Path, new: bool = False, at: Position | None = None) -> Iterator[LoggedLine]:
-    """Yields the lines of a log, the header first; a damaged line raises a `FairbanditError`.
+    """Yields the lines of a log after a position, or from the header on; a `new` log may be empty.
 
-    A last line that was cut off, for example by a crash, is left out with a notice.
-
-    Args:
-        path: the file.
-        new: whether the log may be empty.
-        at: the position after which lines are yielded; None begins with the header.
+    A last line that was cut off, for example by a crash, is left out with a notice. A damaged line
+    raises a `FairbanditError`.
     """
     at = at or Position()
     with open_regular(path) as file:

@@ -10,15 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
+import msgspec
 import numpy as np
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import open_regular
+from fairbandit.files.formats import Natural, Number, mapping
 from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Floats, Log
-from fairbandit.logs.tables import Pool, log_of_pools, number
+from fairbandit.logs.tables import Pool, log_of_pools
 from fairbandit.notices import listed, remark
 from fairbandit.tables.cells import LARGEST
 from fairbandit.tables.labels import JOINED
@@ -28,6 +30,12 @@ NAME = "bandit feedback of obp"
 
 MOST_ACTIONS = 10_000
 """The largest number of one-hot actions, each of which is a candidate of every pool."""
+
+_STATUS: Any = mapping(_skipLearn=NotRequired[bool | None])
+_DECISION: Any = mapping(
+    _label_cost=Number, _label_probability=Number, _labelIndex=Natural, a=list[int], p=list[Number]
+)
+"""The fields of a decision of DSJSON with one type; `c` holds the features."""
 
 
 def read_dsjson(
@@ -44,11 +52,9 @@ def read_dsjson(
     """Returns the log of files with a decision a line: `_label_cost, _labelIndex, a, p, c`.
 
     A feature is a number, or a text, which is 1 for its name and text together; points join the
-    names of nested features. An action also has the shared features. The reward is −`_label_cost`.
-    The feature that names an action's group, such as `group` or `user.region`, is a text, a number,
-    or a namespace with one feature, whose name is the group. Without it, the group is unknown,
-    unless no action has it. See `read_log` for the arguments; a log that is `like` another one has
-    its products.
+    names of nested features. An action also has the shared features. The group of an action is a
+    text, a number, or the name of the one feature in a namespace. A log that is `like` another log
+    has its products.
     """
     import pandas as pd
 
@@ -59,21 +65,22 @@ def read_dsjson(
     multiplies = products == "shared"
     if like is not None:
         multiplies = any(JOINED in feature for feature in like.features)
-    pools, lines = list[Pool](), Counter[str]()
-    for path, count, line in _lines(paths):
+    pools, left_out = list[Pool](), Counter[str]()
+    for path, number, line in _lines(paths):
         try:
-            with of_line(f"{path}, line {count}: not a decision of DSJSON (see bad_lines)"):
+            with of_line(f"{path}, line {number}: not a decision of DSJSON (see bad_lines)"):
                 record = json.loads(line)
-                if not (reason := _reason(record)):
-                    pools.append(_pool(record, str(path), count, str(group), multiplies))
+                if reason := _reason(record):
+                    left_out[reason] += 1
+                else:
+                    pools.append(_pool(record, str(path), number, str(group), multiplies))
         except FairbanditError:
             if bad_lines == "error":
                 raise
-            reason = "bad (bad_lines=skip)"
-        lines[reason] += 1
-    if reasons := ", ".join(f"{lines[reason]:,} {reason}" for reason in lines if reason):
-        total = lines.total()
-        remark(f"{name}: {total - len(pools):,} of {total:,} lines are left out: {reasons}")
+            left_out["bad (bad_lines=skip)"] += 1
+    if lines := left_out.total():
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        remark(f"{name}: {lines:,} of {lines + len(pools):,} lines are left out: {reasons}")
     if pools and all(label is None for pool in pools for label in pool.labels):
         raise FairbanditError(f"{name}: no action has {group!r}, which must name its group")
     rows = list(chain.from_iterable(pool.contexts for pool in pools))
@@ -82,24 +89,23 @@ def read_dsjson(
         columns = _chosen(name, list(names), **chosen)
     else:
         columns, known = [*like.features], {*like.features}
-        new = [key for key in names if key not in known]
-        if new and len(new) == len(names):
-            raise FairbanditError(f"like: expected a log that shares features with {name}")
-        if new:
-            left_out = f"{len(new):,} features that `like` lacks are left out: {listed(new, 5)}"
-            remark(f"{name}: {left_out}")
-    contexts = pd.DataFrame(rows, columns=columns, dtype=np.float64).to_numpy()
-    gaps = np.isnan(contexts)
-    indicators = ((contexts == 1) | gaps).all(0) & ~gaps.all(0)  # are 1 or lacking
+        if new := [key for key in names if key not in known]:
+            if len(new) == len(names):
+                raise FairbanditError(f"like: expected a log that shares features with {name}")
+            lacking = f"{len(new):,} features that `like` lacks are left out"
+            remark(f"{name}: {lacking}: {listed(new, 5)}")
+    frame = pd.DataFrame(rows, columns=columns, dtype=np.float64)
+    gaps = frame.isna()
+    is_indicator = ((frame == 1) | gaps).all() & ~gaps.all()
     numbers = [
-        f"{count:,} of {column!r}"
-        for column, count, indicator in zip(columns, gaps.sum(0).tolist(), indicators, strict=True)
-        if count and not indicator and "=" not in column and JOINED not in column
+        f"{count:,} of {key!r}"
+        for key, count in gaps.sum()[~is_indicator].items()
+        if count and "=" not in str(key) and JOINED not in str(key)
     ]
     if numbers:
         remark(f"{name}: numbers that actions lack become 0: {listed(numbers)}")
     further: Any = {"columns": [str(group)], "features": tuple(columns), "unknown": unknown}
-    return log_of_pools(pools, name, np.nan_to_num(contexts), **further)
+    return log_of_pools(pools, name, frame.fillna(0.0).to_numpy(), **further)
 
 
 def _lines(paths: Iterable[Path]) -> Iterator[tuple[Path, int, bytes]]:
@@ -113,11 +119,9 @@ def _lines(paths: Iterable[Path]) -> Iterator[tuple[Path, int, bytes]]:
                 raise FairbanditError(f"cannot read {path}: {error}") from error
 
 
-def _reason(record: dict[str, Any]) -> str:
+def _reason(record: Any) -> str:
     """Returns the reason why a line is left out, or "" for a decision."""
-    if not isinstance(skipped := record.get("_skipLearn"), bool | None):
-        raise ValueError(f"_skipLearn is {str(skipped)[:50]!r}, neither true nor false")
-    if skipped:
+    if msgspec.convert(record, _STATUS).get("_skipLearn"):
         return "never carried out (_skipLearn)"
     if "_outcomes" in record:
         return "of conditional bandits (_outcomes)"
@@ -145,9 +149,10 @@ def _chosen(log: str, names: list[str], *, features: Any, exclude: Any) -> list[
 
 def _pool(record: Any, file: str, line: int, group: str, products: bool) -> Pool:
     """Returns the decision of a line, with the features of each action as a mapping."""
+    msgspec.convert(record, _DECISION)  # raises an error
     actions, pick = record["c"]["_multi"], record["_labelIndex"]
     chances = dict(zip(record["a"], record["p"], strict=True))
-    chance = number(record["_label_probability"], "_label_probability")
+    chance = record["_label_probability"]
     if record.get("_label_Action", pick + 1) != pick + 1 or record.get("pdrop"):
         raise ValueError("`_label_Action` is not `_labelIndex` + 1, or `pdrop` left out decisions")
     if len(chances) != len(actions) or not abs(chance - chances[pick + 1]) <= 1e-4 * chance:
@@ -168,10 +173,8 @@ def _pool(record: Any, file: str, line: int, group: str, products: bool) -> Pool
         pairs = product(shared.items(), own.items()) if products else ()
         contexts.append(shared | own | {f"{a}{JOINED}{b}": x * y for (a, x), (b, y) in pairs})
     propensities = [chances[place] for place in range(1, len(actions) + 1)]
-    decided = labels, [pick], propensities, contexts
-    pool = Pool(file, line, str(record.get("EventId", "")), *decided)
-    pool.reward(pick, 0.0 - number(record["_label_cost"], "_label_cost"))
-    return pool
+    name, picks = str(record.get("EventId", "")), {pick: 0.0 - record["_label_cost"]}
+    return Pool(file, line, name, labels, propensities, picks, contexts)
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -186,26 +189,25 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _encoded(leaves: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    return dict(
-        (f"{key}={value}", 1.0) if isinstance(value, str) else (key, number(value, key))
-        for key, value in leaves
-    )
-
-
-def is_obp(source: Any) -> bool:
-    """Whether a source is the dictionary of bandit feedback of obp."""
-    return isinstance(source, Mapping) and not {"pscore", "n_rounds"}.isdisjoint(source)
+    features = dict[str, float]()
+    for key, value in leaves:
+        if isinstance(value, str):
+            features[f"{key}={value}"] = 1.0
+        elif abs(value) <= LARGEST:
+            features[key] = float(value)
+        else:
+            raise ValueError(f"{key} is {str(value)[:50]}, not a number of at most {LARGEST:g}")
+    return features
 
 
 def read_obp(
     feedback: Mapping[str, Any], group: Any, propensity: str | None, unknown: Sequence[str]
 ) -> Log:
-    """Returns the log of `context, action_context, action, position, reward, pscore`.
+    """Returns the log of `context, action_context, action, position, reward, pscore, pi_b`.
 
-    The actions are the candidates of every pool. The features of action a in context x are its
-    action context z, x and all products xᵢzⱼ; without `action_context`, z is one-hot. If there are
-    several positions, x has an indicator for each. `pi_b` of obp's synthetic data holds the
-    probabilities of all actions. A reward that is NaN is missing.
+    The features of action a in context x are its action context z, x and all products xᵢzⱼ.
+    Without `action_context`, z is one-hot. If there are several positions, x has an indicator for
+    each.
     """
     with of_line(NAME):
         x, rewards = _features(feedback, "context"), np.asarray(feedback["reward"], np.float64)
@@ -241,15 +243,13 @@ def read_obp(
             chances[:] = pi[np.arange(n), :, 0 if pi.shape[2] == 1 else position]
         chances[np.arange(n), actions] = pscore if propensity else 1.0
         rounds = zip(actions.tolist(), rewards.tolist(), chances.tolist(), strict=True)
-        pools = []
-        for count, (action, reward, propensities) in enumerate(rounds):
-            pools.append(Pool(NAME, count + 1, count, labels, [action], propensities))
-            if not np.isnan(reward):
-                pools[-1].reward(action, reward)
+        pools = [
+            Pool(NAME, at + 1, at, labels, propensities, {action: reward})
+            for at, (action, reward, propensities) in enumerate(rounds)
+        ]
     of_actions = [f"z{b}" for b in range(z.shape[1])]
     features = (*of_actions, *names, *(f"{a}*{b}" for a in names for b in of_actions))
-    further: Any = {"features": features, "unknown": unknown}
-    log = log_of_pools(pools, NAME, contexts, unit="round", **further)
+    log = log_of_pools(pools, NAME, contexts, "round", features=features, unknown=unknown)
     lacking = np.full_like(log.propensities, np.nan)
     return log if propensity else replace(log, propensities=lacking, probabilities=None)
 

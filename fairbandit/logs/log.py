@@ -198,13 +198,11 @@ class Log:
     @property
     def attributes(self) -> dict[str, tuple[Ints, tuple[str, ...]]]:
         """The groups of each group column by itself: their numbers, (R,), and labels."""
-        found = {
-            name: np.unique(label_of_group, return_inverse=True)
-            for name, label_of_group in self.group_columns.items()
-        }
-        return {
-            name: (codes[self.groups], (*names.tolist(),)) for name, (names, codes) in found.items()
-        }
+        attributes = dict[str, tuple[Ints, tuple[str, ...]]]()
+        for name, label_of_group in self.group_columns.items():
+            labels, codes = np.unique(label_of_group, return_inverse=True)
+            attributes[name] = codes[self.groups], tuple(labels.tolist())
+        return attributes
 
     def at_picks(self, values: NDArray[Any]) -> NDArray[Any]:
         """Gathers values of candidates, (R, …), at the picks, (n, m, …); place 0 if empty."""

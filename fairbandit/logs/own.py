@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,24 +14,12 @@ from msgspec.structs import replace
 from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import of_file, open_regular, written_aside
+from fairbandit.logs import events as logged
 from fairbandit.logs.chain import LoggedLine, Position, encoded, of_line, own_lines
-from fairbandit.logs.events import (
-    TICKETS,
-    Closed,
-    Decided,
-    Dropped,
-    Header,
-    Line,
-    Offered,
-    Opened,
-    Refreshed,
-    Rewarded,
-    Taken,
-    tickets_of,
-)
+from fairbandit.logs.events import TICKETS
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
-from fairbandit.logs.tables import Pool, log_of_pools
+from fairbandit.logs.tables import SINGLE, Pool, log_of_pools
 from fairbandit.notices import remark
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.labels import normal
@@ -40,7 +27,13 @@ from fairbandit.tables.labels import normal
 if TYPE_CHECKING:
     import pandas as pd
 
-_LEFT_OUT = {"Observed": "observed rounds", "Rewarded": "rewards of earlier decisions"}
+_NO_DECISIONS = logged.Header, logged.Dropped, logged.Refreshed
+_REPORTS = logged.Taken, logged.Rewarded
+_EARLIER = "rewards of earlier decisions"
+_LEFT_OUT = {**dict.fromkeys(_REPORTS, _EARLIER), logged.Observed: "observed rounds"}
+
+_SHORT = "{:,} decisions left places open by chance, so that the number of picks is random"
+_BY_PERSON = "in {:,} decisions a person said who was taken, so that the probability is unknown"
 
 
 def is_own(path: Path) -> bool:
@@ -52,91 +45,87 @@ def is_own(path: Path) -> bool:
 class _Decision:
     """A decision about a whole pool, or an opening with all its offers."""
 
-    def __init__(self, path: Path, first: Decided | Opened, shadow: bool) -> None:
+    line = 0  # the number of the line that completes it
+
+    def __init__(self, path: Path, first: logged.Decided | logged.Opened, shadow: bool) -> None:
         self.path, self.first, self.shadow, self.time = path, first, shadow, first.time
         self.labels, self.chances, self.contexts = list[Any](), list[float](), list[Any]()
         self.picks, self.taken, self.slots = list[int](), list[int](), set[int]()
-        self.rewards, self.reports = list[LoggedLine](), list[LoggedLine]()  # of other workers
+        self.rewards = list[logged.Rewarded]()
 
     def add(self, line: LoggedLine) -> None:
-        """Adds candidates and picks, or the person who was taken in place of a pick."""
+        """Adds candidates, picks or rewards, or the person who was taken in place of a pick."""
         event = line.event
-        if isinstance(event, Decided | Closed):
-            self.end = line
-        if isinstance(event, Decided | Offered):
-            if not self.labels:
-                self.time = event.time
-            if isinstance(event, Decided):
-                picks, chances = [*event.picks], event.probabilities
-            else:
-                picks, chances = [len(self.labels)] * event.taken, [event.probability]
-            self.picks += picks
-            self.taken += picks
-            self.chances += chances
-            self.labels += event.groups
-            self.contexts += [] if event.contexts is None else [*event.contexts]
-        elif isinstance(event, Taken) and event.instead in self.taken:
+        if isinstance(event, logged.Decided | logged.Closed):
+            self.line = line.at.line
+        if isinstance(event, logged.Decided):
+            self._add_candidates(event, event.picks, event.probabilities)
+        elif isinstance(event, logged.Offered):
+            picks = [len(self.labels)] * event.taken
+            self._add_candidates(event, picks, [event.probability])
+        elif isinstance(event, logged.Taken) and event.instead in self.taken:
             self.slots.add(slot := self.taken.index(event.instead))
             self.taken[slot] = event.candidate
-        elif isinstance(event, Rewarded):
-            self.rewards.append(line)
+        elif isinstance(event, logged.Rewarded):
+            self.rewards.append(event)
 
-    def pool(self) -> Pool | None:
-        """Returns the pool with its rewards; None without a pick."""
-        if not self.taken:
-            return None
-        if by_person := bool(self.slots):
-            self.chances = [float(place in self.taken) for place in range(len(self.labels))]
-        x = np.array(self.contexts, dtype=np.float64) if self.contexts else None
-        decided = self.labels, self.taken, self.chances, x, self.first.places is not None
-        with of_line(self.end.where):
-            line, ticket = self.end.at.line, self.first.ticket
-            if time := self.time:
-                time = datetime.fromisoformat(time).astimezone(UTC).isoformat(" ", "seconds")
-            pool = Pool(str(self.path), line, ticket, *decided, time, by_person)
-        for report in self.rewards:
-            with of_line(report.where):
-                _reward(pool, report.event)
-        for report in self.reports:  # the worker itself may have reported the reward, too
-            with suppress(ValueError):
-                _reward(pool, report.event)
-        return pool
+    def _add_candidates(
+        self, event: logged.Decided | logged.Offered, picks: Sequence[int], chances: list[float]
+    ) -> None:
+        if not self.labels:
+            self.time = event.time
+        self.labels += event.groups
+        self.chances += chances
+        self.contexts += [] if event.contexts is None else [*event.contexts]
+        self.picks += picks
+        self.taken += picks
+
+    def pool(self) -> Pool:
+        """Returns the pool with the rewards of the candidates who were taken."""
+        rewards, chances, refused = dict[int, float](), self.chances, ""
+        for event in self.rewards:  # workers may report a reward again
+            of = event.rewards
+            rewards = (of if isinstance(of, dict) else dict.fromkeys(self.taken, of)) | rewards
+        if self.slots:
+            refused = _BY_PERSON
+        elif self.first.places is not None and abs(math.fsum(chances) - len(self.taken)) > SINGLE:
+            refused = _SHORT
+        if refused:
+            chances = [float(place in self.taken) for place in range(len(self.labels))]
+        picks = {place: rewards.get(place, math.nan) for place in self.taken}
+        name, x = self.first.ticket, np.array(self.contexts) if self.contexts else None
+        decided = self.labels, chances, picks, x, self.time, refused
+        return Pool(str(self.path), self.line, name, *decided)
 
 
-def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Counter[str]]:
+def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[logged.Header], Counter[str]]:
     """Returns the decisions and the headers of files, and counts the lines that are left out."""
-    decisions, headers, left_out = list[_Decision](), list[Header](), Counter[str]()
-    of_ticket, reports = dict[Any, _Decision](), list[LoggedLine]()
+    decisions, headers, left_out = list[_Decision](), list[logged.Header](), Counter[str]()
+    of_ticket, reports = dict[int, _Decision](), list[tuple[int, LoggedLine]]()
     for path in paths:
-        begun, n = dict[Any, _Decision](), len(decisions)
+        begun = dict[int, _Decision]()
         for line in own_lines(path):
-            event, ticket = line.event, getattr(line.event, "ticket", None)
-            if isinstance(event, Header):
+            event, ticket = line.event, getattr(line.event, "ticket", 0)
+            if isinstance(event, logged.Header):
                 headers.append(header := event)
-            elif isinstance(event, Decided | Opened):
+            elif isinstance(event, logged.Decided | logged.Opened):
                 begun[ticket] = _Decision(path, event, "shadow" in header.options)
-            elif ticket not in begun and not isinstance(event, Dropped | Refreshed):
-                if not isinstance(event, Taken | Rewarded):
-                    left_out[type(event).__name__] += 1
-                elif event.ticket // TICKETS != header.worker:
-                    reports.append(line)
-                else:
-                    left_out["Rewarded"] += 1
             if ticket in begun:
                 begun[ticket].add(line)
-                if isinstance(event, Decided | Closed):
+                if isinstance(event, logged.Decided | logged.Closed):
                     decisions.append(begun[ticket])
+            elif (kind := type(event)) in _REPORTS and ticket // TICKETS != header.worker:
+                reports.append((ticket, line))
+            elif kind not in _NO_DECISIONS:
+                left_out[_LEFT_OUT.get(kind, kind.__name__)] += 1
         of_ticket |= begun
-        if still := len(begun) - (len(decisions) - n):
-            left_out["openings that are not closed"] += still
-    for line in reports:
-        decision = of_ticket.get(getattr(line.event, "ticket", None))
-        if decision is None:
-            left_out["Rewarded"] += 1
-        elif isinstance(line.event, Rewarded):
-            decision.reports.append(line)
+        if still_open := sum(not decision.line for decision in begun.values()):
+            left_out["openings that are not closed"] += still_open
+    for ticket, line in reports:  # to another worker than the one that decided
+        if ticket in of_ticket:
+            of_ticket[ticket].add(line)
         else:
-            decision.add(line)
+            left_out[_EARLIER] += 1
     for decision in (decision for decision in decisions if decision.shadow):
         slots = sorted(decision.slots)
         decision.picks = [decision.picks[slot] for slot in slots]
@@ -145,20 +134,15 @@ def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[Header], Co
 
 
 def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> Log:
-    """Returns the decisions in the files of an agent's log, or in the logs of several workers.
-
-    Observed rounds are left out, since their propensities are unknown. So are rewards of decisions
-    that a saved agent had made before it began a file. The propensities of decisions in which a
-    person said who was taken are NaN.
-    """
+    """Returns the decisions in the files of an agent's log, or in the logs of several workers."""
     decisions, headers, left_out = _decisions(paths)
-    read = [(pool, decision.first) for decision in decisions if (pool := decision.pool())]
-    pools = [pool for pool, _ in read]
-    if empty := len(decisions) - len(pools):
+    judged = [decision for decision in decisions if decision.taken]
+    if empty := len(decisions) - len(judged):
         left_out["decisions without a pick"] = empty
     if left_out:
-        counts = [f"{count:,} of {_LEFT_OUT.get(kind, kind)}" for kind, count in left_out.items()]
+        counts = [f"{count:,} of {kind}" for kind, count in left_out.items()]
         remark(f"{name}: lines that hold no decision to judge are left out: {' and '.join(counts)}")
+    pools, events = [decision.pool() for decision in judged], [of.first for of in judged]
     contexts, further = None, dict[str, Any](features=(), adaptive=False, draws_models=False)
     with of_line(name):
         shapes = [(of.options["features"], of.options.get("reward")) for of in headers]
@@ -180,8 +164,8 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
             else:
                 further["adaptive"] |= part.learns
                 further["draws_models"] |= part.draws_models
-    further["ids"] = np.array([getattr(event, "id", None) for _, event in read], object)
-    further["about"] = np.array([getattr(event, "about", None) or {} for _, event in read], object)
+    further["ids"] = np.array([getattr(event, "id", None) for event in events], object)
+    further["about"] = np.array([getattr(event, "about", None) or {} for event in events], object)
     return log_of_pools(pools, name, contexts, unknown=unknown, **further)
 
 
@@ -208,16 +192,6 @@ def overrides(*paths: Path | str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).groupby("group", as_index=False).sum()
 
 
-def _reward(pool: Pool, event: Line) -> None:
-    if isinstance(event, Rewarded):
-        rewards = event.rewards
-        if not isinstance(rewards, dict):
-            (place,) = pool.order
-            rewards = {place: rewards}
-        for place, reward in rewards.items():
-            pool.reward(place, reward)
-
-
 def erase(source: Path | str, target: Path | str, tickets: Collection[int | str]) -> int:
     """Copies a log without the decisions of some tickets, or ids, and returns how many these are.
 
@@ -229,8 +203,12 @@ def erase(source: Path | str, target: Path | str, tickets: Collection[int | str]
         FairbanditError: the file is not a log, is damaged, or cannot be written.
     """
     first, *lines = own_lines(Path(source))
-    decided = [line.event for line in lines if isinstance(line.event, Decided | Opened)]
-    erased = {event.ticket for event in decided if not tickets_of(event).isdisjoint(tickets)}
+    decided = [
+        line.event for line in lines if isinstance(line.event, logged.Decided | logged.Opened)
+    ]
+    erased = {
+        event.ticket for event in decided if not logged.tickets_of(event).isdisjoint(tickets)
+    }
     last = [first, *lines][-1].at.sha256
     kept = [replace(first.event, erased=len(erased), before=last)]
     kept += [line.event for line in lines if getattr(line.event, "ticket", None) not in erased]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairbandit.errors import FairbanditError, type_of
-from fairbandit.logs.formats import is_obp, read_dsjson, read_obp
+from fairbandit.logs.formats import read_dsjson, read_obp
 from fairbandit.logs.log import FLAGS, Log
 from fairbandit.logs.own import is_own, read_own
 from fairbandit.logs.propensities import ESTIMATE, with_propensities
-from fairbandit.logs.tables import PEOPLE, Columns, log_of_table
+from fairbandit.logs.tables import PEOPLE, Columns, log_of_table, period_of
 from fairbandit.notices import listed, noted, remark
 from fairbandit.tables import cells
 from fairbandit.tables.columns import (
@@ -36,6 +36,16 @@ if TYPE_CHECKING:
 
 ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 """The endings of the names of log files."""
+
+TABLE, AGENT, DSJSON, OBP = "a table", "an agent", "DSJSON", "obp"
+"""The kinds of logs, as messages call them."""
+
+_TAKEN: dict[str, Sequence[str]] = {
+    AGENT: ["unknown"],
+    OBP: ["group", "propensity", "unknown"],
+    DSJSON: ["group", "features", "exclude", "like", "bad_lines", "products", "unknown"],
+}
+"""The arguments of `read_log` that each kind takes; a table takes all others."""
 
 _OFFSET = "[T ][0-9:.]+(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)$"
 """How a time with an offset from UTC ends."""
@@ -125,22 +135,17 @@ def read_log(
 
 
 def _read(given: dict[str, Any]) -> Log:
-    source, given["unknown"] = given["source"], texts_of("unknown", given["unknown"])
-    if is_obp(source):
-        options = _taken("obp", given, "group", "propensity", "unknown")
-        if given["propensity"] != ESTIMATE:
-            return read_obp(source, **options)
-        return with_propensities(read_obp(source, **{**options, "propensity": None}))
-    if isinstance(source, (str, PathLike)):
-        path, kind = Path(source), _kind(Path(source))
-        paths = files_in(path, ENDINGS) if path.is_dir() and kind != "table" else [path]
-        if kind == "agent":
-            return read_own(paths, str(source), **_taken("an agent", given, "unknown"))
-        if kind == "dsjson":
-            keys = "group", "features", "exclude", "like", "bad_lines", "products", "unknown"
-            return read_dsjson(paths, str(source), **_taken("DSJSON", given, *keys))
-    _taken("a table", given, *[key for key in given if key not in ("source", "bad_lines")])
-    return _read_table(source, given)
+    source, kind = given["source"], _kind(given["source"])
+    given["unknown"] = texts_of("unknown", given["unknown"])
+    options = _taken(kind, given)
+    if kind == TABLE:
+        return _read_table(source, given)
+    if kind == OBP:
+        estimate = given["propensity"] == ESTIMATE
+        log = read_obp(source, **{**options, **({"propensity": None} if estimate else {})})
+        return with_propensities(log) if estimate else log
+    paths = files_in(Path(source), ENDINGS) if Path(source).is_dir() else [Path(source)]
+    return (read_own if kind == AGENT else read_dsjson)(paths, str(source), **options)
 
 
 def _read_table(source: Any, given: Mapping[str, Any]) -> Log:
@@ -193,41 +198,43 @@ def _read_table(source: Any, given: Mapping[str, Any]) -> Log:
 
 def is_table(source: Any) -> bool:
     """Whether a source of `read_log` is a table, whose features are encoded when it is read."""
-    if isinstance(source, (str, PathLike)):
-        return _kind(Path(source)) == "table"
-    return not is_obp(source)
+    return _kind(source) == TABLE
 
 
-def _kind(path: Path) -> str:
-    """Returns the kind of a log: `table`, `agent` or `dsjson`."""
+def _kind(source: Any) -> str:
+    if not isinstance(source, (str, PathLike)):
+        is_obp = isinstance(source, Mapping) and not {"pscore", "n_rounds"}.isdisjoint(source)
+        return OBP if is_obp else TABLE
+    path = Path(source)
     files = [*path.iterdir()] if path.is_dir() else [path]
     kinds = {
-        "table" if file.name.lower().endswith(TABLES) else "agent" if is_own(file) else "dsjson"
+        TABLE if file.name.lower().endswith(TABLES) else AGENT if is_own(file) else DSJSON
         for file in files
         if len(files) == 1 or file.name.lower().endswith(ENDINGS)
     }
     if len(kinds) > 1:
         raise FairbanditError(f"{path} mixes several kinds of files; a folder holds one kind")
-    return kinds.pop() if kinds else "dsjson"
+    return kinds.pop() if kinds else DSJSON
 
 
-def _taken(kind: str, given: Mapping[str, Any], *takes: str) -> dict[str, Any]:
+def _taken(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments that a kind of log takes; others must keep their defaults."""
     defaults: Any = read_log.__kwdefaults__
+    takes = _TAKEN.get(kind, [key for key in defaults if key != "bad_lines"])
     different = [key for key in defaults if str(given[key]) != str(defaults[key])]
     if wrong := [key for key in different if key not in takes]:
         path = "a path and unknown, since its lines name the groups, features and rewards"
-        only = path if kind == "an agent" else listed(takes)
+        only = path if kind == AGENT else listed(takes)
         raise FairbanditError(f"{listed(wrong)}: a log of {kind} takes only {only}")
     like = given["like"]
     encoder = like.encoder if isinstance(like, Log) else like
-    fits = isinstance(encoder, Encoder) if kind == "a table" else encoder is None
+    fits = isinstance(encoder, Encoder) if kind == TABLE else encoder is None
     if like is not None and not fits:
         raise FairbanditError(
             "like: expected a log or an encoder; a table needs an encoder or a log that was read "
             "from a table, and DSJSON a log of DSJSON"
         )
-    chosen = "features", "exclude", *["products"] * (kind == "a table")
+    chosen = "features", "exclude", *["products"] * (kind == TABLE)
     if like is not None and (wrong := [key for key in chosen if given[key] is not None]):
         raise FairbanditError(
             f"{listed(wrong)}: expected None with like=…, which chooses the features"
@@ -265,8 +272,7 @@ def _by_time(
         if not zone:
             remark(f"{where}: the times have no offset: their zone is unknown")
         if times.notna().all():
-            first, last = (f"{end:%Y-%m-%d %H:%M:%S}{zone}" for end in (times.min(), times.max()))
-            period = first, last
+            period = period_of(times, zone)
     keys = [cells.files_of(source), source[decision].to_numpy()]
     first_of = times.groupby(keys, dropna=False).transform("first")
     expected = "one number a decision, or one time of ISO 8601 such as 2024-05-31T08:00:00Z"

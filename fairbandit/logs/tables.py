@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairbandit.errors import FairbanditError
+from fairbandit.logs.chain import of_line
 from fairbandit.logs.log import Floats, Ints, Log, padded
 from fairbandit.logs.mistakes import note_mistakes
 from fairbandit.notices import listed, remark
@@ -81,54 +83,30 @@ def _note_shifts(source: pd.DataFrame, contexts: Floats, encoder: Encoder, n: in
         )
 
 
-@dataclass
-class Pool:
-    """The decision of a line: its K candidates, and the places of its picks."""
+def period_of(times: Any, zone: str = "+00:00") -> tuple[str, str]:
+    """Returns the first and the last of some times in ISO 8601."""
+    first, last = (f"{end:%Y-%m-%d %H:%M:%S}{zone}" for end in (times.min(), times.max()))
+    return first, last
+
+
+class Pool(NamedTuple):
+    """The decision of a line of a log: its K candidates, and its picks with their rewards."""
 
     file: str
     line: int
     name: Any
     labels: Sequence[Hashable]
-    picks: Sequence[int]
     propensities: Sequence[float]
+    picks: Mapping[int, float]  # the reward of each pick, or NaN, by place, in order of preference
     contexts: Any = None
-    may_fall_short: bool = False  # whether the number of its picks may be random
-    time: str | None = None  # in UTC and ISO 8601
-    by_person: bool = False  # whether a person said who was taken
-
-    def __post_init__(self) -> None:
-        k = len(self.labels)
-        contexts = [0] * k if self.contexts is None else self.contexts
-        if not len(self.propensities) == len(contexts) == k > 0:
-            raise ValueError("expected labels, propensities and contexts of the same candidates")
-        hash(tuple(self.labels))  # raises a TypeError for a JSON object
-        self.propensities = [number(p, "a propensity") for p in self.propensities]
-        self.order = {range(k).index(pick): slot for slot, pick in enumerate(self.picks, 1)}
-        self.rewards = dict[int, float]()
-        off = abs(math.fsum(self.propensities) - len(self.picks))
-        self.short = self.may_fall_short and off > SINGLE
-        if self.short:  # places stayed open by chance
-            self.propensities = [float(place in self.order) for place in range(k)]
-
-    def reward(self, place: int, reward: Any) -> None:
-        """Adds the reward of the pick at a place."""
-        if place not in self.order or place in self.rewards:
-            raise ValueError(f"candidate {place!r} has a reward already, or was not picked")
-        self.rewards[place] = number(reward, "a reward")
-
-
-def number(value: Any, name: str) -> float:
-    """Returns a number of a line; raises `ValueError` for any other or too large value."""
-    result = float(value) if isinstance(value, (int, float)) else math.nan
-    if not abs(result) <= LARGEST:
-        raise ValueError(f"{name} is {str(value)[:50]}, not a number of at most {LARGEST:g}")
-    return result
+    time: str | None = None  # in ISO 8601
+    refused: str = ""  # counts decisions whose propensities are unknown for this reason
 
 
 def log_of_pools(
     pools: Sequence[Pool],
     name: str,
-    contexts: Floats | None,
+    contexts: Any,
     unit: str = "line",
     columns: Sequence[str] = (),
     unknown: Sequence[str] = (),
@@ -139,32 +117,33 @@ def log_of_pools(
 
     if not pools:
         raise FairbanditError(f"{name} holds no decision")
+    rows = list[tuple[str, int, float, float, float]]()
+    for pool in pools:
+        x = pool.labels if pool.contexts is None else pool.contexts
+        if not 0 < len(pool.labels) == len(pool.propensities) == len(x):
+            problem = "expected labels, propensities and contexts of the same candidates"
+            raise FairbanditError(f"{pool.file}, line {pool.line}: {problem}")
+        slots = {place: slot for slot, place in enumerate(pool.picks, 1)}
+        for place, propensity in enumerate(pool.propensities):
+            reward = pool.picks.get(place, math.nan)
+            rows.append((pool.file, pool.line, slots.get(place, 0), propensity, reward))
     roles = Columns("decision", "picked", "propensity", "reward", None)
-    rows = [
-        (pool.line, pool.order.get(place, 0), propensity, pool.rewards.get(place))
-        for pool in pools
-        for place, propensity in enumerate(pool.propensities)
-    ]
-    frame = pd.DataFrame(rows, columns=roles[:4], dtype=np.float64)
-    files = np.repeat([pool.file for pool in pools], [len(pool.labels) for pool in pools])
-    frame.index = pd.MultiIndex.from_arrays([files, frame["decision"].astype(np.int64) - 1])
-    known = Codes(words=words_of(unknown))
-    codes, groups = coded([label for pool in pools for label in pool.labels], known)
-    further["names"] = [pool.name for pool in pools]
-    if times := sorted(pool.time for pool in pools if pool.time):
-        further["period"] = times[0], times[-1]
+    frame = pd.DataFrame(rows, columns=["file", *roles[:4]])
+    frame.index = pd.MultiIndex.from_arrays([frame.pop("file"), frame["decision"] - 1])
     source = cells.with_about(frame, About(name, list(frame), unit=unit))
+    labels = [label for pool in pools for label in pool.labels]
+    codes, groups = coded(labels, Codes(words=words_of(unknown)))
+    further["names"] = [pool.name for pool in pools]
+    with of_line(name):
+        times = pd.to_datetime([pool.time for pool in pools], format="ISO8601", utc=True).dropna()
+        further["period"] = period_of(times) if len(times) else None
     log = _log_of(source, roles, (codes, spellings(groups)), contexts, columns, **further)
-    refused = "weighted estimates are refused"
-    if short := sum(pool.short for pool in pools):
-        why = "left places open by chance, so that the number of picks is random"
-        remark(f"{name}: {short:,} decisions {why}: {refused}")
-    if persons := sum(pool.by_person for pool in pools):
-        why = "a person said who was taken, so that the probability is unknown"
-        remark(f"{name}: in {persons:,} decisions {why}: {refused}")
-    hidden = np.array([pool.short or pool.by_person for pool in pools])
+    counts = Counter(pool.refused for pool in pools if pool.refused)
+    for reason, count in sorted(counts.items(), reverse=True):
+        remark(f"{name}: {reason.format(count)}: weighted estimates are refused")
+    hidden = np.array([bool(pool.refused) for pool in pools])
     lacking = np.where(hidden[:, None], np.nan, log.propensities)
-    return replace(log, propensities=lacking, probabilities=None) if hidden.any() else log
+    return replace(log, propensities=lacking, probabilities=None) if counts else log
 
 
 def _log_of(

@@ -71,7 +71,7 @@ def test_tables_hold_what_makes_probabilities_depend_on_the_past(tmp_path):
     ("change", "expected"),
     [
         ({"_labelIndex": 2}, "`_label_Action` is not"),
-        ({"_label_cost": "1"}, "not a number"),
+        ({"_label_cost": "1"}, "Expected `float`, got `str` - at `[$]._label_cost`"),
         ({"_label_probability": 0.5}, "not the pick's"),
         ({"a": [1, 1]}, "not an order"),
         ({"p": [0.05, 0.5]}, "sum to 1"),
@@ -200,7 +200,7 @@ def test_obp():
     [
         ({"pscore": np.full(50, 0.5)}, "round 1: expected .* sum to 1"),
         ({"pscore": None}, "pscore is missing; propensity=None reads"),
-        ({"reward": np.full(50, np.inf)}, "a reward is inf"),
+        ({"reward": np.full(50, np.inf)}, "column 'reward', round 1: expected a number of at most"),
         ({"action": np.arange(50) % 4 + 1}, "action: expected numbers from 0 to 3; got 1 to 4"),
         ({"action": np.full(50, 2.0)}, "action: expected whole numbers; got the type float64"),
         ({"context": np.full((50, 2), np.nan)}, "context, row 0: expected numbers .*; got nan"),
