@@ -21,19 +21,14 @@ SCHEMA = 2
 """The version of the lines that are written. Lines of version 1 are read, too."""
 
 _Texts = NotRequired[list[str]]
-_Columns = list[
-    encoded.Number | encoded.Category | encoded.Product | list[Any]
-]  # lists in older logs
+_Column = encoded.Number | encoded.Category | encoded.Product | list[Any]  # a list in older logs
 _Encoder: Any = mapping(
-    columns=_Columns,
+    columns=list[_Column],
     bias=bool,
     fill=bool,
     decimal=str,
-    groups=_Texts,
-    missing=_Texts,
-    labels=_Texts,
-    unknown=_Texts,
     products=NotRequired[list[tuple[str, str, list[float], list[float]]]],
+    **dict.fromkeys(["groups", "missing", "labels", "unknown"], _Texts),
 )
 
 Options: Any = mapping(
@@ -56,8 +51,6 @@ TICKETS = 10**9  # the tickets of worker w are w·TICKETS + 1, w·TICKETS + 2, �
 Ticket = Annotated[int, Meta(ge=1, le=2**53)]
 Cell = str | int | float | bool | None
 Rows = dict[str, list[Cell]]  # the raw rows of a pool by column
-
-Places = tuple[Natural, ...]
 Array = np.ndarray
 
 
@@ -95,7 +88,7 @@ class Decided(Line, tag="decided", kw_only=True):
     rows: Rows | None = None
     groups: list[Any]
     probabilities: list[Share]
-    picks: Places
+    picks: tuple[Natural, ...]
     places: Count | None = None
     id: str | None = None
     about: dict[str, Cell] | None = None
@@ -231,7 +224,6 @@ def _array(kind: Any, rows: Any) -> Any:
 _LINES: Any = Header | Event
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _DECODER = msgspec.json.Decoder(_LINES, dec_hook=_array)
-
 
 _KINDS = {"decision": "decided", "reward": "rewarded", "drop": "dropped", "offer": "offered"}
 

@@ -27,6 +27,7 @@ from fairbandit.tables.labels import normal
 if TYPE_CHECKING:
     import pandas as pd
 
+_COMPLETE = logged.Decided, logged.Closed
 _NO_DECISIONS = logged.Header, logged.Dropped, logged.Refreshed
 _REPORTS = logged.Taken, logged.Rewarded
 _EARLIER = "rewards of earlier decisions"
@@ -43,94 +44,86 @@ def is_own(path: Path) -> bool:
 
 
 class _Decision:
-    """A decision about a whole pool, or an opening with all its offers."""
+    """The lines of a decision about a whole pool, or of an opening with all its offers.
 
-    line = 0  # the number of the line that completes it
+    `taken` has the place of who was taken for each of the `picks`. A decision of an agent in the
+    shadow has only the picks for which a person said so.
+    """
 
-    def __init__(self, path: Path, first: logged.Decided | logged.Opened, shadow: bool) -> None:
-        self.path, self.first, self.shadow, self.time = path, first, shadow, first.time
-        self.labels, self.chances, self.contexts = list[Any](), list[float](), list[Any]()
-        self.picks, self.taken, self.slots = list[int](), list[int](), set[int]()
-        self.rewards = list[logged.Rewarded]()
-
-    def add(self, line: LoggedLine) -> None:
-        """Adds candidates, picks or rewards, or the person who was taken in place of a pick."""
-        event = line.event
-        if isinstance(event, logged.Decided | logged.Closed):
-            self.line = line.at.line
-        if isinstance(event, logged.Decided):
-            self._add_candidates(event, event.picks, event.probabilities)
-        elif isinstance(event, logged.Offered):
-            picks = [len(self.labels)] * event.taken
-            self._add_candidates(event, picks, [event.probability])
-        elif isinstance(event, logged.Taken) and event.instead in self.taken:
-            self.slots.add(slot := self.taken.index(event.instead))
-            self.taken[slot] = event.candidate
-        elif isinstance(event, logged.Rewarded):
-            self.rewards.append(event)
-
-    def _add_candidates(
-        self, event: logged.Decided | logged.Offered, picks: Sequence[int], chances: list[float]
-    ) -> None:
-        if not self.labels:
-            self.time = event.time
-        self.labels += event.groups
-        self.chances += chances
-        self.contexts += [] if event.contexts is None else [*event.contexts]
-        self.picks += picks
-        self.taken += picks
+    def __init__(self, path: Path, header: logged.Header, lines: Sequence[LoggedLine]) -> None:
+        self.path, self.events = path, [line.event for line in lines]
+        self.line = next(line.at.line for line in lines if isinstance(line.event, _COMPLETE))
+        parts = [e for e in self.events if isinstance(e, logged.Decided | logged.Offered)]
+        self.labels = [label for part in parts for label in part.groups]
+        self.contexts = [x for part in parts if part.contexts is not None for x in part.contexts]
+        self.time = parts[0].time if parts else None
+        self.picks, self.chances = list[int](), list[float]()
+        for part in parts:
+            if isinstance(part, logged.Decided):
+                self.picks, self.chances = [*part.picks], part.probabilities
+            else:
+                self.picks += [len(self.chances)] * part.taken
+                self.chances.append(part.probability)
+        self.taken, slots = [*self.picks], set[int]()
+        for event in self.events:
+            if isinstance(event, logged.Taken) and event.instead in self.taken:
+                slots.add(slot := self.taken.index(event.instead))
+                self.taken[slot] = event.candidate
+        if "shadow" in header.options:
+            self.picks = [self.picks[slot] for slot in sorted(slots)]
+            self.taken = [self.taken[slot] for slot in sorted(slots)]
+        self.by_person = bool(slots)
 
     def pool(self) -> Pool:
         """Returns the pool with the rewards of the candidates who were taken."""
-        rewards, chances, refused = dict[int, float](), self.chances, ""
-        for event in self.rewards:  # workers may report a reward again
-            of = event.rewards
-            rewards = (of if isinstance(of, dict) else dict.fromkeys(self.taken, of)) | rewards
-        if self.slots:
+        first, rewards, chances, refused = self.events[0], dict[int, float](), self.chances, ""
+        assert isinstance(first, logged.Decided | logged.Opened)
+        for event in self.events:
+            if isinstance(event, logged.Rewarded):  # workers may report a reward again
+                of = event.rewards
+                rewards = (of if isinstance(of, dict) else dict.fromkeys(self.taken, of)) | rewards
+        if self.by_person:
             refused = _BY_PERSON
-        elif self.first.places is not None and abs(math.fsum(chances) - len(self.taken)) > SINGLE:
+        elif first.places is not None and abs(math.fsum(chances) - len(self.taken)) > SINGLE:
             refused = _SHORT
         if refused:
             chances = [float(place in self.taken) for place in range(len(self.labels))]
         picks = {place: rewards.get(place, math.nan) for place in self.taken}
-        name, x = self.first.ticket, np.array(self.contexts) if self.contexts else None
+        x = np.array(self.contexts) if self.contexts else None
         decided = self.labels, chances, picks, x, self.time, refused
-        return Pool(str(self.path), self.line, name, *decided)
+        return Pool(str(self.path), self.line, first.ticket, *decided)
 
 
 def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[logged.Header], Counter[str]]:
     """Returns the decisions and the headers of files, and counts the lines that are left out."""
-    decisions, headers, left_out = list[_Decision](), list[logged.Header](), Counter[str]()
-    of_ticket, reports = dict[int, _Decision](), list[tuple[int, LoggedLine]]()
+    headers, left_out = list[logged.Header](), Counter[str]()
+    complete = list[tuple[Path, logged.Header, list[LoggedLine]]]()
+    of_ticket, reports = dict[int, list[LoggedLine]](), list[tuple[int, LoggedLine]]()
     for path in paths:
-        begun = dict[int, _Decision]()
+        of_file, before = dict[int, list[LoggedLine]](), len(complete)
         for line in own_lines(path):
-            event, ticket = line.event, getattr(line.event, "ticket", 0)
+            event, kind, ticket = line.event, type(line.event), getattr(line.event, "ticket", 0)
             if isinstance(event, logged.Header):
                 headers.append(header := event)
             elif isinstance(event, logged.Decided | logged.Opened):
-                begun[ticket] = _Decision(path, event, "shadow" in header.options)
-            if ticket in begun:
-                begun[ticket].add(line)
-                if isinstance(event, logged.Decided | logged.Closed):
-                    decisions.append(begun[ticket])
-            elif (kind := type(event)) in _REPORTS and ticket // TICKETS != header.worker:
+                of_file[ticket] = []
+            if ticket in of_file:
+                of_file[ticket].append(line)
+                if kind in _COMPLETE:
+                    complete.append((path, header, of_file[ticket]))
+            elif kind in _REPORTS and ticket // TICKETS != header.worker:
                 reports.append((ticket, line))
             elif kind not in _NO_DECISIONS:
                 left_out[_LEFT_OUT.get(kind, kind.__name__)] += 1
-        of_ticket |= begun
-        if still_open := sum(not decision.line for decision in begun.values()):
+        of_ticket |= of_file
+        if still_open := len(of_file) - (len(complete) - before):
             left_out["openings that are not closed"] += still_open
     for ticket, line in reports:  # to another worker than the one that decided
         if ticket in of_ticket:
-            of_ticket[ticket].add(line)
+            of_ticket[ticket].append(line)
         else:
             left_out[_EARLIER] += 1
-    for decision in (decision for decision in decisions if decision.shadow):
-        slots = sorted(decision.slots)
-        decision.picks = [decision.picks[slot] for slot in slots]
-        decision.taken = [decision.taken[slot] for slot in slots]
-    return decisions, headers, left_out
+    return [_Decision(*lines) for lines in complete], headers, left_out
 
 
 def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> Log:
@@ -142,7 +135,7 @@ def read_own(paths: Sequence[Path], name: str, unknown: Sequence[str] = ()) -> L
     if left_out:
         counts = [f"{count:,} of {kind}" for kind, count in left_out.items()]
         remark(f"{name}: lines that hold no decision to judge are left out: {' and '.join(counts)}")
-    pools, events = [decision.pool() for decision in judged], [of.first for of in judged]
+    pools, events = [decision.pool() for decision in judged], [of.events[0] for of in judged]
     contexts, further = None, dict[str, Any](features=(), adaptive=False, draws_models=False)
     with of_line(name):
         shapes = [(of.options["features"], of.options.get("reward")) for of in headers]
