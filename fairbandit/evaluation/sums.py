@@ -31,15 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairbandit.evaluation.betting import (
-    MOST_ROUNDED,
-    WRONG,
-    check_squares,
-    rejected,
-    reward_ends,
-    tested,
-    weighted_picks,
-)
+from fairbandit.evaluation import betting
 from fairbandit.evaluation.estimates import Estimate, Moments, Uncertain, by_group, share_of
 from fairbandit.logs import Floats, Log
 from fairbandit.runs.intervals import SHARE, Span, share_ends
@@ -80,7 +72,7 @@ class GroupSums(NamedTuple):
         gradient = np.zeros(len(self.picked.mean))
         gradient[[1, 3]] = 1.0, -1.0
         off = 3.9 * math.sqrt(max(float(gradient @ self.picked.scatter @ gradient), 0.0)) / n
-        if math.isnan(self.unsupported) and share - weight > off + MOST_ROUNDED * share:
+        if math.isnan(self.unsupported) and share - weight > off + betting.MOST_ROUNDED * share:
             return f"the mean weight of its picks is {weight / share:.2f} of the right one"
         return ""
 
@@ -96,7 +88,7 @@ def weighted_rewards(
         if picked.mean[below] > 0:
             yield estimator, picked.ratio(above, below, 1, n, span, squares=4)
     if limits is not None:
-        ends = partial(reward_ends, *picked, limits, float(picked.mean[3]))
+        ends = partial(betting.reward_ends, *picked, limits, float(picked.mean[3]))
         value = float(picked.mean[0] / picked.mean[3])
         yield "anytime", Uncertain(value, ends, n, picked.effective(1))
 
@@ -113,7 +105,7 @@ class Sums(NamedTuple):
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
         """Returns the sums of decisions, from probabilities π and scores q, (R,)."""
-        known, weights, rewards, references, groups_of_picks = weighted_picks(log, chances)
+        known, weights, rewards, references, groups_of_picks = betting.weighted_picks(log, chances)
         n, slots, decision, model = len(log), log.slots, log.decisions, chances * scores
         pick_scores = () if log.pick_scores is None else log.pick_scores[known].T
 
@@ -128,7 +120,7 @@ class Sums(NamedTuple):
 
         with np.errstate(all="ignore"):
             whole = picked(1.0, log.sums(model), np.ones(n))
-        check_squares(whole.scatter)
+        betting.check_squares(whole.scatter)
         lacking, groups = np.full(len(chances), math.nan), dict[str, GroupSums]()
         if log.probabilities is not None:
             lacking = chances * (log.probabilities <= 0)
@@ -203,18 +195,18 @@ def _refusals(log: Log, chances: Floats, picked: Moments, lacking: float) -> tup
     If only the propensities of picks are known, the mean of w is below 1 where support is lacking;
     a normal test detects that.
     """
-    p, rounding, refused, uneven, unbalanced = tested(log)
-    above, below = rejected(log, chances, p, rounding)
+    p, rounding, refused, uneven, unbalanced = betting.tested(log)
+    above, below = betting.rejected(log, chances, p, rounding)
     weight, n = float(picked.mean[1]), max(picked.n, 2)
     wrong = refused or uneven
     if not wrong and (above or (below and lacking <= 1e-9)):
-        wrong = f"the mean weight is {weight:.3f} and should be 1: {WRONG}"
+        wrong = f"the mean weight is {weight:.3f} and should be 1: {betting.WRONG}"
     wrong = wrong or unbalanced
     if lacking > 1e-9 and not refused:
         share = f"{lacking:.1%} of its probability lacks support in the log, or p rounded to 0"
         return wrong, share
     off = 3.9 * math.sqrt(float(picked.scatter[1, 1]) / (n - 1) / n)
-    unseen = math.isnan(lacking) and picked.n and (below or 1 - weight > off + MOST_ROUNDED)
+    unseen = math.isnan(lacking) and picked.n and (below or 1 - weight > off + betting.MOST_ROUNDED)
     if wrong or not unseen:
         return wrong, wrong
     return "", (
@@ -246,7 +238,7 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
 
     Groups with fewer than two picks have no share in the second result.
     """
-    known, weights, rewards, references, groups = weighted_picks(log, chances)
+    known, weights, rewards, references, groups = betting.weighted_picks(log, chances)
     scores = np.zeros((len(weights), 0)) if log.pick_scores is None else log.pick_scores[known]
     w, r, reference = (part.ravel() for part in (weights, rewards, references))
     influence, moved, g, value, shares = np.zeros_like(w), np.zeros_like(w), groups.ravel(), 0.0, 0

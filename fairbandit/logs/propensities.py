@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairbandit.errors import FairbanditError
-from fairbandit.logs.log import Floats, Ints, Log
+from fairbandit.logs.log import Floats, Log
 from fairbandit.notices import remark
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ def with_propensities(log: Log) -> Log:
     folds = np.random.default_rng(SEED).permutation(len(log)) % FOLDS
     p = np.empty(len(z))
     for fold in range(FOLDS):
-        others, own = folds != fold, (folds == fold)[log.decisions]
-        train = z[~own], log.sizes[others], log.picks[others, 0]
-        p[own] = _probabilities(z[own] @ _fitted(*train), log.sizes[~others])
+        judged = folds == fold
+        own = judged[log.decisions]
+        beta = _fitted(z[~own], log[~judged])
+        p[own] = _probabilities(z[own] @ beta, log[judged])
     s = log.at_picks(z)[:, 0] - log.sums(p[:, None] * z)
     left, size, _ = np.linalg.svd(s - s.mean(0), full_matrices=False)
     remark(
@@ -86,32 +87,29 @@ def calibration(log: Log) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["probability", "picked", "candidates"])
 
 
-def _fitted(z: Floats, sizes: Ints, picks: Ints) -> Floats:
-    """β for features z of candidates, (R, q), in pools of given sizes, and picked places, (n,)."""
-    starts = sizes.cumsum() - sizes
-    chosen, beta = z[starts + picks], np.zeros(z.shape[1])
+def _fitted(z: Floats, log: Log) -> Floats:
+    """Returns β for the features of a log's candidates, (R, q)."""
+    chosen, beta = log.at_picks(z)[:, 0], np.zeros(z.shape[1])
 
     def objective(beta: Floats) -> float:
-        chances = _probabilities(z @ beta, sizes)[starts + picks]
+        chances = log.at_picks(_probabilities(z @ beta, log))
         return float(np.log(chances.clip(1e-300)).sum() - beta @ beta / 2)
 
     value = objective(beta)
     for _ in range(100):  # Newton's method on a concave function
-        p = _probabilities(z @ beta, sizes)
-        weighted = p[:, None] * z
-        means = np.add.reduceat(weighted, starts)
+        weighted = _probabilities(z @ beta, log)[:, None] * z
+        means = log.sums(weighted)
         gradient = (chosen - means).sum(0) - beta
         step = np.linalg.solve(weighted.T @ z - means.T @ means + np.eye(len(beta)), gradient)
         while (new := objective(beta + step)) < value - 1e-9 * abs(value):
             step = step / 2
         beta, gain, value = beta + step, gradient @ step, new
-        if gain < 1e-10 * len(sizes):
+        if gain < 1e-10 * len(log):
             break
     return beta
 
 
-def _probabilities(u: Floats, sizes: Ints) -> Floats:
-    """The softmax of u, (R,), in pools of given sizes."""
-    starts = sizes.cumsum() - sizes
-    powers = np.exp(u - np.repeat(np.maximum.reduceat(u, starts), sizes))
-    return np.asarray(powers / np.repeat(np.add.reduceat(powers, starts), sizes))
+def _probabilities(u: Floats, log: Log) -> Floats:
+    """Returns the softmax of u, (R,), in each pool."""
+    powers = np.exp(u - np.maximum.reduceat(u, log.starts)[log.decisions])
+    return np.asarray(powers / log.sums(powers)[log.decisions])

@@ -19,13 +19,7 @@ from fairbandit.logs.propensities import ESTIMATE, with_propensities
 from fairbandit.logs.tables import PEOPLE, Columns, log_of_table, period_of
 from fairbandit.notices import listed, noted, remark
 from fairbandit.tables import cells
-from fairbandit.tables.columns import (
-    CATEGORY,
-    FEW,
-    chosen_columns,
-    group_columns,
-    resolve_columns,
-)
+from fairbandit.tables.columns import FEW, chosen_columns, codes_of, group_columns, resolve_columns
 from fairbandit.tables.encoder import Encoder
 from fairbandit.tables.files import TABLES, files_in
 from fairbandit.tables.labels import JOINED, NUMBER
@@ -304,10 +298,10 @@ def _encoder_of(
     if wrong := [f"{name!r} ({left_out[name]})" for name in names if name in left_out]:
         raise FairbanditError(f"{cells.name_of(source)}: {listed(wrong)} cannot be features")
     columns = {name: specs[name] for name in names or specs if name in specs}
-    of_groups, _ = resolve_columns(source, dict.fromkeys(groups, CATEGORY), (), exclude)
     options: dict[str, Any] = {"products": products, "bias": True}
-    if len(of_groups) < len(groups):  # the features do not hold the whole label
-        return Encoder.fitted({**columns, **of_groups}, source, **options)
+    if not {*groups}.isdisjoint(exclude):  # the features do not hold the whole label
+        columns |= {name: codes_of(source, name) for name in groups if name not in exclude}
+        return Encoder.fitted(columns, source, **options)
     columns |= {name: _codes(source, name) for name in groups}
     labels = _codes(source, JOINED.join(groups))
     options |= {"groups": groups, "labels": labels, "unknown": unknown}
@@ -327,22 +321,22 @@ def _outcomes(source: pd.DataFrame, picked: str, taken: Sequence[str]) -> list[s
     Numbers that only picks distinguish, such as outcomes with 0 for other candidates, are noted.
     """
     table, picks = cells.name_of(source), cells.numbers(source, picked)
-    rest, partial, copies, filled = picks == 0, list[str](), list[str](), list[str]()
+    rest, outcomes, doubtful = picks == 0, list[str](), list[str]()
     for name in (name for name in source if name not in taken):
         if (cells.gaps(source, name) == rest).all():
-            partial.append(name)
+            outcomes.append(name)
         elif cells.is_number(source, name):
             values = cells.numbers(source, name)
             if np.array_equal(values, picks):
-                copies.append(name)
+                outcomes.append(name)
             elif rest.sum() >= FEW and np.ptp(values[rest]) == 0 < np.ptp(values):
-                filled.append(repr(name))
-    if filled:
+                doubtful.append(repr(name))
+    if doubtful:
         remark(
             f"{table}: these features may be outcomes, since all candidates that were not picked "
-            f"have one value: {listed(filled)}; exclude=[…] leaves columns out"
+            f"have one value: {listed(doubtful)}; exclude=[…] leaves columns out"
         )
-    if names := partial + copies:
-        shown = listed([*map(repr, names)])
-        remark(f"{table}: outcomes, which are known of picks alone, are left out: {shown}")
-    return names
+    if outcomes:
+        names = listed([*map(repr, outcomes)])
+        remark(f"{table}: outcomes, which are known of picks alone, are left out: {names}")
+    return outcomes

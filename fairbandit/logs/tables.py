@@ -208,7 +208,8 @@ def _note_repeats(log: Log, name: str) -> None:
     """Notes decisions that are logged twice, unless names recur in most decisions or by chance."""
     import pandas as pd
 
-    n, of_rows = len(log), pd.util.hash_pandas_object(log.frame, index=False)
+    rows = log.frame.assign(group=log.groups)  # pandas cannot hash all labels
+    n, of_rows = len(log), pd.util.hash_pandas_object(rows, index=False)
     copies = n - len(np.unique(log.sums(of_rows.to_numpy())))  # for any order of candidates
     recurring = n - len({*map(str, log.names)})
     if copies >= max(FEW, n / 100) and recurring / 2 < copies and recurring < 0.75 * n:
