@@ -261,6 +261,13 @@ def test_the_log_of_an_agent_counts_what_is_left_out_and_takes_no_arguments(tmp_
             read_log(tmp_path / "one.jsonl", **options)
 
 
+def test_labels_of_an_agent_may_be_of_several_types(tmp_path):
+    labels = ["a", ("b", 1), -1]
+    agent = Agent.from_config("uniform", features=1, log=tmp_path / "log.jsonl")
+    agent.act([[1.0], [2.0], [3.0]], labels)
+    assert read_log(tmp_path / "log.jsonl").labels == (*labels,)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("codes", ["\ud800"] * 3), ("means", ["x"] * 3), ("label", 0), ("type", "plan")],
