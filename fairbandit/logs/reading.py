@@ -135,9 +135,9 @@ def _read(given: dict[str, Any]) -> Log:
     if kind == TABLE:
         return _read_table(source, given)
     if kind == OBP:
-        estimate = given["propensity"] == ESTIMATE
-        log = read_obp(source, **{**options, **({"propensity": None} if estimate else {})})
-        return with_propensities(log) if estimate else log
+        if given["propensity"] != ESTIMATE:
+            return read_obp(source, **options)
+        return with_propensities(read_obp(source, **{**options, "propensity": None}))
     paths = files_in(Path(source), ENDINGS) if Path(source).is_dir() else [Path(source)]
     return (read_own if kind == AGENT else read_dsjson)(paths, str(source), **options)
 
