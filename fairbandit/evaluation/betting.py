@@ -69,10 +69,10 @@ def weighted_picks(
     filled = log.picks >= 0
     rewards = np.where(filled, log.rewards, 0.0)
     references = np.where(filled, 1 / log.propensities, 0.0)
-    known = np.asarray(~np.isnan(rewards + references).any(axis=1))
+    is_known = np.asarray(~np.isnan(rewards + references).any(axis=1))
     weights = log.at_picks(chances) * references * (filled.shape[1] / filled.sum(1, keepdims=True))
     groups = log.at_picks(log.groups)
-    return known, weights[known], rewards[known], references[known], groups[known]
+    return is_known, weights[is_known], rewards[is_known], references[is_known], groups[is_known]
 
 
 def check_squares(squares: Floats | float) -> None:
@@ -117,8 +117,8 @@ def tested(log: Log) -> Tested:
         mean = even.sum() / len(even)
         uneven = f"the mean of 1/(K·p) over the picks from pools of K is {mean:.3f} and should "
         uneven += f"be 1: {WRONG}"
-    if found := imbalance(balance(log, p, unit)):
-        name, difference = found
+    if worst := imbalance(balance(log, p, unit)):
+        name, difference = worst
         unbalanced = f"picks have another mean of {name} than their probabilities say, "
         unbalanced += f"by {difference / max(len(even), 2):.3g}: {WRONG}"
     _TESTED[log] = Tested(p, rounding, refused, uneven, unbalanced)
@@ -127,12 +127,12 @@ def tested(log: Log) -> Tested:
 
 def rejected(log: Log, chances: Floats, p: Floats | None, rounding: float) -> tuple[bool, bool]:
     """Whether the picks refute that the mean weight of a policy is at most 1, and at least 1."""
-    known, weights, *_ = weighted_picks(log, chances)
+    is_known, weights, *_ = weighted_picks(log, chances)
     w, bound = weights.mean(1), np.full(len(log), math.inf)
     if p is not None:
         ratios = np.where(p > 0, chances, 0.0) / np.where(p > 0, p, 1.0)
         bound = np.maximum.reduceat(ratios.clip(min=1.0), log.starts)
-    bets = w - 1 - rounding, (1 - w - rounding) / bound[known]
+    bets = w - 1 - rounding, (1 - w - rounding) / bound[is_known]
     wealth = np.array([np.log1p(STAKES[:, None] * bet).sum(1) for bet in bets])
     above, below = np.logaddexp.reduce(wealth, axis=1) - math.log(len(STAKES)) > math.log(4e4)
     return bool(above), bool(below)
@@ -149,7 +149,7 @@ def balance(log: Log, p: Floats | None, unit: float) -> dict[str, tuple[float, f
         unit = 0.0  # 1/K in all pools is exact, however few digits it has
     weights, growth = (p / log.sums(p)[log.decisions])[:, None], np.log1p(-STAKES) + STAKES
     filled, slots = (log.picks >= 0)[..., None], log.slots[:, None]
-    found = dict[str, tuple[float, float]]()
+    results = dict[str, tuple[float, float]]()
     for names, f in _functions(log, x):
         c = f - log.sums(weights * f)[log.decisions]
         difference = (log.at_picks(c) * filled).sum(1)
@@ -164,8 +164,8 @@ def balance(log: Log, p: Floats | None, unit: float) -> dict[str, tuple[float, f
         wealth = np.hstack([STAKES * xi + growth * squares for xi, squares in sums])
         means = np.logaddexp.reduce(wealth, axis=1) - math.log(wealth.shape[1])
         pairs = zip(difference.sum(0).tolist(), means.tolist(), strict=True)
-        found |= dict(zip(names, pairs, strict=True))
-    return found
+        results |= dict(zip(names, pairs, strict=True))
+    return results
 
 
 def _functions(log: Log, x: Floats) -> Iterator[tuple[list[str], Floats]]:
@@ -176,17 +176,17 @@ def _functions(log: Log, x: Floats) -> Iterator[tuple[list[str], Floats]]:
     if len(labels) > 1:
         members = groups[:, None] == np.arange(len(labels))
         yield [f"the indicator of group {label}" for label in labels], members + 0.0
-        for label, own in zip(labels, members.T, strict=True):
-            yield [f"{name} in group {label}" for name in names], deviation * own[:, None]
+        for label, member in zip(labels, members.T, strict=True):
+            yield [f"{name} in group {label}" for name in names], deviation * member[:, None]
 
 
-def imbalance(found: Mapping[str, tuple[float, float]]) -> tuple[str, float] | None:
+def imbalance(results: Mapping[str, tuple[float, float]]) -> tuple[str, float] | None:
     """Returns the function with the largest wealth and its sum of D, if the test rejects."""
-    wealth = [logarithm for _, logarithm in found.values()]
+    wealth = [logarithm for _, logarithm in results.values()]
     if not wealth or np.logaddexp.reduce(wealth) - math.log(len(wealth)) <= math.log(1e4):
         return None
-    name = max(found, key=lambda name: found[name][1])
-    return name, found[name][0]
+    name = max(results, key=lambda name: results[name][1])
+    return name, results[name][0]
 
 
 def lower_end(n: int, mean: float, square: float, alpha: float) -> float:

@@ -30,18 +30,18 @@ def chosen(
     """
     if choose is None:
         raise FairbanditError("limits restrict what choose=MEASURE chooses, which is missing")
-    within, left = dict.fromkeys(table["policy"]), list[str]()
-    given = limits if isinstance(limits, (list, tuple)) else [limits] * (limits is not None)
-    for limit in given:
+    within, excluded = dict.fromkeys(table["policy"]), list[str]()
+    conditions = limits if isinstance(limits, (list, tuple)) else [limits] * (limits is not None)
+    for limit in conditions:
         measure, sign, bound = _read_limit(limit)
         rows = preferred(table, measure)
         kept = rows["low"] >= bound if sign == ">=" else rows["high"] <= bound
         for name in [name for name in within if not kept.get(name, False)]:
-            found = "unknown"
+            estimate = "unknown"
             if name in rows.index:
                 value, low, high = rows.loc[name, ["value", "low", "high"]]
-                found = f"{value:.3g} [{low:.3g}, {high:.3g}]"
-            left.append(f"{name} with {measure} {found}")
+                estimate = f"{value:.3g} [{low:.3g}, {high:.3g}]"
+            excluded.append(f"{name} with {measure} {estimate}")
             del within[name]
     rows = preferred(table, choose)
     if len(rows) < table["policy"].nunique():
@@ -51,10 +51,10 @@ def chosen(
     if best is None and not rows.empty:
         others = f"the intervals of {choose} of {', '.join(rows.index)} are infinite"
         return None, [f"no policy is chosen: {others}"]
-    if given:
+    if conditions:
         why = f"the {'smallest upper' if less else 'largest lower'} end of {choose}"
-        among = f"{why} among the policies within {' and '.join(map(str.strip, given))}"
-        others = f"; not within: {', '.join(left)}" * bool(left)
+        among = f"{why} among the policies within {' and '.join(map(str.strip, conditions))}"
+        others = f"; not within: {', '.join(excluded)}" * bool(excluded)
         notes.append(f"chosen {best}: {among}{others}" if best else f"no policy is chosen{others}")
     if tied := [name for name in overlapping if name != best]:
         notes.append(
@@ -71,11 +71,11 @@ def best_of(rows: pd.DataFrame, measure: str) -> list[str]:
     in `chosen`, and whose own worst case is better than the worst estimate. If the intervals of all
     policies overlap it, no policy is marked.
     """
-    less, known = measure in LESS, rows[rows["low"] <= rows["high"]]
-    _, tied = _best(known, less)
-    if len(tied) == len(known):
+    less, rows = measure in LESS, rows[rows["low"] <= rows["high"]]
+    _, tied = _best(rows, less)
+    if len(tied) == len(rows):
         return []
-    worst = known["high"] < known["value"].max() if less else known["low"] > known["value"].min()
+    worst = rows["high"] < rows["value"].max() if less else rows["low"] > rows["value"].min()
     return [name for name in tied if worst[name]]
 
 
@@ -86,8 +86,8 @@ def _best(rows: pd.DataFrame, less: bool) -> tuple[str | None, list[str]]:
     if ends.empty:
         return None, []
     best = str(ends.idxmin() if less else ends.idxmax())
-    own = rows.loc[best]
-    return best, [*rows.index[(rows["low"] <= own["high"]) & (rows["high"] >= own["low"])]]
+    row = rows.loc[best]
+    return best, [*rows.index[(rows["low"] <= row["high"]) & (rows["high"] >= row["low"])]]
 
 
 def _read_limit(limit: Any) -> tuple[str, str, float]:

@@ -64,8 +64,8 @@ class RewardFit:
 
 
 def _known_picks(log: Log) -> tuple[Floats, Floats, Ints]:
-    known = (log.picks >= 0) & ~np.isnan(log.rewards)
-    return log.at_picks(contexts_of(log))[known], log.rewards[known], np.nonzero(known)[0]
+    is_known = (log.picks >= 0) & ~np.isnan(log.rewards)
+    return log.at_picks(contexts_of(log))[is_known], log.rewards[is_known], np.nonzero(is_known)[0]
 
 
 def unspanned(log: Log) -> tuple[int, list[str]]:
@@ -130,15 +130,15 @@ def direct_estimates(values: Floats, log: Log, sums: Sums, span: Span) -> Iterat
     for measure, (of, ends) in measures.items():
         yield measure, "direct", _unbiased(of.sum(1), n, n, ends, within=measure == "rank")
     codes = {label: code for code, label in enumerate(map(normal, log.labels))}
-    picked = {label: own for label, own in sums.groups.items() if own.picks > 0}
+    picked = {label: group for label, group in sums.groups.items() if group.picks > 0}
     for measure, (of, ends) in measures.items():
-        found = dict[str, Uncertain]()
-        for label, own in picked.items():
+        estimates = dict[str, Uncertain]()
+        for label, group in picked.items():
             with np.errstate(all="ignore"):
                 ratios = of[:, codes[label]] / share[:, codes[label]]
-            n, ess = own.candidates_in, own.pools.effective(0)
-            found[label] = _unbiased(ratios, n, ess, ends, within=measure == "rank")
-        yield from by_group(measure, "direct", found, whole=True)
+            n, ess = group.candidates_in, group.pools.effective(0)
+            estimates[label] = _unbiased(ratios, n, ess, ends, within=measure == "rank")
+        yield from by_group(measure, "direct", estimates, whole=True)
 
 
 def _unbiased(values: Floats, n: int, ess: float, span: Span, *, within: bool) -> Uncertain:

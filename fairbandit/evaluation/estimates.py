@@ -115,16 +115,16 @@ def by_group(
 
     Groups of people who did not say are not compared.
     """
-    for label, own in groups.items():
-        yield f"{measure}:{label}", estimator, own
-    compared = [own for label, own in groups.items() if not is_unknown(label)]
+    for label, estimate in groups.items():
+        yield f"{measure}:{label}", estimator, estimate
+    compared = [estimate for label, estimate in groups.items() if not is_unknown(label)]
     if measure in ACROSS and whole and len(compared) > 1:
-        value, _ = _compare(measure, [(own.value, own.value) for own in compared])
-        n, ess = (min(getattr(own, key) for own in compared) for key in ("n", "ess"))
+        value, _ = _compare(measure, [(estimate.value, estimate.value) for estimate in compared])
+        n, ess = (min(getattr(estimate, key) for estimate in compared) for key in ("n", "ess"))
 
         def ends(confidence: float) -> Span:
             each = 1 - (1 - confidence) / len(compared)  # so that all hold together (Bonferroni)
-            return _compare(measure, [own.ends(each) for own in compared])
+            return _compare(measure, [estimate.ends(each) for estimate in compared])
 
         yield ACROSS[measure], estimator, Uncertain(value, ends, n, ess)
 

@@ -42,8 +42,8 @@ def plan(n: int, train: float, folds: int, seed: int, *, forward: bool) -> list[
         return [(np.arange(cut[0]), cut) for cut in np.array_split(np.arange(first, n), folds)]
     parts = []
     for cut in np.array_split(draws.permutation(n), folds):
-        others = draws.permutation(np.setdiff1d(np.arange(n), cut))
-        parts.append((np.sort(others[: first or n]), np.sort(cut)))
+        rest = draws.permutation(np.setdiff1d(np.arange(n), cut))
+        parts.append((np.sort(rest[: first or n]), np.sort(cut)))
     return parts
 
 
@@ -67,33 +67,33 @@ def decided(
     Policies and the linear model m̂ of the mean reward learn from `log`; agents do not learn.
     """
     contexts, chances = contexts_of(judged), np.empty((len(judges), len(judged.decisions)))
-    for judge, own in zip(judges.values(), chances, strict=True):
+    for judge, pi in zip(judges.values(), chances, strict=True):
         agent = judge if isinstance(judge, Agent) else Agent.from_log(judge, log, seed=seed)
         for m in np.unique(judged.slots).tolist():
             rows, parts = judged[judged.slots == m], []
             for part in (rows[cut] for cut in pieces(rows.sizes, PIECE)):
                 x, groups = part.padded(contexts_of(part), 0.0), part.padded(part.groups, -1)
                 parts.append(agent.probabilities(x, groups, judged.labels, m)[groups >= 0])
-            own[(judged.slots == m)[judged.decisions]] = np.concatenate(parts)
+            pi[(judged.slots == m)[judged.decisions]] = np.concatenate(parts)
     return chances, RewardFit(log).scores(contexts)
 
 
 def named(policies: Any) -> dict[str, Policy | Agent]:
     """Returns policies and agents by name; a name that is taken gets a number."""
     kinds, several = (Policy, Agent), isinstance(policies, (list, tuple))
-    pairs = [(None, given) for given in (policies if several else [policies])]
-    if isinstance(policies, dict) and any(isinstance(own, kinds) for own in policies.values()):
+    pairs = [(None, policy) for policy in (policies if several else [policies])]
+    if isinstance(policies, dict) and any(isinstance(p, kinds) for p in policies.values()):
         pairs = [*policies.items()]
     judges = dict[str, Policy | Agent]()
-    for name, given in pairs:
-        is_path = isinstance(given, (str, Path)) and str(given) not in presets()
-        if is_path and Path(given).is_file():
-            judge: Policy | Agent = Agent.load(given)
-            own = Path(given).name
+    for name, policy in pairs:
+        is_path = isinstance(policy, (str, Path)) and str(policy) not in presets()
+        if is_path and Path(policy).is_file():
+            judge: Policy | Agent = Agent.load(policy)
+            default = Path(policy).name
         else:
-            judge = given if isinstance(given, kinds) else build_policy(given)
-            own = with_replaced(judge) if isinstance(judge, Policy) else "agent"
-        names = chain([name or own], (f"{name or own}-{number}" for number in count(2)))
+            judge = policy if isinstance(policy, kinds) else build_policy(policy)
+            default = with_replaced(judge) if isinstance(judge, Policy) else "agent"
+        names = chain([name or default], (f"{name or default}-{number}" for number in count(2)))
         judges[next(free for free in names if free not in {LOGGED, *judges})] = judge
     if not judges:
         raise FairbanditError(

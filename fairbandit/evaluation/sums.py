@@ -105,18 +105,18 @@ class Sums(NamedTuple):
     @classmethod
     def of(cls, log: Log, chances: Floats, scores: Floats) -> Sums:
         """Returns the sums of decisions, from probabilities π and scores q, (R,)."""
-        known, weights, rewards, references, groups_of_picks = betting.weighted_picks(log, chances)
+        is_known, weights, rewards, references, codes = betting.weighted_picks(log, chances)
         n, slots, decision, model = len(log), log.slots, log.decisions, chances * scores
-        pick_scores = () if log.pick_scores is None else log.pick_scores[known].T
+        pick_scores = () if log.pick_scores is None else log.pick_scores[is_known].T
 
         def picked(
-            own: NDArray[np.bool_] | float, expected: NDArray[Any], share: Floats
+            is_member: NDArray[np.bool_] | float, expected: NDArray[Any], share: Floats
         ) -> Moments:
-            residuals = rewards - log.at_picks(scores)[known]
+            residuals = rewards - log.at_picks(scores)[is_known]
             summands = weights * rewards, weights, weights * residuals
-            wr, w, corrected = ((part * own).mean(1) for part in summands)
-            robust = (expected / slots)[known] + corrected
-            return Moments.of(np.stack([wr, w, robust, share[known], w**2, *pick_scores]))
+            wr, w, corrected = ((part * is_member).mean(1) for part in summands)
+            robust = (expected / slots)[is_known] + corrected
+            return Moments.of(np.stack([wr, w, robust, share[is_known], w**2, *pick_scores]))
 
         with np.errstate(all="ignore"):
             whole = picked(1.0, log.sums(model), np.ones(n))
@@ -130,12 +130,12 @@ class Sums(NamedTuple):
                 continue
             candidates = np.bincount(decision[rows], minlength=n)
             picks, expected = (np.bincount(decision[rows], of[rows], n) for of in (chances, model))
-            own = (groups_of_picks == code) & (references > 0)
+            is_member = (codes == code) & (references > 0)
             groups[normal(label)] = GroupSums(
                 Moments.of(np.stack([picks / slots, picks, candidates, np.ones(n)])),
-                picked(own, expected, picks / slots),
+                picked(is_member, expected, picks / slots),
                 int((candidates > 0).sum()),
-                int(own.any(1).sum()),
+                int(is_member.any(1).sum()),
                 float(lacking[rows].sum()),
             )
         largest = float(np.fmax.reduce(weights, axis=None, initial=0.0))
@@ -160,7 +160,7 @@ class Sums(NamedTuple):
     @property
     def unseen(self) -> dict[str, str]:
         """The groups whose weighted estimates are refused, each with the reason."""
-        reasons = {label: self.wrong or own.unseen for label, own in self.groups.items()}
+        reasons = {label: self.wrong or group.unseen for label, group in self.groups.items()}
         return {label: reason for label, reason in reasons.items() if reason}
 
     def estimates(self, span: Span, limits: Span | None = None) -> Iterator[Estimate]:
@@ -168,25 +168,25 @@ class Sums(NamedTuple):
         if self.picked.n and not self.refusal:
             for name, value in weighted_rewards(self.picked, self.picked.n, span, limits):
                 yield "reward", name, value
-        refused, found = self.unseen, dict[tuple[str, str], dict[str, Uncertain]]()
-        for label, own in self.groups.items():
-            values = {("share", "exact"): share_of(own.pools, 0, 3, own.pools.n)}
-            values["selection", "exact"] = share_of(own.pools, 1, 2, own.candidates_in)
-            if own.picks > 0 and label not in refused:
-                rewards = weighted_rewards(own.picked, own.picked_in, span, limits)
+        refused, by_measure = self.unseen, dict[tuple[str, str], dict[str, Uncertain]]()
+        for label, group in self.groups.items():
+            values = {("share", "exact"): share_of(group.pools, 0, 3, group.pools.n)}
+            values["selection", "exact"] = share_of(group.pools, 1, 2, group.candidates_in)
+            if group.picks > 0 and label not in refused:
+                rewards = weighted_rewards(group.picked, group.picked_in, span, limits)
                 values |= {("reward", name): value for name, value in rewards}
             for key, value in values.items():
-                found.setdefault(key, {})[label] = value
-        picked = sum(own.picks > 0 for own in self.groups.values())
-        for (measure, estimator), groups in found.items():
+                by_measure.setdefault(key, {})[label] = value
+        picked = sum(group.picks > 0 for group in self.groups.values())
+        for (measure, estimator), groups in by_measure.items():
             whole = measure != "reward" or len(groups) == picked
             yield from by_group(measure, estimator, groups, whole=whole)
 
 
 def _unsupported(groups: Mapping[str, GroupSums]) -> float:
     """Returns the share of a policy's probability that lacks support, or NaN."""
-    lacking = sum(own.unsupported for own in groups.values())
-    return lacking / sum(own.picks for own in groups.values())
+    lacking = sum(group.unsupported for group in groups.values())
+    return lacking / sum(group.picks for group in groups.values())
 
 
 def _refusals(log: Log, chances: Floats, picked: Moments, lacking: float) -> tuple[str, str]:
@@ -238,32 +238,32 @@ def wins(log: Log, chances: Floats) -> tuple[Uncertain, dict[str, Uncertain]]:
 
     Groups with fewer than two picks have no share in the second result.
     """
-    known, weights, rewards, references, groups = betting.weighted_picks(log, chances)
-    scores = np.zeros((len(weights), 0)) if log.pick_scores is None else log.pick_scores[known]
+    is_known, weights, rewards, references, groups = betting.weighted_picks(log, chances)
+    scores = np.zeros((len(weights), 0)) if log.pick_scores is None else log.pick_scores[is_known]
     w, r, reference = (part.ravel() for part in (weights, rewards, references))
     influence, moved, g, value, shares = np.zeros_like(w), np.zeros_like(w), groups.ravel(), 0.0, 0
     n, of_groups = len(weights), dict[str, Uncertain]()
     for group in np.unique(g):
         here = np.flatnonzero(g == group)
-        own, other = w[here], reference[here]
-        of_group, references_of = float(own.sum()), float(other.sum())
+        weight, inverse = w[here], reference[here]
+        total, total_inverse = float(weight.sum()), float(inverse.sum())
         # as a pick and as a reference; each reward ties with itself
-        below = own * (weight_below(r[here], other, 0.5) - other / 2)
-        above = other * (of_group - weight_below(r[here], own, 0.5) - own / 2)
-        both = own * (references_of - other) + other * (of_group - own)
-        pairs = float(both.sum()) / 2
-        comparable = pairs > 1e-12 * of_group * references_of
+        below = weight * (weight_below(r[here], inverse, 0.5) - inverse / 2)
+        above = inverse * (total - weight_below(r[here], weight, 0.5) - weight / 2)
+        pair_weights = weight * (total_inverse - inverse) + inverse * (total - weight)
+        pairs = float(pair_weights.sum()) / 2
+        comparable = pairs > 1e-12 * total * total_inverse
         share = float(below.sum()) / pairs if comparable else 0.5
-        value += of_group * share / float(w.sum())
-        shares += of_group > 0
-        influence[here] = own * share
+        value += total * share / float(w.sum())
+        shares += total > 0
+        influence[here] = weight * share
         if comparable:
-            changes = (below + above - share * both) / pairs
+            changes = (below + above - share * pair_weights) / pairs
             rows, label = here // weights.shape[1], normal(log.labels[group])
-            influence[here] += of_group * changes
-            moved[here] = own + of_group * other / references_of
-            by_row = np.array([np.bincount(rows, part, n) for part in (changes, moved[here], own)])
-            number = len(np.unique(rows[other > 0]))
+            influence[here] += total * changes
+            moved[here] = weight + total * inverse / total_inverse
+            by_row = np.array([np.bincount(rows, of, n) for of in (changes, moved[here], weight)])
+            number = len(np.unique(rows[inverse > 0]))
             of_groups[label] = _uncertain(share, by_row, scores, number)
     by_row = np.stack([(influence - w * value) / w.sum(), moved, w])
     by_row = by_row.reshape(3, *weights.shape).sum(2)

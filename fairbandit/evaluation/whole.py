@@ -116,10 +116,10 @@ def evaluate(
     train, folds, seed = number(train, "train"), whole(folds, "folds", 1), whole(seed, "seed")
     confidence = checked_confidence(confidence)
     adaptive = log.adaptive if adaptive is None else adaptive
-    notes = list(log.notes)
+    notes_of_log = list(log.notes)
     for name, judge in judges.items():
         if isinstance(judge, Agent):
-            notes += judge.schema.check_log(log.schema, log.pick_keys, name)
+            notes_of_log += judge.schema.check_log(log.schema, log.pick_keys, name)
         elif not train:
             if judge.reads_rewards:
                 raise FairbanditError(f"{name} learns, and train=0 leaves nothing to learn from")
@@ -137,33 +137,33 @@ def evaluate(
     if all(isinstance(judge, Agent) for judge in judges.values()):
         parts, judgements = [judged], [(chances, scores)]  # agents are the same in all parts
     direct = [
-        direct_values(part, np.vstack([part.picked, own]), seed + fold)
-        for fold, (part, (own, _)) in enumerate(zip(parts, judgements, strict=True))
+        direct_values(part, np.vstack([part.picked, pi]), seed + fold)
+        for fold, (part, (pi, _)) in enumerate(zip(parts, judgements, strict=True))
     ]
     values = np.average(direct, axis=0, weights=[len(part) for part in parts])
     random = Sums.of(judged, uniform(judged), scores)  # `win` compares with random candidates
     sums = {LOGGED: Sums.logged(judged, scores)}
-    sums |= {name: Sums.of(judged, own, scores) for name, own in zip(judges, chances, strict=True)}
+    sums |= {name: Sums.of(judged, pi, scores) for name, pi in zip(judges, chances, strict=True)}
     made, estimates = judged.at_places(judged.propensities, 0.0), dict[str, list[Estimate]]()
     # the weights of the logged picks, whose probabilities are `made`, are 1
-    for index, (name, own) in enumerate(zip(sums, [made, *chances], strict=True)):
+    for index, (name, pi) in enumerate(zip(sums, [made, *chances], strict=True)):
         estimates[name] = [*sums[name].estimates(span, possible if anytime else None)]
         estimates[name] += direct_estimates(values[:, :, index], judged, sums[name], span)
-        estimates[name] += _wins(judged, own, random, sums[name])
+        estimates[name] += _wins(judged, pi, random, sums[name])
     table = table_of(sums, estimates, confidence)
-    found = table.attrs["notes"]
+    notes = table.attrs["notes"]
     if span == UNBOUNDED:
-        found.append(
+        notes.append(
             f"all known rewards are {np.nanmin(judged.rewards):g}: they do not show which others "
             "are possible, so that intervals of rewards are infinite; give reward_range=(least, "
             "greatest) of a reward"
         )
     if (refusal := random.refusal) and any(not sums[name].refusal for name in judges):
-        found.append(f"win is refused: of random candidates, {refusal}")
-    found += [*notes, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
+        notes.append(f"win is refused: of random candidates, {refusal}")
+    notes += [*notes_of_log, *_notes(judged, values[:, 3, 0].sum(1), forward, parts)]
     unknown_model = any(np.isnan(log.rewards[rows]).all() for rows, _ in divided)
     if unknown_model and (table["estimator"] == "dr").any():
-        found.append(
+        notes.append(
             "dr equals ips where no reward trains its model: give folds=2 where decisions are "
             "dealt at random, or train above 0 where policies are trained forward in time"
         )
@@ -207,8 +207,8 @@ def _wins(log: Log, chances: Floats, random: Sums, sums: Sums) -> Iterator[Estim
     whole, groups = wins(log, chances)
     if not random.refusal and not sums.refusal:
         yield "win", "snips", whole
-    known = {label: own for label, own in groups.items() if label not in unseen}
-    yield from by_group("win", "snips", known, whole=False)
+    supported = {label: value for label, value in groups.items() if label not in unseen}
+    yield from by_group("win", "snips", supported, whole=False)
 
 
 def table_of(
@@ -218,8 +218,8 @@ def table_of(
     import pandas as pd
 
     rows, notes = [], list[str]()
-    for name, own in sums.items():
-        order = [*MEASURES, *(f"{measure}:{label}" for measure in MEASURES for label in own.groups)]
+    for name, policy in sums.items():
+        order = [*MEASURES, *(f"{key}:{label}" for key in MEASURES for label in policy.groups)]
         for measure, estimator, of in sorted(estimates[name], key=lambda row: order.index(row[0])):
             low, high = of.ends(confidence)
             if low <= high:
@@ -229,22 +229,22 @@ def table_of(
                     f"{name}: {estimator} is refused: the ends of its interval cross, at "
                     f"{low:.3g} and {high:.3g}: its assumptions do not hold"
                 )
-        counts = {label: (of.picks, of.candidates) for label, of in own.groups.items()}
+        counts = {label: (of.picks, of.candidates) for label, of in policy.groups.items()}
         if note := unknown_rates(counts):
             notes.append(f"{name}: {note}")
-        if own.refusal:
+        if policy.refusal:
             notes.append(
-                f"{name}: ips, snips, dr and win are refused: {own.refusal}. Log with a selector "
-                "that picks every candidate now and then, such as epsilon_greedy"
+                f"{name}: ips, snips, dr and win are refused: {policy.refusal}. Log with a "
+                "selector that picks every candidate now and then, such as epsilon_greedy"
             )
-        if own.unseen and not own.wrong:
-            reasons = "; ".join(f"{label}, {why}" for label, why in own.unseen.items())
+        if policy.unseen and not policy.wrong:
+            reasons = "; ".join(f"{label}, {why}" for label, why in policy.unseen.items())
             notes.append(f"{name}: ips, snips, dr and win are refused for some groups: {reasons}")
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     used = set(table["estimator"][table["policy"] != LOGGED])
-    known = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
-    diagnostics = [{"policy": name, **own.diagnostics} for name, own in sums.items()]
-    table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": known}
+    needed = {names: text for names, text in ASSUMPTIONS.items() if used & set(names.split(", "))}
+    diagnostics = [{"policy": name, **policy.diagnostics} for name, policy in sums.items()]
+    table.attrs |= {"diagnostics": diagnostics, "notes": notes, "assumptions": needed}
     return table
 
 
@@ -257,8 +257,8 @@ def _notes(log: Log, best: Floats, forward: bool, parts: Sequence[Log]) -> Itera
         f"estimates as {best[1:].mean() - best[0]:+.4f}; fair_regret is corrected by it"
     )
     yield "policies were trained forward in time" if forward else "decisions were dealt at random"
-    found = [(*unspanned(part), number) for number, part in enumerate(parts, 1)]
-    lost, names, number = max(found, key=lambda one: one[0])
+    losses = [(*unspanned(part), number) for number, part in enumerate(parts, 1)]
+    lost, names, number = max(losses, key=lambda row: row[0])
     if lost:
         where = f"in part {number} of {len(parts)} of the decisions that judge, " * (len(parts) > 1)
         such = listed([*map(repr, names)], 3) if names else "a group without such picks"

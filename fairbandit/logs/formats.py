@@ -131,15 +131,14 @@ def _reason(record: Any) -> str:
 def _chosen(log: str, names: list[str], *, features: Any, exclude: Any) -> list[str]:
     """Returns the chosen features; a name also stands for all features in its namespace."""
 
-    def matching(given: list[str]) -> dict[str, None]:
+    def matching(wanted: list[str]) -> dict[str, None]:
         keys = dict[str, None]()
-        for name in given:
-            own = [k for k in names if k == name or f"{k.split('=')[0]}.".startswith(f"{name}.")]
-            if not own:
-                raise FairbanditError(
-                    f"{log} lacks the feature {name!r}; it has {listed(names, 10)}"
-                )
-            keys |= dict.fromkeys(own)
+        for name in wanted:
+            found = [k for k in names if k == name or f"{k.split('=')[0]}.".startswith(f"{name}.")]
+            if not found:
+                lacking = f"{log} lacks the feature {name!r}"
+                raise FairbanditError(f"{lacking}; it has {listed(names, 10)}")
+            keys |= dict.fromkeys(found)
         return keys
 
     excluded = matching(texts_of("exclude", exclude))
@@ -168,10 +167,9 @@ def _pool(record: Any, file: str, line: int, group: str, products: bool) -> Pool
         for key in of_group:
             named = key == group or isinstance(leaves[key], str)
             labels[-1] = str(leaves[key]) if named else key.removeprefix(f"{group}.")
-        others = (leaf for leaf in leaves.items() if leaf[0].partition(".")[0] != group)
-        own = _encoded(others)
-        pairs = product(shared.items(), own.items()) if products else ()
-        contexts.append(shared | own | {f"{a}{JOINED}{b}": x * y for (a, x), (b, y) in pairs})
+        x = _encoded(leaf for leaf in leaves.items() if leaf[0].partition(".")[0] != group)
+        pairs = product(shared.items(), x.items()) if products else ()
+        contexts.append(shared | x | {f"{a}{JOINED}{b}": u * v for (a, u), (b, v) in pairs})
     propensities = [chances[place] for place in range(1, len(actions) + 1)]
     name, picks = str(record.get("EventId", "")), {pick: 0.0 - record["_label_cost"]}
     return Pool(file, line, name, labels, propensities, picks, contexts)

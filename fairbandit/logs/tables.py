@@ -179,7 +179,7 @@ def _log_of(
             )
     by_column = {JOINED.join(group_columns): tuple(labels)} if group_columns else {}
     parts = [label.split(JOINED) for label in labels]
-    if len(group_columns) > 1 and all(len(own) == len(group_columns) for own in parts):
+    if len(group_columns) > 1 and all(len(part) == len(group_columns) for part in parts):
         by_column = dict(zip(group_columns, zip(*parts, strict=True), strict=True))
     scores = None if columns.score is None else cells.numbers(source, columns.score)
     places = pd.Series(codes).groupby(codes).cumcount().to_numpy()
@@ -226,19 +226,19 @@ def _chances(
     if (name := columns.propensity) is None:
         return np.full(len(source), np.nan)
     chances = cells.numbers(source, name)
-    known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)
-    good = np.where(is_pick, in_range & (chances > 0), in_range | ~known)
+    is_known, in_range = ~np.isnan(chances), (chances >= 0) & (chances <= 1 + SINGLE)
+    good = np.where(is_pick, in_range & (chances > 0), in_range | ~is_known)
     cells.require(source, name, good, "a probability, above 0 for the pick and at most 1")
     chances = chances.clip(max=1)
     of_picks = np.where(is_pick, chances, np.nan)
-    if not known.all():
+    if not is_known.all():
         return of_picks
-    picks, unit, own = np.bincount(codes, is_pick), rounding_unit(chances), np.nan_to_num(of_picks)
+    picks, unit, picked = np.bincount(codes, is_pick), rounding_unit(chances), chances * is_pick
     allowed = np.maximum(unit * np.bincount(codes), 0.001 * picks)  # or of few digits
     sums = np.bincount(codes, chances)
     off = np.abs(sums - picks)
     near = off <= np.minimum(allowed, MOST_OFF * picks) + SINGLE
-    alone = (chances == np.bincount(codes, own)[codes]).all() or (chances == own).all()
+    alone = (chances == np.bincount(codes, picked)[codes]).all() or (chances == picked).all()
     at = int((near[codes] | alone).argmin())  # the first wrong row, if any
     expected = (
         f"probabilities that sum to 1 for each pick, up to {unit:g} a candidate and {MOST_OFF:g}, "
