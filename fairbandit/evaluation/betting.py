@@ -145,7 +145,7 @@ def balance(log: Log, p: Floats | None, unit: float) -> dict[str, tuple[float, f
     """
     if p is None or (x := log.contexts) is None or not ((p > 0) & (p < 1)).any():
         return {}
-    if np.allclose(p, (log.slots / log.sizes)[log.decisions], rtol=0, atol=1e-12):
+    if np.allclose(p, uniform(log), rtol=0, atol=1e-12):
         unit = 0.0  # 1/K in all pools is exact, however few digits it has
     weights, growth = (p / log.sums(p)[log.decisions])[:, None], np.log1p(-STAKES) + STAKES
     filled, slots = (log.picks >= 0)[..., None], log.slots[:, None]

@@ -122,35 +122,35 @@ def read_log(
     >>> len(log), log.labels, log.rewards[:, 0].tolist()
     (2, ('a', 'b'), [2.0, 1.0])
     """
-    given = dict(locals())
+    arguments = dict(locals())
     with noted() as notes:
-        log = _read(given)
+        log = _read(arguments)
     return replace(log, notes=tuple(notes))
 
 
-def _read(given: dict[str, Any]) -> Log:
-    source, kind = given["source"], _kind(given["source"])
-    given["unknown"] = texts_of("unknown", given["unknown"])
-    options = _taken(kind, given)
+def _read(arguments: dict[str, Any]) -> Log:
+    source, kind = arguments["source"], _kind(arguments["source"])
+    arguments["unknown"] = texts_of("unknown", arguments["unknown"])
+    options = _taken(kind, arguments)
     if kind == TABLE:
-        return _read_table(source, given)
+        return _read_table(source, options)
     if kind == OBP:
-        if given["propensity"] != ESTIMATE:
+        if arguments["propensity"] != ESTIMATE:
             return read_obp(source, **options)
         return with_propensities(read_obp(source, **{**options, "propensity": None}))
     paths = files_in(Path(source), ENDINGS) if Path(source).is_dir() else [Path(source)]
     return (read_own if kind == AGENT else read_dsjson)(paths, str(source), **options)
 
 
-def _read_table(source: Any, given: Mapping[str, Any]) -> Log:
-    columns, time = Columns(*(given[key] for key in Columns._fields)), given["time"]
-    groups, like = group_columns(given["group"]), given["like"]
+def _read_table(source: Any, options: Mapping[str, Any]) -> Log:
+    columns, time = Columns(*(options[key] for key in Columns._fields)), options["time"]
+    groups, like = group_columns(options["group"]), options["like"]
     taken = [name for name in (*columns, time, *groups) if name is not None]
     required = columns.decision, columns.picked, columns.reward
     if wrong := [name for name in (*required, *taken) if not isinstance(name, str)]:
         raise FairbanditError(f"columns: expected their names; got {type_of(wrong[0])}")
     marks = "separator", "decimal", "thousands", "missing_values"
-    source = read_table(source, **{key: given[key] for key in marks})
+    source = read_table(source, **{key: options[key] for key in marks})
     if not len(source):
         raise FairbanditError(f"{cells.name_of(source)} holds no row")
     if estimate := columns.propensity == ESTIMATE and ESTIMATE not in source:
@@ -174,15 +174,15 @@ def _read_table(source: Any, given: Mapping[str, Any]) -> Log:
     if time is not None:
         source, period = _by_time(source, time, columns.decision)
     encoder = like.encoder if isinstance(like, Log) else like
-    words = [*given["unknown"], *(encoder.unknown if encoder else ())]
+    words = [*options["unknown"], *(encoder.unknown if encoder else ())]
     source = cells.with_unknown(source, groups, words)
     unused = [name for name in FLAGS if name in {*source} - {*taken}]
     numeric = [name for name in unused if cells.is_number(source, name)]
     flags = [name for name in numeric if (cells.numbers(source, name) == 1).all()]
     if encoder is None:
-        excluded = texts_of("exclude", given["exclude"])
+        excluded = texts_of("exclude", options["exclude"])
         taken += [*flags, *_outcomes(source, columns.picked, [*taken, *flags, *excluded])]
-        chosen = given["features"], excluded, given["products"], words
+        chosen = options["features"], excluded, options["products"], words
         encoder = _encoder_of(source, taken, groups, *chosen)
     log = log_of_table(source, columns, groups, encoder, like is not None)
     adaptive, draws_models = (name in flags for name in FLAGS)
@@ -211,16 +211,16 @@ def _kind(source: Any) -> str:
     return kinds.pop() if kinds else DSJSON
 
 
-def _taken(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(kind: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments that a kind of log takes; others must keep their defaults."""
     defaults: Any = read_log.__kwdefaults__
     takes = _TAKEN.get(kind, [key for key in defaults if key != "bad_lines"])
-    different = [key for key in defaults if str(given[key]) != str(defaults[key])]
+    different = [key for key in defaults if str(arguments[key]) != str(defaults[key])]
     if wrong := [key for key in different if key not in takes]:
         path = "a path and unknown, since its lines name the groups, features and rewards"
         only = path if kind == AGENT else listed(takes)
         raise FairbanditError(f"{listed(wrong)}: a log of {kind} takes only {only}")
-    like = given["like"]
+    like = arguments["like"]
     encoder = like.encoder if isinstance(like, Log) else like
     fits = isinstance(encoder, Encoder) if kind == TABLE else encoder is None
     if like is not None and not fits:
@@ -229,11 +229,11 @@ def _taken(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
             "from a table, and DSJSON a log of DSJSON"
         )
     chosen = "features", "exclude", *["products"] * (kind == TABLE)
-    if like is not None and (wrong := [key for key in chosen if given[key] is not None]):
+    if like is not None and (wrong := [key for key in chosen if arguments[key] is not None]):
         raise FairbanditError(
             f"{listed(wrong)}: expected None with like=…, which chooses the features"
         )
-    return {key: given[key] for key in takes}
+    return {key: arguments[key] for key in takes}
 
 
 def _by_time(
