@@ -211,6 +211,9 @@ def test_obp():
 def test_no_obp(changed, expected):
     with pytest.raises(FairbanditError, match=expected):
         read_log(feedback(**changed))
+
+
+def test_obp_without_actions_or_with_other_labels():
     lacking = feedback()
     del lacking["action"]
     with pytest.raises(FairbanditError, match="KeyError: 'action'"):
