@@ -199,9 +199,7 @@ def erase(source: Path | str, target: Path | str, tickets: Collection[int | str]
     decided = [
         line.event for line in lines if isinstance(line.event, logged.Decided | logged.Opened)
     ]
-    erased = {
-        event.ticket for event in decided if not logged.tickets_of(event).isdisjoint(tickets)
-    }
+    erased = {event.ticket for event in decided if not logged.tickets_of(event).isdisjoint(tickets)}
     last = [first, *lines][-1].at.sha256
     kept = [replace(first.event, erased=len(erased), before=last)]
     kept += [line.event for line in lines if getattr(line.event, "ticket", None) not in erased]
