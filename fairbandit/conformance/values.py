@@ -141,7 +141,8 @@ def gives_a_candidate_the_same_probability_at_any_place(kind: str, spec: Spec) -
     for m in (1, 2, 3):
         first = policy.selector.select(ranked, m).inclusion[:, :, order]
         second = policy.selector.select(other, m).inclusion
-        fault = f"with {m} picks, a probability depends on the place, or on how indices tie,"
+        fault = f"with {m} picks, a probability depends on the place, or on how indices tie"
+        fault += " (those of `best` do not)"
         _refuse_later(differ(first, second), fault, before=first, permuted=second)
     return None
 
