@@ -23,7 +23,6 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString
-from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
@@ -32,7 +31,13 @@ from omegaconf.errors import OmegaConfBaseException
 from fairbandit.cli.figures import figures_asked, print_files
 from fairbandit.cli.messages import in_a_line, one_message, short
 from fairbandit.cli.parsers import quoted
-from fairbandit.cli.store import plain_config, publish, register_resolvers, task_words
+from fairbandit.cli.store import (
+    made_callbacks,
+    plain_config,
+    publish,
+    register_resolvers,
+    task_words,
+)
 from fairbandit.errors import FULL_ERROR, PREFIX, FairbanditError, printable
 from fairbandit.figures.draw import SUBFOLDER, Choice, draw
 from fairbandit.files.files import fresh, within, written_aside
@@ -163,12 +168,9 @@ def _execute_job(config: DictConfig, folder: Path, job: str) -> tuple[dict[str, 
 
     load_plugins()  # a worker on another host has not loaded them
     plain = plain_config(config)
-    del plain["figures"], plain["callbacks"]  # figures are drawn when a sweep ends
+    del plain["figures"]  # figures are drawn when a sweep ends
     plain["resume"] |= bool(job)  # with resume=false, the sweep already has a new folder
-    try:
-        callbacks = hydra.utils.instantiate(config.callbacks) or []
-    except HydraException as error:
-        raise FairbanditError(one_message(error)) from error
+    callbacks = made_callbacks(plain.pop("callbacks"))
     options: Any = {"started": started, "callbacks": callbacks, "wait": bool(job)}
     return execute(plain, folder, progress=bool(_driven) or not job, **options), again
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairbandit import registry
+from fairbandit.cli.messages import one_message
+from fairbandit.errors import FairbanditError
 from fairbandit.policy.build import named_policies
 from fairbandit.registry.signatures import typed_node
 from fairbandit.runs.folder import folder_name
+from fairbandit.runs.saved import Callback
 from fairbandit.runs.settings import Settings
 
 
@@ -77,3 +82,11 @@ def plain_config(value: Any) -> Any:
     if not OmegaConf.is_config(value):
         return value
     return OmegaConf.to_container(value, resolve=True, throw_on_missing=True, enum_to_str=True)
+
+
+def made_callbacks(described: Any) -> list[Callback]:
+    """Returns the callbacks that a config describes as plain data, or None."""
+    try:
+        return hydra.utils.instantiate(described) or []
+    except HydraException as error:
+        raise FairbanditError(one_message(error)) from error

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairbandit.cli.messages import one_message, short
 from fairbandit.cli.parsers import quoted, tool
-from fairbandit.cli.store import plain_config, publish
+from fairbandit.cli.store import made_callbacks, plain_config, publish
 from fairbandit.errors import FairbanditError, brief
 from fairbandit.files.files import fresh
 from fairbandit.policy.build import config_folders
@@ -44,7 +44,8 @@ def tune(
                                  integers give integers
       objective=METRIC           a metric that the run records, or a list of them [fair_regret]
       trials=N                   the total number of trials [50]
-      prune=false                plays every trial to its end, even if it is worse than the median
+      prune=false                plays every trial to its end, even if it is worse than the median;
+                                 callbacks need this
       folder=DIR                 the folder of the study [outputs/studies/NAME, by the other words]
       resume=false               begins a new study
 
@@ -70,7 +71,9 @@ def tune(
         console().print(text, soft_wrap=True, highlight=False)
 
     options: Any = {"objective": objective, "trials": trials, "prune": prune, "after": say}
-    study = tuned(_composed(words), search, place, **options)
+    config = _composed(words)
+    options["callbacks"] = made_callbacks(config.pop("callbacks"))
+    study = tuned(config, search, place, **options)
     ended = [trial.state.name for trial in study.trials if trial.state.is_finished()]
     best = {tuple(trial.values): trial for trial in study.best_trials}.values()
     title = "Best" if len(columns) == 1 else "Not dominated"
@@ -94,7 +97,7 @@ def _composed(words: Sequence[str]) -> dict[str, Any]:
             config = plain_config(compose("config", overrides=[*map(quoted, words), path]))
     except (HydraException, OmegaConfBaseException) as error:
         raise FairbanditError(one_message(error)) from None
-    return {key: value for key, value in config.items() if key not in ("figures", "callbacks")}
+    return {key: value for key, value in config.items() if key != "figures"}
 
 
 def _overrides(values: Mapping[str, Any]) -> list[str]:

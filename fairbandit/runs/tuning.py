@@ -40,6 +40,7 @@ def tune(
     objective: str | Sequence[str] = "fair_regret",
     trials: int = 50,
     prune: bool = True,
+    callbacks: Sequence[Callback] = (),
     after: Callable[[FrozenTrial], None] | None = None,
 ) -> Study:
     """Plays the remaining trials of a study, in which Optuna chooses values by earlier trials.
@@ -56,6 +57,7 @@ def tune(
         objective: a metric, whose mean over replicas after the last round is optimised, or several.
         trials: the number of trials that the study has in the end.
         prune: stops a trial that is worse than the median of the others at the same round.
+        callbacks: objects that take part in each trial; they need prune=False.
         after: called with each trial that has ended.
 
     Returns:
@@ -65,6 +67,10 @@ def tune(
         FairbanditError: Optuna is not installed, the study is of another config, or a trial fails
             before any trial is complete.
     """
+    if callbacks and prune:
+        raise FairbanditError(
+            "callbacks need prune=false: a trial that is stopped early would never call `on_end`"
+        )
     try:
         import optuna
     except ImportError as error:
@@ -98,7 +104,8 @@ def tune(
             trial = study.ask(spaces)  # after an interruption, the same values as before it
             values = trial.params
             run = place / "trials" / folder_name(f"{key}={shown(v)}" for key, v in values.items())
-            played = _Trial(study, trial, columns, determined["config"]["rounds"], prune)
+            rounds = determined["config"]["rounds"]
+            played = _Trial(study, trial, columns, rounds, prune, callbacks)
             played.play(plain({**fixed, **values}), run)
             if after is not None:
                 after(study.get_trials(deepcopy=False)[trial.number])
@@ -122,13 +129,15 @@ class _Trial(Callback):
     columns: Sequence[str]
     rounds: int
     prune: bool
+    others: Sequence[Callback]
 
     def play(self, config: Any, folder: Path) -> None:
         """Plays the trial. An error before the first complete trial is raised: all may have it."""
         from optuna import TrialPruned
         from optuna.trial import TrialState
 
-        callbacks = [self] if len(self.columns) == 1 else []  # Optuna prunes by one objective
+        own = [self] if len(self.columns) == 1 else []  # Optuna prunes by one objective
+        callbacks = [*own, *self.others]
         try:
             metrics = execute(config, folder, callbacks=callbacks)["metrics"]
             values = [metrics[column]["mean"] for column in self.columns]

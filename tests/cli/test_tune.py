@@ -5,7 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 import optuna
 import pytest
@@ -54,6 +54,34 @@ def test_a_study_goes_on_as_python_plays_it_and_its_best_trial_plays_again(comma
     assert command(*shlex.split(again)[:-1], "seed=0", "hydra.run.dir=again")[0] == 0
     assert summaries.read(tmp_path / "again")["metrics"]["fair_regret"]["mean"] == study.best_value
     assert found[int(number)] == [study.best_value]
+
+
+class Seen(Callback):
+    """Notes the regularization of each run that ends."""
+
+    ended: ClassVar[list[float]] = []
+
+    def on_start(self, settings):
+        self.regularization = settings["policy.estimator.regularization"]
+
+    def on_end(self, run):
+        self.ended.append(self.regularization)
+
+
+def test_callbacks_take_part_in_trials_that_none_stops_early(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(Seen, "ended", [])
+    words = [*WORDS, "trials=2", f"callbacks=[{{_target_: {Seen.__module__}.Seen}}]"]
+    code, _, err = command(*words)
+    assert code == 1
+    assert "callbacks need prune=false" in err
+    assert command(*words, "prune=false")[0] == 0
+    given = [*(one.params["policy.estimator.regularization"] for one in trials(tmp_path / "study"))]
+    assert Seen.ended == given
+    search = {"policy.estimator.regularization": [0.5]}
+    options: Any = {"trials": 1, "prune": False, "callbacks": [Seen()]}
+    config = {"policy": "fair_greedy", "rounds": 30, "replicas": 2}
+    fairbandit.tune(config, search, tmp_path / "python", **options)
+    assert Seen.ended == [*given, 0.5]
 
 
 @pytest.mark.all
