@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.estimators.ties import SUMS, Approximate
+from fairbandit.history.contexts import Ints
 from fairbandit.ranks import Scored
 from fairbandit.registry import Part, base
 from fairbandit.selectors.inclusion import capped_shares, filled, standing, systematic
@@ -128,13 +130,13 @@ class Selector(Part):
             FairbanditError: a pool without candidates, or probabilities that break the contract.
         """
         inclusion, sizes = self._checked(self._inclusion(ranked, picks), ranked, picks)
-        if int(inclusion.count_nonzero()) > float(sizes.sum()):
+        if int(inclusion.count_nonzero()) > sizes.sum():
             n, streams = sizes.shape[1], ranked.problem.streams
             start = streams[Purpose.SELECTOR].uniform(ranked.scored.first, n, 1)[..., 0]
             keys = ranked.scored.draws(Purpose.ORDER) if picks > 1 else None
-            places = systematic(inclusion, sizes.to(torch.int64), start, keys)
+            places = systematic(inclusion, torch.from_numpy(sizes).to(start.device), start, keys)
         elif picks > 1:  # all picks are certain
-            slots = torch.arange(1, picks + 1, device=sizes.device).expand(*sizes.shape, -1)
+            slots = torch.arange(1, picks + 1, device=inclusion.device).expand(*sizes.shape, -1)
             places = torch.searchsorted((inclusion > 0).cumsum(2), slots.contiguous())
         else:
             places = inclusion.argmax(2, keepdim=True)
@@ -153,27 +155,28 @@ class Selector(Part):
         are taken whole.
         """
 
-    def _checked(self, inclusion: Tensor, ranked: Ranked, picks: int) -> tuple[Tensor, Tensor]:
+    def _checked(self, inclusion: Tensor, ranked: Ranked, picks: int) -> tuple[Tensor, Ints]:
         """The probabilities, 1 for all of at most m candidates, and the numbers of picks (B, N)."""
-        value, present, least = ranked.index.value, ranked.present, ranked.scored.sizes.min()
+        value, present, available = ranked.index.value, ranked.present, ranked.scored.sizes
         if inclusion.shape != value.shape or inclusion.dtype != value.dtype:
             raise FairbanditError(
                 f"{self} gave inclusion probabilities of shape {tuple(inclusion.shape)} and "
                 f"{inclusion.dtype}; expected {tuple(value.shape)} and {value.dtype}"
             )
-        capacity = present.to(inclusion.dtype)
-        number = capacity.sum(2)
-        sizes = number.clamp(max=picks)
+        capacity, sizes, least = present.double(), np.minimum(available, picks), available.min()
         if least <= picks:
-            inclusion = inclusion.where((number > picks)[..., None], capacity)
+            whole = torch.from_numpy(available <= picks).to(present.device)
+            inclusion = capacity.where(whole[..., None], inclusion)
         clipped = inclusion.relu().minimum(capacity)
-        excess = float(torch.dist(clipped.sum(2), sizes, torch.inf))
-        fits = torch.equal(clipped, inclusion) or torch.dist(clipped, inclusion, torch.inf) <= SUMS
-        # comparisons with NaN are false
-        if not (fits and excess <= SUMS and least > 0):
-            sound = ((clipped - inclusion).abs() <= SUMS).all(2)
-            sound &= ((clipped.sum(2) - sizes).abs() <= SUMS) & (sizes > 0)
-            b, n = (~sound).nonzero()[0].tolist()
+        sound, number = least > 0, torch.from_numpy(sizes).to(capacity)
+        for found, expected in ((inclusion, clipped), (clipped.sum(2), number)):
+            # exact equality is found faster, and comparisons with NaN are false
+            near = torch.equal(found, expected) or torch.dist(found, expected, torch.inf) <= SUMS
+            sound = sound and near
+        if not sound:
+            within = ((clipped - inclusion).abs() <= SUMS).all(2)
+            within &= ((clipped.sum(2) - number).abs() <= SUMS) & (number > 0)
+            b, n = (~within).nonzero()[0].tolist()
             raise FairbanditError(
                 f"{self} gave inclusion probabilities {inclusion[b, n].tolist()} at replica "
                 f"{ranked.problem.streams.replicas[b]}, round {ranked.scored.first + n}; "
