@@ -101,7 +101,7 @@ class Ridge(Estimator):
         return outcomes.contexts
 
     def _rows(self, state: Sums, outcomes: Outcomes) -> Tensor:
-        if not outcomes.n:
+        if not len(outcomes.rounds):
             return state.gram[:, :0]
         regressors = self._regressors(state.gram.shape[1] - 1, outcomes)
         return torch.cat([outcomes.rewards[..., None], regressors], 2)

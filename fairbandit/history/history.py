@@ -168,11 +168,11 @@ class History(NamedTuple):
 
     def with_outcomes(self, outcomes: Outcomes, skipped: int = 0) -> History:
         """The history with outcomes in order of round; the state includes the first `skipped`."""
-        if not (n := outcomes.n):
-            return self
         rows, rounds = self.waiting, outcomes.rounds.numpy(force=True)
+        if not (n := len(rounds)):
+            return self
         if skipped < n:
-            new = outcomes.rows(skipped, n)
+            new = outcomes.rows(skipped, n) if skipped else outcomes
             if rounds[skipped] < self.last_reward:
                 came, *picks = self.outcomes.and_then(new)
                 order = came.argsort(stable=True)
